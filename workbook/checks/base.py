@@ -1,0 +1,223 @@
+"""What every checker is written with: two verdicts, a call under a timer, and values put in words.
+
+A checker is a function `train_bpe(attempt, part=None) -> str | None`. It raises `Wrong` or
+`NotAttempted`; what it returns is a sentence of praise or a fact to tick.
+"""
+
+import builtins
+import dis
+import inspect
+import reprlib
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, MethodType
+from typing import Any
+
+from workbook.checks.timer import Stopped, TimedOut, limit
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")})
+NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
+
+
+class Words(str):
+    """A text that is shown as it stands, where a plain str is shown as a literal in quotes."""
+
+
+class NotAttempted(Exception):  # noqa: N818 - a verdict, not an error
+    """Nothing to judge yet. The message, if any, says what passes and what is not written yet."""
+
+
+class Wrong(Exception):  # noqa: N818 - a verdict, not an error
+    """One sentence on what fails, the input with expected beside got, and the likely mistake.
+
+    `given` may be a str that shows the call as code; `expected` and `got` are shown as literals
+    unless they are `Words`.
+    """
+
+    def __init__(
+        self,
+        claim: str,
+        *,
+        given: Any = NOT_GIVEN,
+        expected: Any = NOT_GIVEN,
+        got: Any = NOT_GIVEN,
+        mistake: str | None = None,
+        timed_out: bool = False,
+    ):
+        super().__init__(claim)
+        self.claim = claim
+        self.given = Words(given) if type(given) is str else given
+        self.expected = expected
+        self.got = got
+        self.mistake = mistake
+        self.timed_out = timed_out
+
+
+class _Shortener(reprlib.Repr):
+    """Reprs of at most a few lines, whatever the size of the value."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = 240
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = 16
+        self.maxdict = 10
+        self.maxlong = 60
+
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        half = self.maxstring // 2
+        return repr(value) if len(value) <= 2 * half else f"{value[:half]!r}...{value[-half:]!r}"
+
+
+def shown(value: Any) -> str:
+    """`value` as a short literal; a value whose repr fails is named by its type."""
+    if type(value) is Words:
+        return str(value)
+    try:
+        return _Shortener().repr(value)
+    except Stopped:
+        raise
+    except BaseException as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+
+
+def contrast(expected: Any, got: Any) -> tuple[str, str]:
+    """Both values as short literals; two long sequences are cut to where they begin to differ."""
+    kinds = (list, tuple, str, bytes)
+    if type(expected) is type(got) in kinds and max(len(expected), len(got)) > 16:
+        pairs = zip(expected, got, strict=False)
+        same = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(got)))
+        start = max(0, same - 4)
+        if start:
+            note = f"(from position {start} of {{}}) {{}}"
+            cut = slice(start, start + 16)
+            return tuple(note.format(len(x), shown(x[cut])) for x in (expected, got))
+    return shown(expected), shown(got)
+
+
+def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN, **kwargs) -> Any:
+    """What the learner's function returns, under a time limit and with its failures in words.
+
+    A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
+    becomes `Wrong`. An iterator must be used up inside the call: `call(lambda: list(f(x)))`.
+    """
+    if is_stub(function):
+        raise NotAttempted
+    if given is NOT_GIVEN or given is None:
+        given = shown_call(function, args, kwargs)
+    _expect_arguments_fit(function, args, kwargs, given)
+    try:
+        with limit(seconds):
+            return function(*args, **kwargs)
+    except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
+        raise
+    except NotImplementedError as error:
+        raise NotAttempted from error
+    except TimedOut as error:
+        raise Wrong(
+            f"It was stopped after {seconds:g} s.",
+            given=given,
+            got=Words(f"no result{where(error.__cause__)}"),
+            mistake="Either a loop never ends, or each step does far more work than it needs to.",
+            timed_out=True,
+        ) from error
+    except BaseException as error:
+        raise Wrong("It raised an error.", given=given, got=Words(failure(error))) from error
+
+
+def failure(error: BaseException) -> str:
+    """Type, message and place of an error, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
+    try:
+        message = _Shortener().repr_str(str(error), 1)[1:-1] if str(error) else ""
+    except Exception:
+        message = ""
+    name = type(error).__name__
+    return f"{name}: {message}{where(error)}" if message else f"{name}{where(error)}"
+
+
+def where(error: BaseException | None) -> str:
+    """The learner's line that an error came from, as ", at line 7, in encode: `ids[3]`"."""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    for frame in reversed(frames):
+        if not frame.filename.startswith((str(PACKAGE), *LIBRARIES, "<frozen")):
+            code = f": `{frame.line}`" if frame.line else ""
+            return f", at line {frame.lineno}, in {frame.name}{code}"
+    return ""
+
+
+def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
+    """The call as the learner would type it."""
+    name = getattr(function, "__name__", type(function).__name__)
+    shown_args = [shown(str(arg) if isinstance(arg, Path) else arg) for arg in args]
+    shown_args += [f"{key}={shown(value)}" for key, value in kwargs.items()]
+    return Words(f"{'' if name == '<lambda>' else name}({', '.join(shown_args)})")
+
+
+def is_stub(function: Any) -> bool:
+    """True for a function that does nothing: `pass`, `...`, a docstring, `return None`."""
+    if type(function) is MethodType:
+        function = function.__func__
+    if type(function) is not FunctionType:
+        return False
+    steps = [i for i in dis.get_instructions(function) if i.opname not in ("RESUME", "NOP")]
+    does_nothing = all(i.opname in ("LOAD_CONST", "RETURN_CONST", "RETURN_VALUE") for i in steps)
+    return does_nothing and all(
+        i.argval in (None, ...) for i in steps if i.opname != "RETURN_VALUE"
+    )
+
+
+def expect_function(attempt: Any, signature: str) -> None:
+    """Raise unless `attempt` can be a function; `signature` is how it is called, in words."""
+    _expect_something(attempt)
+    if inspect.isclass(attempt) or not callable(attempt):
+        raise Wrong(
+            "This is not a function.",
+            expected=Words(f"the function itself: {signature}"),
+            got=Words(kind_of(attempt)),
+        )
+
+
+def expect_class(attempt: Any, signature: str) -> None:
+    """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
+    _expect_something(attempt)
+    if not inspect.isclass(attempt):
+        raise Wrong(
+            "This is not a class.",
+            expected=Words(f"the class itself, not an instance: {signature}"),
+            got=Words(kind_of(attempt)),
+        )
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words: "the function `encode`", "a module", "an int: 3"."""
+    kind = type(value).__name__
+    name = getattr(value, "__name__", None) if callable(value) or inspect.ismodule(value) else None
+    if inspect.isclass(value):
+        return f"the class `{name}`"
+    if isinstance(name, str):
+        return f"the {kind} `{name}`"
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
+    return f"{article} {kind}: {shown(value)}" if hasattr(builtins, kind) else f"{article} {kind}"
+
+
+def _expect_something(attempt: Any) -> None:
+    if attempt is None or attempt is ... or is_stub(attempt):
+        raise NotAttempted
+
+
+def _expect_arguments_fit(function: Callable, args: tuple, kwargs: dict, given: Any) -> None:
+    """Raise `Wrong` where the call cannot bind: a clearer sentence than Python's TypeError."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # builtins without a signature: let the call speak
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise Wrong(
+            "It cannot be called with the arguments that the problem names.",
+            given=given,
+            got=Words(f"a signature of {signature}: {error}"),
+        ) from error

@@ -1,0 +1,98 @@
+"""A time limit for code that we did not write and cannot trust to stop by itself."""
+
+import _thread
+import ctypes
+import signal
+import threading
+import time
+from functools import partial
+
+REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
+
+
+class TimedOut(Exception):  # noqa: N818 - read as a fact, like `limit`
+    """The code inside a `limit` was stopped, or it swallowed the stop and came back late."""
+
+    def __init__(self, seconds: float):
+        super().__init__(f"stopped after {seconds:g} s")
+        self.seconds = seconds
+
+
+class Stopped(BaseException):
+    """What is raised inside the code that ran too long. No `except Exception` catches it."""
+
+
+class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
+    """A block that is stopped after `seconds`; `TimedOut` is raised where it ends.
+
+    On the main thread of Unix an alarm signal interrupts even a sleep. Elsewhere the exception is
+    planted from a second thread, and arrives when the interpreter runs its next line.
+
+    A bare `except:` in an endless loop would swallow the stop. So the exception, when it is
+    thrown away, sets off the next one: its `__del__` is a C function, which trips the alarm
+    without running a line of Python, and the alarm goes off at the loop's next turn, outside the
+    `try`. Each layer of swallowing costs one turn.
+    """
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.expired = False
+
+    def __enter__(self) -> "limit":
+        self.active = True
+        self.started = time.monotonic()
+        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
+        main = threading.current_thread() is threading.main_thread()
+        self.by_signal = main and hasattr(signal, "setitimer")
+        if self.by_signal:
+            self._trip_when_swallowed(partial(_thread.interrupt_main, signal.SIGALRM))
+            self.old_handler = signal.signal(signal.SIGALRM, self._on_alarm)
+            self.old_timer = signal.setitimer(signal.ITIMER_REAL, self.seconds, REPEAT_SECONDS)
+        else:
+            self.done = threading.Event()
+            threading.Thread(target=self._watch, args=[_thread.get_ident()], daemon=True).start()
+        return self
+
+    def __exit__(self, kind, error, trace) -> bool:
+        self.active = False
+        if self.by_signal:
+            self._restore_alarm()
+        else:
+            self.done.set()
+        if "__del__" in vars(self.stop):
+            del self.stop.__del__
+        if self.expired:
+            raise TimedOut(self.seconds) from error
+        return False
+
+    def _trip_when_swallowed(self, trip) -> None:
+        self.stop.__del__ = staticmethod(trip)
+
+    def _on_alarm(self, signum, frame) -> None:
+        if self.active:
+            self.expired = True
+            raise self.stop
+
+    def _restore_alarm(self) -> None:
+        """Give an outer limit, or another user of the alarm, its handler and its remaining time."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self.old_handler is not None:  # None: set by C code, cannot be put back from Python
+            signal.signal(signal.SIGALRM, self.old_handler)
+        remaining, interval = self.old_timer
+        if remaining:
+            remaining -= time.monotonic() - self.started
+            signal.setitimer(signal.ITIMER_REAL, max(remaining, 0.001), interval)
+
+    def _watch(self, thread_id: int) -> None:
+        raise_in_thread = partial(
+            ctypes.pythonapi.PyThreadState_SetAsyncExc,
+            ctypes.c_ulong(thread_id),
+            ctypes.py_object(self.stop),
+        )
+        if self.done.wait(self.seconds):
+            return
+        self._trip_when_swallowed(raise_in_thread)
+        while self.active:
+            self.expired = True
+            raise_in_thread()
+            self.done.wait(REPEAT_SECONDS)
