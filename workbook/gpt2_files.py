@@ -1,0 +1,118 @@
+"""GPT-2's two tokenizer files, which every other library opens: `vocab.json` and `merges.txt`.
+
+Both are text, so bytes are written in an alphabet of 256 visible characters:
+
+    vocab.json   {"!": 0, ..., "\u0120low": 300}       token -> id
+    merges.txt   \u0120l ow                            one merge a line, the first learnt first
+"""
+
+import json
+import operator
+import os
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from workbook.files import atomic_write
+
+HEADER = "#version: 0.2"
+
+
+@lru_cache
+def byte_alphabet() -> dict[int, str]:
+    """GPT-2's visible character for each byte: itself where it prints, else one from U+0100 on.
+
+    A space is written "Ġ", a line end "Ċ". Source: `bytes_to_unicode` in GPT-2's `encoder.py`.
+    """
+    printable = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)}
+    spare = iter(range(0x100, 0x200))
+    return {byte: chr(byte if byte in printable else next(spare)) for byte in range(256)}
+
+
+def to_readable(token: bytes) -> str:
+    """The bytes in GPT-2's visible alphabet: b" low" is "Ġlow"."""
+    return "".join(map(byte_alphabet().__getitem__, token))
+
+
+def from_readable(name: str) -> bytes:
+    """The bytes behind a name in GPT-2's alphabet; ValueError where it holds another character."""
+    try:
+        return bytes(_byte_of()[character] for character in name)
+    except KeyError as error:
+        raise ValueError(f"{name!r}: {error.args[0]!r} is not in GPT-2's byte alphabet") from None
+
+
+@lru_cache
+def _byte_of() -> dict[str, int]:
+    return {character: byte for byte, character in byte_alphabet().items()}
+
+
+def write_vocab(path: str | os.PathLike, ids: Mapping[bytes, int]) -> None:
+    """Write `vocab.json`, a token a line, in the order of the ids."""
+    tokens = sorted(ids.items(), key=operator.itemgetter(1))
+    with atomic_write(path) as file:
+        names = {to_readable(token): token_id for token, token_id in tokens}
+        json.dump(names, file, ensure_ascii=False, indent=0)
+        file.write("\n")
+
+
+def write_merges(path: str | os.PathLike, merges: Sequence[tuple[bytes, bytes]]) -> None:
+    """Write `merges.txt`, with the version line that other libraries expect."""
+    with atomic_write(path) as file:
+        file.write(f"{HEADER}\n")
+        file.writelines(f"{to_readable(left)} {to_readable(right)}\n" for left, right in merges)
+
+
+def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) -> dict[int, bytes]:
+    """The tokens of a `vocab.json` by id.
+
+    Other libraries write a special token as it is, not in the byte alphabet: a name that is one of
+    `special_tokens`, or that the alphabet cannot spell, stands for its own UTF-8 bytes.
+    Raises: FileNotFoundError; ValueError where the file is no such vocabulary.
+    """
+    path = Path(path)
+    try:
+        names = json.loads(_read(path, "vocab.json"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
+    if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
+        raise ValueError(f"{path} is no vocabulary; expected one JSON object, token -> id")
+    vocab = {}
+    for name, token_id in names.items():
+        if token_id in vocab:
+            raise ValueError(f"{path} gives the id {token_id} twice, the second time to {name!r}")
+        as_it_is = name in special_tokens or not set(name) <= _byte_of().keys()
+        vocab[token_id] = name.encode() if as_it_is else from_readable(name)
+    return vocab
+
+
+def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
+    """The merges of a `merges.txt` in order, with or without its version line.
+
+    Raises: FileNotFoundError; ValueError with the line where one is not two tokens.
+    """
+    path = Path(path)
+    merges = []
+    for number, line in enumerate(_read(path, "merges.txt").split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        try:
+            left, right = map(from_readable, line.split(" "))
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, line {number}: expected two tokens in GPT-2's byte alphabet with a space "
+                f"between them, got {line!r}"
+            ) from error
+        merges.append((left, right))
+    return merges
+
+
+def _read(path: Path, kind: str) -> str:
+    """The text of a file, line ends as they are."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file; expected GPT-2's {kind}")
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 ({error}); expected GPT-2's {kind}") from error
