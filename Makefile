@@ -1,0 +1,56 @@
+# make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
+# make test       everything that must hold: lint, unit tests, every notebook
+# make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
+# make lint       ruff on the package, the tests and the notebooks
+#
+# The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
+
+.PHONY: lab test notebooks lint suitable
+.DEFAULT_GOAL := lab
+
+# The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	test "$$($$python .ci/suitable.py 2>/dev/null)" = suitable && break; done; echo $$python)
+answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
+bin := .venv/bin
+stamp := .venv/complete
+
+# The stamp holds the folder it was made in: an environment that was moved, or has lost its
+# Python, counts as none.
+ifneq (here,$(shell $(bin)/python -c \
+	"import os; print('here' if open('$(stamp)').read() == os.getcwd() else '')" 2>/dev/null))
+$(shell rm -f $(stamp))
+endif
+
+lab: $(stamp)
+	@exec $(bin)/python -m workbook lab $(if $(PORT),--port "$(PORT)")
+
+test: $(stamp) lint
+	@$(bin)/python -m pytest workbook tests notebooks -n 2 --dist loadfile \
+		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=300
+
+notebooks: $(stamp)
+	@$(bin)/python -m workbook notebooks $(NAMES)
+
+lint: $(stamp)
+	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet
+
+# No stamp means that a set-up was never begun or never finished: start from an empty folder.
+$(stamp): pyproject.toml constraints.txt
+	$(if $(wildcard $@),,$(call stop_unless_suitable,$(answer)))
+	@test -e $@ || { echo "Setting up .venv with $(PYTHON): once, a few minutes, about 2 GB"; \
+		"$(PYTHON)" -m venv --clear .venv; }
+	@rm -f $@
+	@$(bin)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e ".[test]" \
+		|| { echo "Set-up did not finish; pip says above what it lacks. Then call make again" >&2; \
+		exit 1; }
+	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"
+
+# `error` ends make with the message alone, where a failing command would add a line of make's.
+stop_unless_suitable = $(if $(filter suitable,$1),,$(error $(if $(filter Set-up,$(firstword $1)),$1,\
+	Set-up needs Python 3.11 or newer, and $(PYTHON) is none. \
+	Install one, or name one with PYTHON=/path/to/python3.12)))
+
+suitable:
+	@test "$(answer)" = suitable

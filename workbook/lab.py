@@ -1,0 +1,91 @@
+"""Starts JupyterLab for this checkout: the learner's copy open, the worked notebooks beside it."""
+
+import os
+import secrets
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+
+from workbook import config, study
+
+HOST = "127.0.0.1"  # this machine only
+FIRST_PORT = 8888
+
+
+def start(port: int | None = None) -> None:
+    """Serve JupyterLab until Ctrl-C or a termination signal; make `study/` if there is none.
+
+    A `port` that was asked for must be free; without one the next free port is taken.
+    """
+    if port is not None:
+        require_free(port)
+    root = config.repository()
+    folder = root / "study"
+    if not folder.exists():
+        study.make(folder)
+    # A terminal in JupyterLab then finds `workbook` and the right `python`.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    serve(root, f"lab/tree/{first_notebook(folder).relative_to(root).as_posix()}", port)
+
+
+def serve(root: Path, page: str, port: int | None) -> None:
+    """Run the server in this process, so that a signal meant for it reaches it."""
+    from jupyterlab.labapp import LabApp
+
+    token = secrets.token_hex(16)
+    server = LabApp.initialize_server(argv=arguments(root, page, port, token))
+    print(f"JupyterLab: http://{HOST}:{server.port}/{page}?token={token}")
+    print("Ctrl-C stops it.", flush=True)
+    server.start()
+
+
+def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
+    """What JupyterLab is told; the learner's own settings (theme, keys) stay in force."""
+    told = [
+        f"--ServerApp.root_dir={root}",
+        f"--ServerApp.ip={HOST}",
+        f"--ServerApp.port={FIRST_PORT if port is None else port}",
+        f"--ServerApp.port_retries={50 if port is None else 0}",
+        f"--ServerApp.open_browser={has_browser()}",
+        "--ServerApp.answer_yes=True",  # Ctrl-C stops it at once, without a question
+        "--ServerApp.log_level=WARNING",
+        f"--IdentityProvider.token={token}",
+        f"--LabApp.default_url=/{page}",
+        f"--LabApp.workspaces_dir={root / 'study' / '.workbook' / 'workspaces'}",
+        "--LabApp.news_url=None",  # nothing is asked of other hosts
+        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        told.append("--allow-root")  # in a container; JupyterLab refuses root otherwise
+    return told
+
+
+def require_free(port: int) -> None:
+    """Raise ValueError where another program listens on `port`."""
+    with socket.socket() as probe:
+        if os.name == "posix":  # elsewhere this option would let two programs share a port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ValueError(
+                f"port {port} cannot be used ({error.strerror}); name another, "
+                "or none and the next free one is taken"
+            ) from None
+
+
+def has_browser() -> bool:
+    """Whether a page can be opened in a window; a browser inside this terminal would block it."""
+    try:
+        return type(webbrowser.get()) is not webbrowser.GenericBrowser
+    except webbrowser.Error:
+        return False
+
+
+def first_notebook(folder: Path) -> Path:
+    """The notebook to begin with: the first by number."""
+    notebooks = sorted(folder.glob("*.ipynb"))
+    if not notebooks:
+        raise FileNotFoundError(f"{folder} holds no notebook; remove it, and it is made anew")
+    return notebooks[0]
