@@ -1,0 +1,207 @@
+"""The workbook's pictures: each function takes data and an `ax`, draws one idea, returns the axes.
+
+Importing this module sets one style for all of them. The colours are Okabe and Ito's, which stay
+apart for colour-blind eyes; what a colour says, a label says too. Labels keep to letters that
+matplotlib's own font has: a Chinese character or an emoji would come out as an empty box.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from io import BytesIO
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import display
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from PIL import Image, PngImagePlugin
+
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, YELLOW, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#999999"
+COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
+INK = "#222222"
+PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
+
+plt.rcParams.update(
+    {
+        "figure.figsize": (6.4, 3.6),
+        "figure.dpi": 100,
+        "savefig.dpi": 144,  # 922 pixels wide: sharp on a good screen, and a small file
+        "figure.constrained_layout.use": True,
+        "font.size": 10,
+        "axes.prop_cycle": plt.cycler(color=COLOURS),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": GREY,
+        "axes.axisbelow": True,
+        "grid.color": "#dddddd",
+        "legend.frameon": False,
+    }
+)
+
+
+def show(picture: Axes | Figure, alt: str) -> None:
+    """Nothing; displays the picture as a PNG whose description in words is `alt`.
+
+    The words are the output's plain text, the image's `alt` and a note inside the file, so that
+    a screen reader, a terminal and the exported write-up all have them.
+    """
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
+    figure = picture if isinstance(picture, Figure) else picture.figure
+    bundle = {"image/png": png(figure, alt), "text/plain": alt}
+    display(bundle, metadata={"image/png": {"alt": alt, "width": _width(figure)}}, raw=True)
+    plt.close(figure)  # else Jupyter shows it a second time, without its words
+
+
+def png(figure: Figure, alt: str) -> bytes:
+    """The figure as PNG bytes: the same figure gives the same bytes on one machine.
+
+    256 colours are plenty for a plot and make the file three times smaller.
+    """
+    drawn, small = BytesIO(), BytesIO()
+    figure.savefig(drawn, format="png", metadata={"Software": None})
+    words = PngImagePlugin.PngInfo()
+    words.add_itxt("Description", alt)
+    Image.open(drawn).convert("RGB").quantize(256).save(small, "png", optimize=True, pnginfo=words)
+    return small.getvalue()
+
+
+def _width(figure: Figure) -> int:
+    """The width on the page in CSS pixels; the file has more, for sharp screens."""
+    return round(figure.get_figwidth() * 100)
+
+
+def _short(value: float) -> str:
+    """A number as a label: whole numbers in full, others with two decimals."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
+
+
+def _axes(ax: Axes | None, height: float | None = None) -> Axes:
+    """The axes to draw on: those given, else those of a new figure `height` inches high."""
+    if ax is not None:
+        return ax
+    width, usual = plt.rcParams["figure.figsize"]
+    return plt.subplots(figsize=(width, height or usual))[1]
+
+
+def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
+    """One group of bars a row of `table`, one bar a column, each with its value written at its end.
+
+    `quantity` names what is measured and its unit, for the axis.
+    """
+    ax = _axes(ax, height=0.9 + 0.2 * table.size)
+    thickness = 0.8 / len(table.columns)
+    rows = np.arange(len(table))
+    for i, column in enumerate(table.columns):
+        places = rows + (i - (len(table.columns) - 1) / 2) * thickness
+        bars = ax.barh(places, table[column], thickness, label=column, color=COLOURS[i])
+        ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
+    ax.set_yticks(rows, table.index)
+    ax.invert_yaxis()  # the first row on top, as in the table
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(quantity)
+    ax.margins(x=0.1)
+    ax.grid(axis="x")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns))
+    return ax
+
+
+def size_steps(
+    table: pd.DataFrame, quantity: str, marks: Mapping[str, int], ax: Axes | None = None
+) -> Axes:
+    """A staircase a column of `table` over its index, on a log axis; `marks` names places on it."""
+    ax = _axes(ax)
+    for i, column in enumerate(table.columns):
+        # A line that lies on another would hide it: each is lowered by a hair.
+        y = table[column] - 0.06 * i
+        ax.step(table.index, y, where="post", color=COLOURS[i], linewidth=2.5)
+        ax.annotate(
+            column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
+            textcoords="offset points", fontweight="bold", va="center",
+        )  # fmt: skip
+    for name, place in marks.items():
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
+        ax.annotate(name, (place, 0.15), (3, 0), textcoords="offset points", fontsize=8, color=INK)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(table.index, [f"U+{point:04X}" for point in table.index])
+    ax.set_ylim(0, table.to_numpy().max() + 0.5)
+    ax.set_yticks(range(1 + table.to_numpy().max()))
+    ax.set_xlabel("code point (log scale)")
+    ax.set_ylabel(quantity)
+    return ax
+
+
+def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
+    """Each row's UTF-8 bytes bit by bit: the template dark, the number's own bits light."""
+    ax = _axes(ax, height=0.7 + 0.55 * len(rows))
+    stride = 8.6  # eight bits and a gap
+    for y, data in enumerate(rows.values()):
+        for i, byte in enumerate(data):
+            bits = f"{byte:08b}"
+            fixed = bits.index("0") + 1  # a run of ones and the zero that ends it
+            for j, bit in enumerate(bits):
+                x, template = stride * i + j, j < fixed
+                face, ink, weight = (
+                    (BLUE, "white", "bold") if template else (PALE[0], INK, "normal")
+                )
+                ax.add_patch(plt.Rectangle((x, y - 0.35), 1, 0.7, fc=face, ec="white"))
+                ax.text(
+                    x + 0.5, y, bit, color=ink, weight=weight,
+                    family="monospace", ha="center", va="center",
+                )  # fmt: skip
+            ax.text(stride * i + 4, y - 0.42, f"{byte:02X}", ha="center", va="bottom", fontsize=8)
+    widest = max(len(data) for data in rows.values())
+    ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75))
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def byte_pairs(
+    kinds: Sequence[Sequence[str]], valid: Collection[str], ax: Axes | None = None
+) -> Axes:
+    """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
+
+    `kinds[first][second]` names what the pair is. Every kind has a number, which stands in its
+    largest stretch and in the key, beside how many pairs are of that kind.
+    """
+    names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
+    order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
+    rank = np.argsort(order)[codes.reshape(256, 256)]
+    pale = sum(name in valid for name in names)
+    colours = PALE[:pale] + COLOURS[: len(names) - pale]
+    ax = _axes(ax, height=4.4)
+    ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
+    for number, which in enumerate(order):
+        y, x = _middle(rank == number)
+        ax.text(
+            x, y, str(number + 1), ha="center", va="center", weight="bold",
+            bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": INK},
+        )  # fmt: skip
+        label = f"{number + 1}  {names[which]}: {counts[which]:,}"
+        ax.scatter([], [], marker="s", s=80, color=colours[number], label=label)
+    ticks = range(0, 256, 32)
+    ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
+    ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
+    ax.set(xlabel="second byte (hexadecimal)", ylabel="first byte (hexadecimal)")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    return ax
+
+
+def _middle(mask: np.ndarray) -> tuple[int, int]:
+    """Row and column of a cell in the middle of the stretch of `mask` that has the widest rows."""
+    row = int(mask.sum(axis=1).argmax())
+    column = _longest_run(mask[row])
+    return _longest_run(mask[:, column]), column
+
+
+def _longest_run(line: np.ndarray) -> int:
+    """The index in the middle of the longest run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(int), [0]])))
+    starts, ends = edges[::2], edges[1::2]
+    longest = (ends - starts).argmax()
+    return int(starts[longest] + ends[longest]) // 2
