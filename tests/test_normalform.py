@@ -1,0 +1,211 @@
+"""The normal form keeps what a reader needs and drops what a run leaves behind."""
+
+import base64
+import io
+import random
+import re
+from pathlib import Path
+
+import matplotlib.image
+import nbformat
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbval.plugin import get_sanitize_patterns
+
+from workbook.normalform import REPLACEMENTS, WIDGET_VIEW, normalise
+
+NASTY = [
+    "/home/ada/x.txt",
+    "/tmp/tmpab12cd_9",
+    " ",
+    "\t",
+    "\n",
+    "\r",
+    "at 0x7f3a2c1d5e10",
+    "é",
+    "🙂",
+]
+NASTY += ["C:\\Users\\ada\\", "50%|##  | 1/2 [00:01<00:02]", "/", "..", "<b>", "a", "0", ")", "tmp"]
+texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=3), max_size=8).map("".join)
+bundles = st.dictionaries(
+    st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW]), texts, max_size=4
+)
+outputs = st.one_of(
+    st.builds(
+        new_output, st.just("stream"), name=st.sampled_from(["stdout", "stderr"]), text=texts
+    ),
+    st.builds(new_output, st.just("display_data"), data=bundles),
+    st.builds(new_output, st.just("execute_result"), data=bundles, execution_count=st.just(4)),
+)
+counts = st.none() | st.integers(1, 9)
+metadata = st.fixed_dictionaries(
+    {},
+    optional={
+        "workbook": st.fixed_dictionaries(
+            {}, optional={"role": st.sampled_from(["try", "prose"]), "problem": st.just("u1")}
+        ),
+        "tags": st.lists(st.sampled_from(["b", "a"]), unique=True),
+        "execution": st.just({"iopub.status.busy": "2026-01-01"}),
+    },
+)
+cells = st.one_of(
+    st.builds(new_markdown_cell, texts, metadata=metadata),
+    st.builds(
+        new_code_cell,
+        texts,
+        outputs=st.lists(outputs, max_size=4),
+        execution_count=counts,
+        metadata=metadata,
+    ),
+)
+
+
+def normal_outputs(*stored):
+    """The outputs of one code cell after normalising."""
+    notebook = new_notebook(cells=[new_code_cell("x", outputs=list(stored), execution_count=1)])
+    return normalise(notebook).cells[0].outputs
+
+
+def printed(text, name="stdout"):
+    return new_output("stream", name=name, text=text)
+
+
+@given(st.lists(cells, max_size=5).map(lambda some: new_notebook(cells=some)))
+def test_normalising_twice_changes_nothing_more(notebook):
+    before = nbformat.writes(notebook)
+    once = normalise(notebook)
+    assert normalise(once) == once
+    assert nbformat.writes(notebook) == before, "the notebook that was handed in was changed"
+    nbformat.validate(once)
+
+
+@given(texts)
+def test_one_pass_of_the_replacements_is_enough_for_nbval(text):
+    def sanitize(text):
+        for pattern, replacement in REPLACEMENTS:
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    assert sanitize(sanitize(text)) == sanitize(text)
+
+
+def test_nbval_makes_the_same_replacements():
+    config = Path(__file__).with_name("sanitize.cfg").read_text(encoding="utf-8")
+    assert get_sanitize_patterns(config) == list(REPLACEMENTS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("<f at 0x7f3a2c1d5e10>", "<f at 0x...>"),
+        ("read /home/ada/cs336/data/train.txt", "read .../train.txt"),
+        ("'/tmp/tmpab12cd_9/x.json'", "'.../x.json'"),
+        ("in /tmp/tmpab12cd_9", "in .../tmp..."),
+        (r"C:\Users\ada\study\x.txt", ".../x.txt"),
+        ("one  \ntwo\t\n", "one\ntwo\n"),
+    ],
+)
+def test_what_only_this_machine_has_is_replaced(raw, normal):
+    assert normal_outputs(printed(raw))[0].text == normal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "U+1F600 is 0x1F600, below 0x10ffff",
+        "bytes/s and and/or, 1/2/3, 2026/01/02",
+        "https://example.org/a/b/c",
+        "</summary></details><br/>",
+        "(a+b)/c/d",
+        "data:image/png;base64,iVBOR/abc/def+/gh",
+        "  indented",
+    ],
+)
+def test_what_a_reader_needs_is_left_alone(text):
+    assert normal_outputs(printed(text))[0].text == text
+
+
+def test_streams_that_came_in_pieces_are_joined():
+    stored = normal_outputs(printed("a"), printed("b"), printed("oh", "stderr"), printed("c\n"))
+    assert [(output.name, output.text) for output in stored] == [
+        ("stdout", "abc\n"),
+        ("stderr", "oh"),
+    ]
+
+
+def test_text_before_and_after_a_picture_stays_there():
+    picture = new_output("display_data", data={"text/plain": "a plot"})
+    kinds = [o.output_type for o in normal_outputs(printed("a"), picture, printed("b"))]
+    assert kinds == ["stream", "display_data", "stream"]
+
+
+def test_a_progress_bar_leaves_nothing():
+    bar = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
+    widget = {"text/plain": "  0%|          | 0/9 [00:00<?, ?it/s]", WIDGET_VIEW: {"model_id": "7"}}
+    assert normal_outputs(printed(bar, "stderr"), new_output("display_data", data=widget)) == []
+    assert normal_outputs(printed("12.3kB [00:01, 9.1kB/s]", "stderr")) == []
+
+
+def test_a_line_overwritten_by_carriage_returns_shows_its_last_state():
+    assert normal_outputs(printed("1 of 3\r2 of 3\r3 of 3\ndone\r\n"))[0].text == "3 of 3\ndone\n"
+
+
+def test_a_widget_keeps_its_picture_and_its_text():
+    data = {WIDGET_VIEW: {"model_id": "7"}, "image/png": png("me"), "text/plain": "a slider"}
+    (output,) = normal_outputs(new_output("display_data", data=data))
+    assert output.data == {"image/png": png(None), "text/plain": "a slider"}
+
+
+def png(software):
+    """A small picture, signed by a program or not."""
+    file = io.BytesIO()
+    pixels = numpy.random.default_rng(1).random((4, 4, 3))
+    matplotlib.image.imsave(file, pixels, format="png", metadata={"Software": software})
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_pictures_that_look_equal_are_equal():
+    signed = [new_output("display_data", data={"image/png": png(name)}) for name in ("a", "b 2")]
+    assert signed[0] != signed[1]
+    assert normal_outputs(signed[0]) == normal_outputs(signed[1])
+    assert numpy.array_equal(*[pixels(normal_outputs(signed[0])[0]), pixels(signed[0])])
+
+
+def pixels(output):
+    return matplotlib.image.imread(io.BytesIO(base64.b64decode(output.data["image/png"])))
+
+
+def test_ids_do_not_move_when_a_cell_is_put_in():
+    about = {"workbook": {"problem": "unicode1", "role": "answer", "part": "a"}}
+    some = [
+        new_markdown_cell("One."),
+        new_code_cell("answer()", metadata=about),
+        new_code_cell("2"),
+    ]
+    before = [cell.id for cell in normalise(new_notebook(cells=some)).cells]
+    some.insert(random.Random(1).randrange(3), new_markdown_cell("New."))
+    after = [cell.id for cell in normalise(new_notebook(cells=some)).cells]
+    assert before[1] == "unicode1-answer-a"
+    assert [name for name in after if name in before] == before
+
+
+def test_cells_that_ran_out_of_order_or_never_are_not_covered_up():
+    def counts_of(*stored):
+        some = [new_code_cell("x", execution_count=count) for count in stored]
+        return [c.execution_count for c in normalise(new_notebook(cells=some)).cells]
+
+    assert counts_of(3, 7, 9) == [1, 2, 3]
+    assert counts_of(3, None, 9) == [1, None, 3]
+    assert counts_of(3, 2, 9) == [3, 2, 9]
+
+
+def test_metadata_is_what_the_workbook_knows():
+    cell = new_code_cell(
+        "x", metadata={"tags": ["b", "a"], "collapsed": True, "workbook": {"x": 1}}
+    )
+    notebook = normalise(new_notebook(cells=[cell], metadata={"widgets": {}, "title": "x"}))
+    assert notebook.cells[0].metadata == {"tags": ["a", "b"], "workbook": {}}
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
