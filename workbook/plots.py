@@ -15,7 +15,7 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from PIL import Image, PngImagePlugin
+from PIL import Image
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, YELLOW, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#999999"
@@ -44,27 +44,25 @@ plt.rcParams.update(
 def show(picture: Axes | Figure, alt: str) -> None:
     """Nothing; displays the picture as a PNG whose description in words is `alt`.
 
-    The words are the output's plain text, the image's `alt` and a note inside the file, so that
-    a screen reader, a terminal and the exported write-up all have them.
+    The words are the output's plain text and the image's `alt`, so that a screen reader, a
+    terminal and the exported write-up have them.
     """
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
     figure = picture if isinstance(picture, Figure) else picture.figure
-    bundle = {"image/png": png(figure, alt), "text/plain": alt}
+    bundle = {"image/png": png(figure), "text/plain": alt}
     display(bundle, metadata={"image/png": {"alt": alt, "width": _width(figure)}}, raw=True)
     plt.close(figure)  # else Jupyter shows it a second time, without its words
 
 
-def png(figure: Figure, alt: str) -> bytes:
+def png(figure: Figure) -> bytes:
     """The figure as PNG bytes: the same figure gives the same bytes on one machine.
 
     256 colours are plenty for a plot and make the file three times smaller.
     """
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
-    words = PngImagePlugin.PngInfo()
-    words.add_itxt("Description", alt)
-    Image.open(drawn).convert("RGB").quantize(256).save(small, "png", optimize=True, pnginfo=words)
+    Image.open(drawn).convert("RGB").quantize(256).save(small, "png", optimize=True)
     return small.getvalue()
 
 
