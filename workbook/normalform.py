@@ -18,8 +18,8 @@ from nbformat import NotebookNode
 REPLACEMENTS = (
     (r"\bat 0x[0-9A-Fa-f]{8,16}\b", "at 0x..."),  # <function f at 0x7f3a2c1d5e10>
     (r"\btmp[a-z0-9_]{8}\b", "tmp..."),  # the names that tempfile draws
-    (r"(?<![\w.:/<+)\]}-])(?:/[\w.@+-]+)+(?=/[\w.@+-])", "..."),  # a path but for its last part
-    (r"\b[A-Za-z]:\\Users\\(?:[\w.@+-]+\\)*", ".../"),  # the same on Windows
+    (r"\b[A-Za-z]:\\Users\\(?:[\w.@+-]+\\)*", ".../"),  # a Windows path but for its last part
+    (r"(?<![\w.:/<+)\]}-])(?:/[\w.@+-]+)+(?=/[\w.@+-])", "..."),  # the same elsewhere
     (r"([^ \t\r\n]?)[ \t\r]+(?=\n|\Z)", r"\1"),  # blanks at a line's end
 )
 METADATA = {
