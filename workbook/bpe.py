@@ -15,7 +15,7 @@ import heapq
 import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import pairwise
 
 from workbook.pretokens import check_special_tokens, count_pretokens
@@ -50,6 +50,17 @@ def train_bpe(
     merges = train_incremental(counts, vocab_size - smallest)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
     return vocab | dict(enumerate(tokens, start=len(vocab))), merges
+
+
+def train_bpe_in_processes(
+    input_path: str | os.PathLike,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    workers: int | None = None,
+) -> tuple[dict[int, bytes], list[Pair]]:
+    """What `train_bpe` returns, its counting shared by `workers` processes (None: one a core)."""
+    with ProcessPoolExecutor(workers) as executor:
+        return train_bpe(input_path, vocab_size, special_tokens, executor=executor)
 
 
 def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:

@@ -21,7 +21,8 @@ from typing import Self
 from workbook import gpt2_files
 from workbook.pretokens import check_special_tokens, pretokenize
 
-CACHED_PRETOKENS = 4096  # few enough that a tokenizer at work grows by less than a megabyte
+CACHED_PRETOKENS = 1 << 16  # whose ids a tokenizer remembers from call to call: about 20 MB
+STREAM_PRETOKENS = 1 << 10  # and within a stream, which is to run in less than 1 MB
 
 
 class Encoder:
@@ -81,7 +82,7 @@ class Tokenizer(Encoder):
                     )
             pair = self._id_of[left], self._id_of[right]
             self._ranks.setdefault(pair, (rank, self._id_of[left + right]))
-        self._pretoken_ids = lru_cache(CACHED_PRETOKENS)(self._merge)
+        self._remembered = lru_cache(CACHED_PRETOKENS)(self._merge)
 
     @classmethod
     def from_files(
@@ -111,9 +112,12 @@ class Tokenizer(Encoder):
         """
         return b"".join(_look_up(self.vocab, ids)).decode("utf-8", errors="replace")
 
+    def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
+        remembered = lru_cache(STREAM_PRETOKENS)(self._merge)
+        return chain.from_iterable(map(remembered, pretokenize(iterable, self.special_tokens)))
+
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        pretokens = pretokenize(pieces, self.special_tokens)
-        return chain.from_iterable(map(self._pretoken_ids, pretokens))
+        return chain.from_iterable(map(self._remembered, pretokenize(pieces, self.special_tokens)))
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
         """The ids of one pre-token: the earliest learnt merge first, of equals the leftmost.
