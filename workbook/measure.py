@@ -1,0 +1,119 @@
+"""What a function costs: seconds, memory of all its processes, and where the time goes."""
+
+import cProfile
+import multiprocessing
+import pstats
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+
+SAMPLE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One run of a function in a process of its own."""
+
+    result: Any
+    seconds: float  # of the call alone: without the start of the process
+    peak_bytes: int  # of the process and all its children together, the interpreter included
+
+
+def measured(function: Callable, *args, **kwargs) -> Measured:
+    """What `function(*args, **kwargs)` returned, took and held at its peak, children included.
+
+    The run has a fresh process, so nothing that was allocated before counts, and children are
+    seen: a figure for the parent alone misses a pool's workers, where all the work is. Memory that
+    processes share counts once where the system tells (Linux), and is sampled 20 times a second.
+    The function and its arguments must be importable by another process: no lambda, nothing that
+    is defined in a notebook. Its exception is raised here.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(there, function, args, kwargs))
+    process.start()
+    there.close()
+    peak = 0
+    while not here.poll(SAMPLE_SECONDS) and process.is_alive():
+        peak = max(peak, _tree_bytes(process.pid))
+    try:
+        error, result, seconds, own_peak = here.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(
+            f"the process that ran {function.__name__} died (exit code {process.exitcode}); it may "
+            f"have run out of memory: measure a smaller input"
+        ) from None
+    process.join()
+    if error is not None:
+        raise error
+    return Measured(result=result, seconds=seconds, peak_bytes=max(peak, own_peak))
+
+
+def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) -> None:
+    """Call the function in the child and send back what came of it."""
+    start = time.perf_counter()
+    error = result = None
+    try:
+        result = function(*args, **kwargs)
+    except Exception as raised:
+        error = raised
+    seconds = time.perf_counter() - start
+    connection.send((error, result, seconds, own_peak_bytes()))
+
+
+def own_peak_bytes() -> int:
+    """The peak of this process alone since it began; 0 where the system keeps no such record."""
+    try:
+        # Not `getrusage`: a child starts there with the peak of the process that spawned it.
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    except OSError:
+        return 0
+
+
+def _tree_bytes(pid: int) -> int:
+    """The memory of a process and its children now, shared pages once where the system tells."""
+    total = 0
+    try:
+        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return 0
+    for process in processes:
+        try:
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.uss)
+        except psutil.Error:  # it ended meanwhile
+            continue
+    return total
+
+
+def profile(function: Callable, *args, **kwargs) -> pd.DataFrame:
+    """The functions that the call spent its time in, the slowest first.
+
+    Columns: function, calls, seconds (its own, callees left out), share (of all own seconds). Only
+    this process is seen: with an executor, the profile shows a parent that waits.
+    """
+    profiler = cProfile.Profile()
+    profiler.runcall(function, *args, **kwargs)
+    rows = [
+        (_name(*place), calls, own)
+        for place, (_, calls, own, _, _) in pstats.Stats(profiler).stats.items()
+    ]
+    table = pd.DataFrame(rows, columns=["function", "calls", "seconds"])
+    table = table.groupby("function", as_index=False).sum()
+    table["share"] = table["seconds"] / table["seconds"].sum()
+    return table.sort_values("seconds", ascending=False, ignore_index=True)
+
+
+def _name(file: str, line: int, function: str) -> str:
+    """How a function is called in a table: module.function, or the C function's own name."""
+    if file == "~":
+        return function.strip("<>").removeprefix("built-in method ").removeprefix("method ")
+    return f"{Path(file).stem}.{function}"
