@@ -1,0 +1,98 @@
+"""UTF-8 taken apart: which bytes are no UTF-8, where, and by which rule.
+
+| bytes | first byte | code points         |
+|-------|------------|---------------------|
+| 1     | 00 to 7F   | U+0000 to U+007F    |
+| 2     | C2 to DF   | U+0080 to U+07FF    |
+| 3     | E0 to EF   | U+0800 to U+FFFF    |
+| 4     | F0 to F4   | U+10000 to U+10FFFF |
+
+Every further byte is a continuation byte, 80 to BF. Source: RFC 3629; Unicode 15, table 3-7.
+"""
+
+from dataclasses import dataclass
+
+CONTINUATION = range(0x80, 0xC0)
+
+# What each kind of flaw means, in the words of a legend.
+FLAWS = {
+    "stray continuation": "a continuation byte (80 to BF) where a character should begin",
+    "overlong lead": "C0 and C1 could only begin a needlessly long form of an ASCII character",
+    "never used": "F5 to FF would begin characters beyond U+10FFFF, or mean nothing at all",
+    "missing continuation": "a first byte that is not followed by a continuation byte",
+    "cut short": "the bytes end before the character does",
+    "overlong": "E0 80 to 9F and F0 80 to 8F: a longer form than the character needs",
+    "surrogate": "ED A0 to BF: the code points U+D800 to U+DFFF belong to UTF-16",
+    "beyond Unicode": "F4 90 to BF: above U+10FFFF, the last code point",
+}
+
+# First bytes whose second byte is limited further: the limits, and the flaw outside of them.
+SECOND_BYTE = {
+    0xE0: (range(0xA0, 0xC0), "overlong"),
+    0xED: (range(0x80, 0xA0), "surrogate"),
+    0xF0: (range(0x90, 0xC0), "overlong"),
+    0xF4: (range(0x80, 0x90), "beyond Unicode"),
+}
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Why some bytes are no UTF-8: the first bad character starts at `position`."""
+
+    position: int
+    kind: str  # a key of FLAWS
+    sentence: str  # the rule, told about these very bytes
+
+
+def length_of(first: int) -> int:
+    """The number of bytes of a character that begins with the byte `first`; 0 if none does."""
+    if first < 0x80:
+        return 1
+    if 0xC2 <= first <= 0xDF:
+        return 2
+    if 0xE0 <= first <= 0xEF:
+        return 3
+    return 4 if 0xF0 <= first <= 0xF4 else 0
+
+
+def flaw(data: bytes) -> Flaw | None:
+    """The first flaw of `data` as UTF-8, or None where `data.decode()` succeeds.
+
+    >>> flaw("é".encode()) is None
+    True
+    >>> flaw(b"\\xc3(").kind
+    'missing continuation'
+    """
+    position = 0
+    while position < len(data):
+        found = _flaw_at(data, position)
+        if found:
+            return Flaw(position, *found)
+        position += length_of(data[position])
+    return None
+
+
+def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
+    """The kind and the sentence of the flaw of the character that starts at `position`."""
+    first = data[position]
+    length = length_of(first)
+    if first in CONTINUATION:
+        kind = "stray continuation"
+        return kind, f"{first:02X} is a continuation byte: it cannot begin a character."
+    if first in (0xC0, 0xC1):
+        kind = "overlong lead"
+        return kind, f"{first:02X} never occurs in UTF-8: what it begins fits into one byte."
+    if length == 0:
+        return "never used", f"{first:02X} never occurs in UTF-8: Unicode ends at U+10FFFF."
+    following = data[position + 1 : position + length]
+    allowed, kind = SECOND_BYTE.get(first, (CONTINUATION, ""))
+    for i, byte in enumerate(following):
+        if byte not in CONTINUATION:
+            need = f"{first:02X} begins a character of {length} bytes"
+            return "missing continuation", f"{need}, but {byte:02X} is no continuation byte."
+        if i == 0 and byte not in allowed:
+            return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
+    if len(following) < length - 1:
+        have = "1 is" if len(following) == 0 else f"{len(following) + 1} are"
+        return "cut short", f"{first:02X} begins a character of {length} bytes; only {have} there."
+    return None
