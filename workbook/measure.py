@@ -3,15 +3,18 @@
 import cProfile
 import multiprocessing
 import pstats
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import psutil
+
+if TYPE_CHECKING:
+    import pandas as pd  # only `profile` needs it: a process that is measured must not pay for it
 
 SAMPLE_SECONDS = 0.05
 
@@ -23,15 +26,16 @@ class Measured:
     result: Any
     seconds: float  # of the call alone: without the start of the process
     peak_bytes: int  # of the process and all its children together, the interpreter included
+    parent_peak_bytes: int  # of the process without its children: what `RUSAGE_SELF` would say
 
 
 def measured(function: Callable, *args, **kwargs) -> Measured:
     """What `function(*args, **kwargs)` returned, took and held at its peak, children included.
 
     The run has a fresh process, so nothing that was allocated before counts, and children are
-    seen: a figure for the parent alone misses a pool's workers, where all the work is. Memory that
+    seen: a figure for the parent alone misses a pool's workers, where the work may be. Memory that
     processes share counts once where the system tells (Linux), and is sampled 20 times a second.
-    The function and its arguments must be importable by another process: no lambda, nothing that
+    The function, its arguments and its result must fit between processes: no lambda, nothing that
     is defined in a notebook. Its exception is raised here.
     """
     context = multiprocessing.get_context("spawn")
@@ -39,10 +43,11 @@ def measured(function: Callable, *args, **kwargs) -> Measured:
     process = context.Process(target=_run, args=(there, function, args, kwargs))
     process.start()
     there.close()
-    peak = 0
-    while not here.poll(SAMPLE_SECONDS) and process.is_alive():
-        peak = max(peak, _tree_bytes(process.pid))
+    tree, parent = 0, 0
     try:
+        while not here.poll(SAMPLE_SECONDS) and process.is_alive():
+            now = _memory(process.pid)
+            tree, parent = max(tree, sum(now)), max(parent, *now[:1], 0)
         error, result, seconds, own_peak = here.recv()
     except EOFError:
         process.join()
@@ -50,10 +55,18 @@ def measured(function: Callable, *args, **kwargs) -> Measured:
             f"the process that ran {function.__name__} died (exit code {process.exitcode}); it may "
             f"have run out of memory: measure a smaller input"
         ) from None
-    process.join()
+    except BaseException:
+        process.terminate()  # an interrupted cell leaves nothing running
+        raise
+    finally:
+        process.join()
+        here.close()
     if error is not None:
         raise error
-    return Measured(result=result, seconds=seconds, peak_bytes=max(peak, own_peak))
+    parent = max(parent, own_peak)
+    return Measured(
+        result=result, seconds=seconds, peak_bytes=max(tree, parent), parent_peak_bytes=parent
+    )
 
 
 def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) -> None:
@@ -65,7 +78,10 @@ def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) 
     except Exception as raised:
         error = raised
     seconds = time.perf_counter() - start
-    connection.send((error, result, seconds, own_peak_bytes()))
+    try:
+        connection.send((error, result, seconds, own_peak_bytes()))
+    except Exception as raised:  # the result cannot be pickled
+        connection.send((raised, None, seconds, own_peak_bytes()))
 
 
 def own_peak_bytes() -> int:
@@ -78,28 +94,31 @@ def own_peak_bytes() -> int:
         return 0
 
 
-def _tree_bytes(pid: int) -> int:
-    """The memory of a process and its children now, shared pages once where the system tells."""
-    total = 0
+def _memory(pid: int) -> list[int]:
+    """The bytes held now by a process, first, and by each of its children."""
+    found = []
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
-        return 0
+        return found
     for process in processes:
         try:
             memory = process.memory_full_info()
-            total += getattr(memory, "pss", memory.uss)
         except psutil.Error:  # it ended meanwhile
             continue
-    return total
+        # Pages that processes share count once where the system tells.
+        found.append(getattr(memory, "pss", memory.uss))
+    return found
 
 
-def profile(function: Callable, *args, **kwargs) -> pd.DataFrame:
+def profile(function: Callable, *args, **kwargs) -> "pd.DataFrame":
     """The functions that the call spent its time in, the slowest first.
 
     Columns: function, calls, seconds (its own, callees left out), share (of all own seconds). Only
     this process is seen: with an executor, the profile shows a parent that waits.
     """
+    import pandas as pd
+
     profiler = cProfile.Profile()
     profiler.runcall(function, *args, **kwargs)
     rows = [
@@ -113,7 +132,13 @@ def profile(function: Callable, *args, **kwargs) -> pd.DataFrame:
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """How a function is called in a table: module.function, or the C function's own name."""
-    if file == "~":
-        return function.strip("<>").removeprefix("built-in method ").removeprefix("method ")
-    return f"{Path(file).stem}.{function}"
+    """How a function is called in a table: module.function, or type.method of one written in C.
+
+    >>> _name("~", 0, "<method 'acquire' of '_thread.lock' objects>")
+    'lock.acquire'
+    """
+    if file != "~":
+        return f"{Path(file).stem}.{function}"
+    if method := re.fullmatch(r"<method '(\w+)' of '(?:\w+\.)*(\w+)' objects>", function):
+        return f"{method[2]}.{method[1]}"
+    return function.strip("<>").removeprefix("built-in method ")

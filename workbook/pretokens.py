@@ -25,7 +25,7 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 LONGEST_CONTRACTION = len("'re")
 
 PIECE = 1 << 16  # characters cut at a time
-SPAN = 1 << 23  # bytes of a file that one worker counts at a time
+SPAN = 1 << 21  # bytes of a file that one worker counts at a time
 
 _pattern = regex.compile(PATTERN)
 
