@@ -1,0 +1,242 @@
+"""What `workbook.download` does when the Hub keeps its word, and when it does not."""
+
+import errno
+import gzip
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+
+import huggingface_hub
+import pytest
+from fake_hub import COMMIT, Hub
+
+from workbook import download
+from workbook.download import DownloadError, HubFile
+
+TEXT = "".join(f"Story {number}: once upon a time.\n" for number in range(20_000)).encode()
+PLAIN = HubFile(repository="someone/tales", name="tales.txt")
+PACKED = HubFile(repository="someone/tales", name="tales.txt.gz")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    monkeypatch.setattr(download, "PAUSE", 0.001)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    huggingface_hub.close_session()
+    hub = Hub()
+    hub.content = TEXT
+    yield hub
+    huggingface_hub.close_session()
+    hub.close()
+
+
+def fetch(hub, folder, file=PLAIN):
+    """Provenance and the watched bytes of one download of `file` to folder/tales.txt."""
+    seen = []
+    provenance = download.fetch(file, folder / "tales.txt", seen.append, hub.endpoint)
+    return provenance, b"".join(seen)
+
+
+def refused(hub, folder, match, file=PLAIN):
+    """Fails the test unless the download is refused, in one line, and nothing can be used of it."""
+    with pytest.raises(DownloadError, match=match) as caught:
+        fetch(hub, folder, file)
+    assert "\n" not in str(caught.value)
+    assert not (folder / "tales.txt").exists()
+
+
+def left_over(folder):
+    return sorted(path.suffix for path in folder.iterdir() if path.suffix != ".lock")
+
+
+@pytest.mark.parametrize("file", [PLAIN, PACKED])
+def test_a_file_arrives_whole_with_its_origin(hub, tmp_path, file):
+    hub.content = gzip.compress(TEXT) if file is PACKED else TEXT
+    provenance, seen = fetch(hub, tmp_path, file)
+    assert (tmp_path / "tales.txt").read_bytes() == seen == TEXT
+    assert provenance == {
+        "repository": "someone/tales",
+        "file": file.name,
+        "commit": COMMIT,
+        "download_bytes": len(hub.content),
+        "download_sha256": hashlib.sha256(hub.content).hexdigest(),
+    }
+    assert left_over(tmp_path) == [".txt"]
+    paths = [path for _, path, _ in hub.requests]
+    assert paths[0] == f"/datasets/someone/tales/resolve/main/{file.name}"
+    assert paths[1] == f"/datasets/someone/tales/resolve/{COMMIT}/{file.name}"
+
+
+def test_a_connection_that_is_cut_is_resumed_at_once(hub, tmp_path):
+    hub.faults = [{"until": 100_000}, {"until": 100_000}, {"until": 300_000}, {"status": 503}]
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+    ranges = ["bytes=100000-", "bytes=100000-", "bytes=300000-", "bytes=300000-"]
+    assert hub.ranges() == [None, *ranges]
+
+
+def test_a_download_that_was_given_up_is_resumed_by_the_next_call(hub, tmp_path):
+    hub.faults = [{"until": 100_000}] * (1 + download.ATTEMPTS)
+    refused(hub, tmp_path, "check the network and call again, it goes on where it stopped")
+    assert left_over(tmp_path) == [".part"]
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+    assert hub.ranges()[-1] == "bytes=100000-"
+
+
+def test_a_download_stopped_by_the_reader_is_resumed(hub, tmp_path, monkeypatch):
+    hub.faults = [{"until": 100_000}]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(
+            download.time, "sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        fetch(hub, tmp_path)
+    assert left_over(tmp_path) == [".part"]
+    fetch(hub, tmp_path)
+    assert hub.ranges() == [None, "bytes=100000-"]
+
+
+def test_a_server_that_cannot_resume_sends_everything_again(hub, tmp_path):
+    hub.faults = [{"until": 100_000}, {"ranges": False}]
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+
+
+def test_a_part_of_another_version_is_not_resumed(hub, tmp_path):
+    hub.faults = [{"until": 100_000}] * (1 + download.ATTEMPTS)
+    refused(hub, tmp_path, "cannot download")
+    (tmp_path / ".tales.txt.killed.tmp").write_text("of an unpacking that was killed")
+    hub.content, hub.faults = TEXT.upper(), []
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT.upper()
+    assert hub.ranges()[-1] is None
+    assert left_over(tmp_path) == [".txt"]
+
+
+def test_a_complete_part_is_not_downloaded_again(hub, tmp_path):
+    sha256 = hashlib.sha256(TEXT).hexdigest()
+    (tmp_path / f".tales.txt.{sha256[:16]}.part").write_bytes(TEXT)
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+    assert hub.ranges() == []
+
+
+def test_wrong_bytes_are_refused_and_removed(hub, tmp_path):
+    hub.faults = [{"content": TEXT.replace(b"time", b"lime")}]
+    refused(hub, tmp_path, "arrived with sha256 .* it was removed")
+    assert left_over(tmp_path) == []
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+
+
+def test_wrong_bytes_in_the_part_are_refused_too(hub, tmp_path):
+    sha256 = hashlib.sha256(TEXT).hexdigest()
+    (tmp_path / f".tales.txt.{sha256[:16]}.part").write_bytes(b"x" * 1000)
+    refused(hub, tmp_path, "arrived with sha256")
+    assert left_over(tmp_path) == []
+
+
+def test_a_wrong_announced_sha256_is_refused(hub, tmp_path):
+    hub.announced = {"X-Linked-Etag": '"' + "0" * 64 + '"'}
+    refused(hub, tmp_path, "announced was 0000")
+
+
+@pytest.mark.parametrize(
+    ("fault", "match"),
+    [
+        ({"content": TEXT + b"more"}, "offers 6\\d{5}; nothing was kept"),
+        ({"content": TEXT[:-9]}, "nothing was kept"),
+        ({"content": TEXT + b"more" * 99999, "headers": {"Content-Length": None}}, "sends more"),
+    ],
+)
+def test_a_lie_about_the_size_is_refused(hub, tmp_path, fault, match):
+    hub.faults = [fault]
+    refused(hub, tmp_path, match)
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+
+
+def test_a_server_that_always_ends_early_is_given_up(hub, tmp_path):
+    unfinished = {"Content-Length": None, "Content-Range": f"bytes 600000-/{len(TEXT)}"}
+    hub.faults = [{"until": 600_000, "headers": unfinished}] * (1 + download.ATTEMPTS)
+    refused(hub, tmp_path, "ends early every time")
+
+
+def test_another_range_than_the_one_asked_for_is_refused(hub, tmp_path):
+    hub.faults = [{"until": 100_000}, {"headers": {"Content-Range": f"bytes 0-9/{len(TEXT)}"}}]
+    refused(hub, tmp_path, "asked for bytes 100,000 to .* offers bytes 0-9/")
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+
+
+@pytest.mark.parametrize("header", ["X-Repo-Commit", "X-Linked-Size", "X-Linked-Etag"])
+def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path, header):
+    hub.announced = {header: None}
+    refused(hub, tmp_path, "without a commit, a size or a sha256")
+    assert hub.ranges() == []
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path, status):
+    hub.status = status
+    advice = "call again later" if status == 500 else "may have been moved"
+    refused(hub, tmp_path, f"HTTP status {status}.*{advice}")
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_an_error_of_its_store_is_one_clear_line(hub, tmp_path, status):
+    hub.faults = [{"status": status}] * download.ATTEMPTS
+    refused(hub, tmp_path, f"HTTP status {status}")
+    assert len(hub.ranges()) == (1 if status == 404 else download.ATTEMPTS)
+
+
+def test_without_a_network_the_message_says_what_to_do(hub, tmp_path, monkeypatch):
+    hub.close()
+    refused(hub, tmp_path, "check the network.*stories and pydocs need no network")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    refused(hub, tmp_path, "HF_HUB_OFFLINE is set")
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(TEXT)[:-20], gzip.compress(TEXT)[:-8] + b"12345678", TEXT]
+)
+def test_a_damaged_gz_is_refused_and_removed(hub, tmp_path, content):
+    hub.content = content
+    refused(hub, tmp_path, "cannot be unpacked", PACKED)
+    assert left_over(tmp_path) == []
+
+
+def test_a_full_disk_is_noticed_before_the_download(hub, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    hub.content = gzip.compress(TEXT)
+    for file, needed in [(PLAIN, len(hub.content)), (PACKED, 3.8 * len(hub.content))]:
+        free = round(0.99 * needed)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: usage(0, 0, free))
+        refused(hub, tmp_path, r"needs 0\.00 GB more.* 0\.00 GB free; make room", file)
+    assert hub.ranges() == []
+
+
+def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(hub, tmp_path, monkeypatch):
+    hub.content = gzip.compress(TEXT)
+
+    def full(block):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        download.fetch(PACKED, tmp_path / "tales.txt", full, hub.endpoint)
+    assert left_over(tmp_path) == [".part"]
+
+
+def test_two_processes_do_not_write_into_the_same_part(hub, tmp_path):
+    lock = tmp_path / ".tales.txt.lock"
+    command = f"import filelock\nwith filelock.FileLock({str(lock)!r}): print(flush=True), input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", command], **pipes) as other:
+        other.stdout.readline()
+        refused(hub, tmp_path, "another process is downloading tales.txt")
+        other.communicate(b"\n")
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
