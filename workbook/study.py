@@ -1,0 +1,161 @@
+"""The learner's copy of the notebooks: made once, never overwritten, one problem started over.
+
+In a copy the outputs are cleared and our answers give way to empty ones, each with a folded
+look-up below it. Everything else is as in the worked notebook.
+"""
+
+import time
+from copy import deepcopy
+from itertools import count, groupby, pairwise
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from workbook import config, notebooks, problems
+from workbook.normalform import normalise, role
+from workbook.progress import MARK, Progress, current, record_answer, record_check
+
+__all__ = ["Progress", "make", "overview", "record_answer", "record_check", "reset"]
+
+STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
+
+
+def default_folder() -> Path:
+    """Where the learner works unless they say otherwise."""
+    return config.repository() / "study"
+
+
+def make(folder: str | Path | None = None) -> list[Path]:
+    """The notebooks that were added to the study folder, `study/` in the checkout by default.
+
+    What is there already is the learner's and stays as it is; a line is printed for each addition.
+    """
+    folder = Path(folder or default_folder())
+    (folder / MARK).mkdir(parents=True, exist_ok=True)
+    added = [path for path in notebooks.find() if not (folder / path.name).exists()]
+    for path in added:
+        notebooks.write(folder / path.name, copy_of(notebooks.read(path)))
+        print(f"{folder.name}/{path.name} is new: a copy of your own to work in.")
+    return [folder / path.name for path in added]
+
+
+def copy_of(worked: NotebookNode) -> NotebookNode:
+    """A worked notebook as the learner gets it."""
+    copy = deepcopy(worked)
+    copy.cells, has_look_up = [], False
+    for cell in deepcopy(worked.cells):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if role(cell) == "setup" and not has_look_up:
+            cell.source += "\nfrom workbook import look_up  # our answers, for afterwards"
+            has_look_up = True
+        if role(cell) == "answer":
+            copy.cells += _answer_cells(cell)
+        else:
+            copy.cells.append(cell)
+    return normalise(copy)
+
+
+def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
+    """An empty answer in place of ours, and the look-up of ours below it."""
+    about = worked.metadata.workbook
+    quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
+    named = quoted if len(quoted) == 2 else [*quoted, "None"]
+    empty = new_code_cell(f'answer({", ".join(named)}, """\n""")', metadata=worked.metadata)
+    empty.metadata.pop("tags", None)
+    look_up = new_code_cell(f"look_up({', '.join(quoted)})")
+    look_up.metadata["workbook"] = {**about, "role": "look_up"}
+    return [empty, look_up]
+
+
+def reset(problem: str, folder: str | Path | None = None) -> None:
+    """Start one problem over: its try-it and answer cells are as on the first day.
+
+    The cells as they were go to a notebook in `study/.workbook/backup/`. No other cell changes.
+    """
+    found = problems.get(problem)
+    worked = notebooks.read(notebooks.find([found.notebook])[0])
+    folder = Path(folder or default_folder())
+    path = folder / f"{found.notebook}.ipynb"
+    if not path.exists():
+        raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
+    study = notebooks.read(path)
+    backup = _backup(folder, found.id, study)
+    study.cells = _with_fresh_stubs(study.cells, copy_of(worked).cells, found.id)
+    notebooks.write(path, study)
+    Progress(folder).forget(found.id)
+    print(f"{found.id} starts over in {path.name}; what you had is in {backup}.")
+
+
+def _backup(folder: Path, problem: str, study: NotebookNode) -> Path:
+    """The new notebook that holds the learner's cells of one problem, outputs and all."""
+    backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
+    names = (backups / f"{problem}-{today}-{n}.ipynb" for n in count(1))
+    path = next(name for name in names if not name.exists())
+    cells = [cell for cell in study.cells if _is_stub_of(cell, problem)]
+    notebooks.write(path, NotebookNode({**study, "cells": cells}))
+    return path
+
+
+def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
+    return role(cell) in STUBS and cell.metadata.workbook.get("problem") == problem
+
+
+def _with_fresh_stubs(
+    mine: list[NotebookNode], fresh: list[NotebookNode], problem: str
+) -> list[NotebookNode]:
+    """The learner's cells, with fresh stubs in the places of theirs, wherever those were moved to.
+
+    A stub that was deleted comes back after the cell that it follows in the fresh copy.
+    """
+    stubs = {cell.id: cell for cell in fresh if _is_stub_of(cell, problem)}
+    cells = []
+    for cell in mine:
+        if _is_stub_of(cell, problem):
+            if cell.id not in stubs:
+                continue  # a stub that was split or copied: its first part keeps the id
+            cell = stubs.pop(cell.id)
+        elif role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
+            cell.outputs, cell.execution_count = [], None
+        cells.append(cell)
+    for before, cell in pairwise(fresh):
+        if cell.id in stubs:
+            place = next((i for i, c in enumerate(cells, 1) if c.id == before.id), len(cells))
+            cells.insert(place, cell)
+    return cells
+
+
+def overview(folder: str | Path | None = None) -> str:
+    """A table of the chapters: problems attempted and correct, parts answered, each of how many.
+
+    It speaks of `folder`, or else of the study folder that we are in, or else of `study/`.
+    """
+    progress = Progress(folder) if folder else current() or Progress(default_folder())
+    done = progress.read()
+    shipped = {path.stem for path in notebooks.find()}
+    rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
+    found = [problem for problem in problems.PROBLEMS.values() if problem.notebook in shipped]
+    for chapter, group in groupby(found, key=lambda problem: problem.chapter):
+        counts = [_counts(problem, done.get(problem.id)) for problem in group]
+        names = ", ".join(sorted({p.notebook for p in found if p.chapter == chapter}))
+        attempted, correct, answered, parts = map(sum, zip(*counts, strict=True))
+        ratios = ((attempted, len(counts)), (correct, len(counts)), (answered, parts))
+        shown = "".join(f"{f'{n} of {total}':>12}" for n, total in ratios)
+        rows.append(f"{f'{chapter}  {names}':<32}{shown}")
+    return "\n".join(rows)
+
+
+def _counts(problem: problems.Problem, entry: dict | None) -> tuple[bool, bool, int, int]:
+    """Whether a problem was attempted, whether all that was attempted is correct, and how many
+    parts are answered, of how many that ask for an answer."""
+    parts = problem.parts or ([] if problem.kind == "code" else [""])
+    if entry is None:
+        return False, False, 0, len(parts)
+    attempted, correct, answered = (entry[key] for key in ("attempted", "correct", "answered"))
+    return (
+        bool(attempted or answered),
+        bool(correct) and set(attempted) <= set(correct),
+        len(set(answered) & set(parts)),
+        len(parts),
+    )
