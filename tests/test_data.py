@@ -1,0 +1,39 @@
+"""Token files give back the ids, in the smallest type that holds them, without being loaded."""
+
+import numpy as np
+import pytest
+
+from workbook import data
+from workbook.data import read_tokens, token_dtype, write_tokens
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "dtype"),
+    [(1, "uint16"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32"), (100_000, "uint32")],
+)
+def test_the_type_is_the_smallest_that_holds_every_id(vocab_size, dtype):
+    assert token_dtype(vocab_size) == dtype
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 123])
+@pytest.mark.parametrize("vocab_size", [1_000, 100_000])
+def test_ids_come_back_from_a_memory_map(tmp_path, monkeypatch, count, vocab_size):
+    monkeypatch.setattr(data, "BLOCK", 10)
+    ids = list(np.random.default_rng(count).integers(vocab_size, size=count))
+    assert write_tokens(tmp_path / "ids.npy", iter(ids), vocab_size) == count
+    stored = read_tokens(tmp_path / "ids.npy")
+    assert isinstance(stored, np.memmap) or not count
+    assert stored.tolist() == ids
+    assert stored.dtype == token_dtype(vocab_size)
+
+
+@pytest.mark.parametrize("bad", [-1, 500, 70_000])
+def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path, bad):
+    with pytest.raises(ValueError, match="do not fit a vocabulary of 500"):
+        write_tokens(tmp_path / "ids.npy", [1, bad], 500)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="encode the corpus first"):
+        read_tokens(tmp_path / "none.npy")

@@ -1,0 +1,111 @@
+"""What a run costs is seen whole: its children's memory, its errors, and where its time goes."""
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from workbook import measure
+from workbook.measure import measured, profile
+
+MB = 1_000_000
+
+
+def hold(megabytes):
+    """Fill some memory, long enough to be sampled."""
+    block = bytearray(b"x") * (megabytes * MB)
+    time.sleep(0.4)
+    return len(block)
+
+
+def hold_in_child(megabytes):
+    with ProcessPoolExecutor(1) as executor:
+        return executor.submit(hold, megabytes).result()
+
+
+def nothing(*values, **named):
+    return values, named
+
+
+def fail():
+    raise ValueError("as it should")
+
+
+def die():
+    raise SystemExit(3)
+
+
+def unsendable():
+    return lambda: None
+
+
+def spin():
+    return sum(number * number for number in range(200_000))
+
+
+def spin_elsewhere():
+    with ProcessPoolExecutor(1) as executor:
+        return executor.submit(time.sleep, 0.5).result()
+
+
+def test_the_result_and_the_arguments_pass_through():
+    assert measured(nothing, 1, two=2).result == ((1,), {"two": 2})
+
+
+def test_seconds_are_those_of_the_call():
+    assert 0.4 <= measured(hold, 1).seconds < 2
+
+
+def test_memory_of_the_run_is_seen_and_that_of_this_process_is_not():
+    mine = bytearray(b"x") * (200 * MB)
+    run = measured(hold, 60)
+    assert 60 * MB < run.peak_bytes < len(mine)
+    assert 60 * MB < run.parent_peak_bytes <= run.peak_bytes
+
+
+def test_a_child_counts_in_the_whole_and_not_in_the_parent():
+    run = measured(hold_in_child, 100)
+    assert run.peak_bytes > 100 * MB > run.parent_peak_bytes > 0
+
+
+def test_an_error_of_the_function_is_raised_here():
+    with pytest.raises(ValueError, match="as it should"):
+        measured(fail)
+
+
+def test_a_process_that_dies_is_a_clear_error():
+    with pytest.raises(RuntimeError, match=r"the process that ran die died \(exit code 3\)"):
+        measured(die)
+
+
+def test_a_result_that_cannot_travel_is_an_error_of_its_own():
+    with pytest.raises(Exception, match="pickle"):
+        measured(unsendable)
+
+
+def test_nothing_runs_on_when_the_wait_is_interrupted(monkeypatch):
+    started = []
+
+    def interrupt(pid):
+        started.append(pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "_memory", interrupt)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        measured(time.sleep, 30)
+    assert time.perf_counter() - start < 10
+    assert not measure.psutil.pid_exists(started[0])
+
+
+def test_a_profile_names_the_work_slowest_first():
+    table = profile(spin)
+    assert list(table.columns) == ["function", "calls", "seconds", "share"]
+    assert table["seconds"].is_monotonic_decreasing
+    assert table["share"].sum() == pytest.approx(1)
+    assert "test_measure.<genexpr>" in set(table["function"][:2])
+
+
+def test_a_profile_of_a_parent_shows_a_wait():
+    waits = profile(spin_elsewhere).set_index("function")["share"]
+    assert waits.get("lock.acquire", 0) > 0.5

@@ -1,0 +1,53 @@
+"""Token files: a text's ids, encoded once, stored as NumPy arrays, read without loading them."""
+
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from workbook.files import atomic_write
+
+BLOCK = 1 << 18  # ids in memory at a time
+
+
+def token_dtype(vocab_size: int) -> np.dtype:
+    """The smallest unsigned type that holds every id below `vocab_size`: 2 bytes up to 65,536."""
+    return np.min_scalar_type(max(vocab_size - 1, 256))
+
+
+def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -> int:
+    """How many ids were written to `path`, a `.npy` file; they come one by one and go in blocks.
+
+    Raises: ValueError where an id is not below `vocab_size` (a plain cast would store another id).
+    """
+    ids, dtype, written = iter(ids), token_dtype(vocab_size), 0
+    with atomic_write(path, "wb") as file:
+        _write_header(file, dtype, written)
+        while block := list(islice(ids, BLOCK)):
+            if min(block) < 0 or max(block) >= vocab_size:
+                raise ValueError(
+                    f"ids from {min(block)} to {max(block)} do not fit a vocabulary of "
+                    f"{vocab_size:,}; pass the vocab_size of the tokenizer that made them"
+                )
+            file.write(np.array(block, dtype).tobytes())
+            written += len(block)
+        file.seek(0)
+        _write_header(file, dtype, written)  # of the same length: it leaves room for larger counts
+    return written
+
+
+def _write_header(file, dtype: np.dtype, length: int) -> None:
+    header = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def read_tokens(path: str | os.PathLike) -> np.ndarray:
+    """The ids in a token file, left on disk: only what is looked at is read.
+
+    Raises: FileNotFoundError.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} is no file; encode the corpus first, as 02_bpe does")
+    return np.load(path, mmap_mode="r")
