@@ -20,6 +20,7 @@ class Profile:
     web_corpus: str  # plays OpenWebText
     simple_vocab_size: int  # ids, special tokens included
     web_vocab_size: int  # ids, special tokens included
+    simple_bytes: int | None  # of the simple corpus, to train tokenizers on; None: all of it
 
 
 PROFILES = {
@@ -31,6 +32,7 @@ PROFILES = {
             web_corpus="pydocs",
             simple_vocab_size=2_048,
             web_vocab_size=8_192,
+            simple_bytes=5_000_000,
         ),
         Profile(
             name="full",
@@ -38,6 +40,7 @@ PROFILES = {
             web_corpus="owt",
             simple_vocab_size=10_000,
             web_vocab_size=32_000,
+            simple_bytes=None,
         ),
     )
 }
