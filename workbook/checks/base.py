@@ -1,7 +1,7 @@
 """What every checker is written with: two verdicts, a call under a timer, and values put in words.
 
-A checker is a function `train_bpe(attempt, part=None) -> str | None`. It raises `Wrong` or
-`NotAttempted`; what it returns is a sentence of praise or a fact to tick.
+A checker is a function `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`, or
+returns a sentence of praise or None (correct) or `Facts` (prose, read).
 """
 
 import builtins
@@ -20,6 +20,10 @@ from workbook.checks.timer import Stopped, TimedOut, limit
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")})
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
+
+
+class Facts(tuple):
+    """What a checker returns for prose in which nothing is wrong: facts for the learner to tick."""
 
 
 class Words(str):
@@ -49,11 +53,18 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     ):
         super().__init__(claim)
         self.claim = claim
-        self.given = Words(given) if type(given) is str else given
-        self.expected = expected
-        self.got = got
         self.mistake = mistake
         self.timed_out = timed_out
+        # Put in words at once, while the timer runs: a learner's __repr__ may never end.
+        self.rows: list[tuple[str, str]] = []
+        if given is not NOT_GIVEN and given is not None:
+            self.rows.append(("input", str(given) if isinstance(given, str) else shown(given)))
+        if expected is not NOT_GIVEN and got is not NOT_GIVEN:
+            self.rows += zip(("expected", "got"), contrast(expected, got), strict=True)
+        elif expected is not NOT_GIVEN:
+            self.rows.append(("expected", shown(expected)))
+        elif got is not NOT_GIVEN:
+            self.rows.append(("got", shown(got)))
 
 
 class _Shortener(reprlib.Repr):
@@ -87,14 +98,23 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
     """Both values as short literals; two long sequences are cut to where they begin to differ."""
     kinds = (list, tuple, str, bytes)
     if type(expected) is type(got) in kinds and max(len(expected), len(got)) > 16:
-        pairs = zip(expected, got, strict=False)
-        same = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(got)))
-        start = max(0, same - 4)
+        start = max(0, _first_difference(expected, got) - 4)
         if start:
             note = f"(from position {start} of {{}}) {{}}"
             cut = slice(start, start + 16)
             return tuple(note.format(len(x), shown(x[cut])) for x in (expected, got))
     return shown(expected), shown(got)
+
+
+def _first_difference(expected: Any, got: Any) -> int:
+    """The position where two sequences begin to differ; items that cannot be compared differ."""
+    for i, (a, b) in enumerate(zip(expected, got, strict=False)):
+        try:
+            if a != b:
+                return i
+        except Exception:
+            return i
+    return min(len(expected), len(got))
 
 
 def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN, **kwargs) -> Any:
