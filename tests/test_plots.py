@@ -5,18 +5,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbook import plots
+from workbook import plots, utf8
 
 SIZES = pd.DataFrame(
     {"UTF-8": {"English": 63, "Turkish": 71}, "UTF-16": {"English": 126, "Turkish": 128.5}}
 )
 STEPS = pd.DataFrame({"UTF-8": {0x20: 1, 0x80: 2}, "UTF-32": {0x20: 4, 0x80: 4}})
-KINDS = [["ascii" if a < 128 > b else "broken" for b in range(256)] for a in range(256)]
+
+
+def kind(pair):
+    """A name for each kind of byte pair, as in notebook 1."""
+    broken = utf8.flaw(pair)
+    return broken.kind if broken else f"valid, {len(pair.decode())}"
+
+
+KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in range(256)]
 PICTURES = {
     "grouped_bars": lambda ax=None: plots.grouped_bars(SIZES, "size (bytes)", ax),
     "size_steps": lambda ax=None: plots.size_steps(STEPS, "size (bytes)", {"a": 97}, ax),
     "bit_layout": lambda ax=None: plots.bit_layout({"U+00FC": "ü".encode()}, ax),
-    "byte_pairs": lambda ax=None: plots.byte_pairs(KINDS, {"ascii"}, ax),
+    "byte_pairs": lambda ax=None: plots.byte_pairs(KINDS, {"valid, 1", "valid, 2"}, ax),
 }
 
 
@@ -76,12 +84,18 @@ def test_bits_are_those_of_the_bytes():
 
 
 def test_byte_pairs_number_each_kind_inside_its_own_region():
-    ax = plots.byte_pairs(KINDS, {"ascii"})
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["1  ascii: 16,384", "2  broken: 49,152"]
-    for text, name in zip(ax.texts, ("ascii", "broken"), strict=True):
-        column, row = text.get_position()
-        assert KINDS[row][column] == name
+    ax = PICTURES["byte_pairs"]()
+    key = dict(text.split("  ") for text in texts(ax) if "  " in text)
+    numbers = [note for note in ax.texts if note.get_text() in key]
+    assert len(numbers) == len(key) == len(np.unique(KINDS))
+    for note in numbers:
+        column, row = note.xy
+        assert key[note.get_text()].startswith(KINDS[row][column] + ": ")
+
+
+def test_byte_pairs_key_begins_with_the_valid_ones_and_counts_them():
+    key = [text for text in texts(PICTURES["byte_pairs"]()) if "  " in text]
+    assert key[:3] == ["1  valid, 2: 16,384", "2  valid, 1: 1,920", "3  stray continuation: 24,576"]
 
 
 def test_longest_run_finds_its_middle():

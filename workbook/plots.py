@@ -172,29 +172,52 @@ def byte_pairs(
     rank = np.argsort(order)[codes.reshape(256, 256)]
     pale = sum(name in valid for name in names)
     colours = PALE[:pale] + COLOURS[: len(names) - pale]
-    ax = _axes(ax, height=4.4)
+    ax = _axes(ax, height=4.1)
     ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
+    _number_regions(rank, ax)
     for number, which in enumerate(order):
-        y, x = _middle(rank == number)
-        ax.text(
-            x, y, str(number + 1), ha="center", va="center", weight="bold",
-            bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": INK},
-        )  # fmt: skip
-        label = f"{number + 1}  {names[which]}: {counts[which]:,}"
-        ax.scatter([], [], marker="s", s=80, color=colours[number], label=label)
+        y = 40 + 18 * number
+        ax.add_patch(plt.Rectangle((295, y - 5), 10, 10, fc=colours[number], ec=GREY))
+        text = f"{number + 1}  {names[which]}: {counts[which]:,}"
+        ax.text(311, y, text, va="center", fontsize=8)
     ticks = range(0, 256, 32)
     ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
     ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
-    ax.set(xlabel="second byte (hexadecimal)", ylabel="first byte (hexadecimal)")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key stands beside the map
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("second byte (hexadecimal)", loc="left")
+    ax.set_ylabel("first byte (hexadecimal)")
     return ax
 
 
+def _number_regions(rank: np.ndarray, ax: Axes) -> None:
+    """Write 1 + `rank` once into each region, or beside the map where a region is too thin."""
+    spots = []
+    for number in range(rank.max() + 1):
+        region = rank == number
+        thin = region.sum() < 1_000
+        spots.append((*(_rightmost(region) if thin else _middle(region)), thin, number))
+    free = 0  # the height in the margin from which on there is room for a number
+    for y, x, thin, number in sorted(spots):
+        place = (274, max(y, free)) if thin else (x, y)
+        free = place[1] + 17 if thin else free
+        ax.annotate(
+            str(number + 1), (x, y), place, weight="bold", fontsize=9, ha="center", va="center",
+            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": INK},
+            arrowprops={"arrowstyle": "-", "color": INK} if thin else None,
+        )  # fmt: skip
+
+
+def _rightmost(mask: np.ndarray) -> tuple[int, int]:
+    """Row and column of the cell of `mask` that lies furthest to the right."""
+    column = np.flatnonzero(mask.any(axis=0))[-1]
+    return int(mask[:, column].argmax()), int(column)
+
+
 def _middle(mask: np.ndarray) -> tuple[int, int]:
-    """Row and column of a cell in the middle of the stretch of `mask` that has the widest rows."""
-    row = int(mask.sum(axis=1).argmax())
-    column = _longest_run(mask[row])
-    return _longest_run(mask[:, column]), column
+    """Row and column of a cell in the middle of the tallest stretch of `mask`."""
+    row = _longest_run(mask[:, mask.sum(axis=0).argmax()])
+    return row, _longest_run(mask[row])
 
 
 def _longest_run(line: np.ndarray) -> int:
