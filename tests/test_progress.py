@@ -1,0 +1,143 @@
+"""Progress survives restarts, broken files and several kernels, and never stops a cell."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from workbook import config, progress
+from workbook.progress import Progress, current, record_answer, record_check
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder that we stand in."""
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "study")
+    return Progress(tmp_path / "study")
+
+
+def square(x):
+    return x * x
+
+
+class Doubler:
+    def __call__(self, x):
+        return 2 * x
+
+
+def test_the_last_passing_attempt_is_kept_with_its_source(study):
+    record_check("train_bpe", None, "wrong", square)
+    assert study.read()["train_bpe"] == {
+        "attempted": [""],
+        "correct": [],
+        "answered": [],
+        "source": {},
+    }
+    record_check("train_bpe", None, "correct", square)
+    record_check("train_bpe", None, "wrong", lambda x: x)
+    entry = study.read()["train_bpe"]
+    assert entry["correct"] == [""]
+    assert entry["source"] == {"": "def square(x):\n    return x * x\n"}
+
+
+def test_parts_are_counted_apart(study):
+    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    record_check("unicode2", "b", "read", "a sentence")
+    record_answer("unicode2", "a", "Because.")
+    assert study.read()["unicode2"] == {
+        "attempted": ["b", "c"],
+        "correct": ["c"],
+        "answered": ["a"],
+        "source": {"c": "b'\\xc3('"},
+    }
+
+
+def test_an_untouched_stub_leaves_no_trace(study):
+    record_check("train_bpe", None, "not attempted", square)
+    record_answer("unicode2", "a", "\n")
+    assert not study.path.exists()
+
+
+def test_an_answer_that_was_emptied_no_longer_counts(study):
+    record_answer("unicode2", "a", "Because.")
+    record_answer("unicode2", "a", " \n")
+    assert study.read()["unicode2"]["answered"] == []
+
+
+def test_a_pair_of_functions_and_a_class_have_sources():
+    assert progress.source_of((square, Doubler)).count("return") == 2
+    assert progress.source_of(12) == "12"
+
+
+def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record_check("train_bpe", None, "correct", square)
+    record_answer("unicode2", "a", "Because.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_worked_notebooks_record_nothing():
+    assert current(config.repository() / "notebooks") is None
+
+
+def test_a_folder_below_the_study_folder_belongs_to_it(study):
+    below = study.path.parents[1] / "notes" / "today"
+    below.mkdir(parents=True)
+    assert current(below).path == study.path
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b'{"version": 1, "problems": {"train_b',
+        b"[]",
+        b"\xff\xfe",
+        b'{"problems": []}',
+        b'{"problems": {"train_bpe": 1}}',
+        b'{"problems": {"train_bpe": {"attempted": "a", "correct": [], "answered": []}}}',
+    ],
+)
+def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
+    study.path.write_bytes(broken)
+    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    assert set(study.read()) == {"unicode2"}
+    (aside,) = study.path.parent.glob("progress-broken-*.json")
+    assert aside.read_bytes() == broken
+    assert aside.name in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(progress, "atomic_write", full)
+    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_two_kernels_lose_nothing_of_each_other(study):
+    code = (
+        "import sys\nfrom workbook.progress import record_check\n"
+        "for n in range(25):\n    record_check(f'{sys.argv[1]}{n}', None, 'correct', n)"
+    )
+    kernels = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("one", "two")]
+    assert [kernel.wait(60) for kernel in kernels] == [0, 0]
+    assert len(study.read()) == 50
+    assert [path.name for path in study.path.parent.iterdir()] == ["progress.json"]
+
+
+def test_a_lock_left_by_a_dead_kernel_is_taken_over(study, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.1)
+    study.path.with_suffix(".lock").touch()
+    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    assert "unicode2" in study.read()
+    assert not study.path.with_suffix(".lock").exists()
+
+
+def test_the_file_can_be_read_by_people_and_other_programs(study):
+    record_check("unicode2", "c", "correct", "ü")
+    assert json.loads(study.path.read_text(encoding="utf-8"))["version"] == 1
+    assert "ü" in study.path.read_text(encoding="utf-8")
