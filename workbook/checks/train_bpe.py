@@ -1,0 +1,221 @@
+"""The check of `train_bpe`: texts to train on, and the mistake that explains what went wrong."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbook.checks import bpe_cases, bpe_variants
+from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function
+from workbook.checks.bpe_answers import answer, check_vocab, described
+from workbook.checks.bpe_explain import Explanation, Outcome, explain, predicted
+from workbook.checks.bpe_reference import Input, expected
+from workbook.checks.bpe_symptoms import first_difference
+from workbook.checks.shrink import shrink
+
+SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
+PATIENCE = 3.0  # seconds spent on more inputs once one has failed
+LONG = 20.0  # seconds that a long text may take
+
+
+class Learner:
+    """The learner's function, with the text in a new file at each call."""
+
+    def __init__(self, attempt: Callable, folder: str):
+        self.attempt = attempt
+        self.folder = Path(folder)
+        self.calls = 0
+
+    def __call__(self, given: Input, seconds: float = 5.0) -> Any:
+        """What it returns. Raises `Wrong` or `NotAttempted` like `base.call`."""
+        self.calls += 1
+        path = self.folder / f"text{self.calls}.txt"
+        path.write_bytes(given.data)
+        arguments = str(path), given.vocab_size, list(given.special_tokens)
+        return call(self.attempt, *arguments, seconds=seconds, given=described(given))
+
+    def outcome(self, given: Input, seconds: float = 5.0) -> Outcome:
+        """What becomes of an input; a result in a wrong form is raised at once."""
+        try:
+            result = self(given, seconds)
+        except Wrong as failure:
+            return Outcome(given, "endless" if failure.timed_out else "error", failure)
+        vocab, merges = answer(result, given)
+        if merges == expected(given):
+            try:
+                check_vocab(vocab, merges, given)
+            except Wrong as failure:
+                return Outcome(given, merges, failure)
+        return Outcome(given, merges)
+
+
+def train_bpe(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
+    expect_function(attempt, SIGNATURE)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        learner = Learner(attempt, folder)
+        outcomes: list[Outcome] = []
+        for given in (*bpe_cases.SMALL, *bpe_cases.larger()):
+            outcomes.append(learner.outcome(given))
+            if not outcomes[-1].right:
+                _report(learner, outcomes)
+        _check_whole_words(learner)
+        _check_speed(learner)
+        notes = _notes(learner)
+    return " ".join(["Merges and vocabulary agree with the reference on every text.", *notes])
+
+
+def _report(learner: Learner, outcomes: list[Outcome]) -> None:
+    """Raise what is wrong with the last outcome, in its smallest form, with the likely mistake."""
+    failed = outcomes[-1]
+    _check_state(learner, outcomes[0])
+    if failed.failure and isinstance(failed.merges, list):
+        raise failed.failure
+    if failed.merges != "endless":
+        outcomes = [*outcomes, *_more(learner, outcomes)]
+    explanation = explain(failed, outcomes)
+    if failed.merges != "endless":
+        failed = _smallest(learner, failed, explanation)
+    if failed.failure:
+        failed.failure.mistake = explanation.words or failed.failure.mistake
+        raise failed.failure
+    right = expected(failed.given)
+    at = first_difference(right, failed.merges)
+    claim = f"Merge {at + 1} is not the expected one."
+    if at == min(len(right), len(failed.merges)):
+        claim = f"There are too {'many' if at == len(right) else 'few'} merges."
+    raise Wrong(
+        claim,
+        given=described(failed.given),
+        expected=right,
+        got=failed.merges,
+        mistake=explanation.words,
+    )
+
+
+def _check_state(learner: Learner, first: Outcome) -> None:
+    """Raise `Wrong` where the first input has another result now than it had at first."""
+    if first.merges == "endless":
+        return
+    again = learner.outcome(first.given)
+    if again.merges != first.merges:
+        raise Wrong(
+            "The same call gave another result the second time.",
+            given=described(first.given),
+            expected=expected(first.given),
+            got=again.failure.got if again.failure else again.merges,
+            mistake="Something is kept from call to call: a global, a default argument such as "
+            "`merges=[]`, or a cache. Start every call with fresh lists and dicts.",
+        )
+
+
+def _more(learner: Learner, outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes of the small inputs to come, to tell mistakes apart that agree on one."""
+    until, more = time.monotonic() + PATIENCE, []
+    for given in bpe_cases.SMALL[len(outcomes) :]:
+        if time.monotonic() < until:
+            more.append(learner.outcome(given, seconds=1.0))
+    return more
+
+
+def _smallest(learner: Learner, failed: Outcome, explanation: Explanation) -> Outcome:
+    """The smallest input, found within some seconds, that fails in the same way."""
+    best = failed
+
+    def still_fails(given: Input) -> bool:
+        nonlocal best
+        try:
+            outcome = learner.outcome(given, seconds=1.0)
+        except Wrong:
+            return False
+        if outcome.right or not explanation.fits(outcome):
+            return False
+        best = outcome
+        return True
+
+    def fewer_merges() -> None:
+        given = best.given
+        any(still_fails(given.with_merges(number)) for number in range(1, given.num_merges))
+
+    fewer_merges()
+    shrink(
+        failed.given.data.decode(),
+        lambda text: bool(text) and still_fails(best.given._replace(data=text.encode())),
+    )
+    fewer_merges()
+    for token in best.given.special_tokens:
+        left = tuple(other for other in best.given.special_tokens if other != token)
+        still_fails(best.given._replace(special_tokens=left).with_merges(best.given.num_merges))
+    return best
+
+
+def _check_whole_words(learner: Learner) -> None:
+    """Raise `Wrong` where a long file is read in parts that cut words."""
+    given = bpe_cases.one_word()
+    outcome = learner.outcome(given, seconds=LONG)
+    if not outcome.right:
+        raise Wrong(
+            "A long file gives other merges than a short one of the same words.",
+            given=Words(
+                f"train_bpe(path, {given.vocab_size}, []); the file holds the word "
+                f"{bpe_cases.WORD!r} {len(given.data) // len(bpe_cases.WORD.encode()):,} times"
+            ),
+            expected=expected(given),
+            got=outcome.failure.got if outcome.failure else outcome.merges,
+            mistake="Probably the file is read in parts whose borders fall inside words, or inside "
+            "the bytes of a character. Move each border to a special token, or hold back the end "
+            "of a part until the next one is there.",
+        )
+
+
+def _check_speed(learner: Learner) -> None:
+    """Raise `Wrong` where a megabyte takes much longer than a plain solution does."""
+    given = bpe_cases.megabyte()
+    described = Words(
+        f"train_bpe(path, {given.vocab_size:,}, {list(given.special_tokens)}); the file holds "
+        f"{len(given.data):,} bytes of made-up words"
+    )
+    try:
+        _, merges = answer(learner(given, seconds=LONG), given)
+    except Wrong as failure:
+        failure.given = described
+        if failure.timed_out:
+            failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
+            failure.mistake = (
+                "Probably each merge goes through the whole text again. Count each different "
+                "pre-token once, with its number, and mend only the counts that a merge changes."
+            )
+        raise
+    right = bpe_cases.megabyte_merges(given)
+    if merges != right:
+        at = first_difference(right, merges)
+        raise Wrong(
+            f"Merge {at + 1} of a megabyte of text is not the expected one.",
+            given=described,
+            expected=right[: at + 1],
+            got=merges[: at + 1],
+            mistake="All short texts were right, so this shows at size only: counts that drift "
+            "from merge to merge, parts of the file counted twice or left out, or workers whose "
+            "counts are not added up.",
+        )
+
+
+def _notes(learner: Learner) -> list[str]:
+    """What to tell about inputs that the course leaves open; none of it makes a solution wrong."""
+    notes = []
+    for given, what in bpe_cases.OPEN:
+        try:
+            outcome = learner.outcome(given)
+        except (Wrong, NotAttempted):
+            outcome = Outcome(given, "error")
+        if outcome.right:
+            continue
+        for variant in bpe_variants.OPEN_VARIANTS:
+            if predicted(given, (variant,)) == outcome.merges:
+                what = variant.mistake
+        if what not in notes:
+            notes.append(what)
+    if notes:
+        notes.insert(0, "Left open by the course, but worth knowing:")
+    return notes
