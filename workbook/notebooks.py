@@ -69,9 +69,12 @@ def execute(path: str | Path) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    folder = {"metadata": {"path": str(Path(path).resolve().parent)}}
     NotebookClient(
-        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=folder
+        notebook,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(Path(path).resolve().parent)}},
     ).execute()
     return normalise(notebook)
 

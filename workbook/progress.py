@@ -19,7 +19,7 @@ from typing import Any
 from workbook.files import atomic_write
 
 MARK = ".workbook"
-PATIENCE = 2.0  # seconds that another kernel may hold the file before it is taken for dead
+PATIENCE = 1.0  # seconds that another kernel may hold the file before it is taken for dead
 LISTS = ("attempted", "correct", "answered")  # of parts; "" stands for a problem without parts
 
 

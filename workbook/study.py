@@ -14,9 +14,7 @@ from nbformat.v4 import new_code_cell
 
 from workbook import config, notebooks, problems
 from workbook.normalform import normalise, role
-from workbook.progress import MARK, Progress, current, record_answer, record_check
-
-__all__ = ["Progress", "make", "overview", "record_answer", "record_check", "reset"]
+from workbook.progress import MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 

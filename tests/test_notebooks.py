@@ -1,0 +1,281 @@
+"""Every worked notebook keeps the house rules; what runs them is in test_running.py."""
+
+import ast
+import re
+import statistics
+from functools import cache
+from itertools import groupby
+
+import pytest
+
+from workbook import bpe, notebooks, tokenizer
+from workbook.normalform import ROLES, role
+from workbook.problems import PROBLEMS
+
+PATHS = {path.stem: path for path in notebooks.find()}
+ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]
+MUST_HAVE = {
+    "code": ["prompt", "try", "check", "hint", "reveal", "evidence"],
+    "written": ["prompt", "hint", "evidence", "answer"],
+}
+MOST_LINES, MEDIAN_LINES, STUB_LINES, MOST_WORDS = 25, 6, 15, 120
+every_notebook = pytest.mark.parametrize("name", PATHS)
+
+
+@cache
+def cells_of(name):
+    return notebooks.read(PATHS[name]).cells
+
+
+def code_cells(name, *roles):
+    """The code cells of a notebook, or those with one of these roles."""
+    return [c for c in cells_of(name) if c.cell_type == "code" and (not roles or role(c) in roles)]
+
+
+def about(cell, key):
+    return cell.metadata.get("workbook", {}).get(key)
+
+
+def worked_in(name):
+    """The problems that the registry assigns to a notebook."""
+    return [problem for problem in PROBLEMS.values() if problem.notebook == name]
+
+
+def outputs(name):
+    """(cell, output) for everything that a notebook shows."""
+    return [(cell, output) for cell in code_cells(name) for output in cell.outputs]
+
+
+def text_of(output):
+    """All that can be read in an output."""
+    data = output.get("data", {})
+    shown = [str(value) for mime, value in data.items() if not mime.startswith("image/")]
+    return "\n".join([output.get("text", ""), *shown])
+
+
+@every_notebook
+def test_it_is_in_normal_form(name):
+    assert notebooks.complaints(PATHS[name]) == []
+
+
+@every_notebook
+def test_every_code_cell_ran_in_order(name):
+    counts = [cell.execution_count for cell in code_cells(name)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@every_notebook
+def test_nothing_failed_or_complained(name):
+    bad = [
+        (cell.id, text_of(output)[:300])
+        for cell, output in outputs(name)
+        if output.output_type == "error" or output.get("name") == "stderr"
+    ]
+    assert bad == []
+
+
+@every_notebook
+def test_cells_are_small(name):
+    lines = {cell.id: cell.source.count("\n") + 1 for cell in code_cells(name)}
+    words = {c.id: len(c.source.split()) for c in cells_of(name) if c.cell_type == "markdown"}
+    stubs = {cell.id: lines[cell.id] for cell in code_cells(name, "try")}
+    assert {cell: n for cell, n in lines.items() if n > MOST_LINES} == {}
+    assert {cell: n for cell, n in stubs.items() if n > STUB_LINES} == {}
+    assert {cell: n for cell, n in words.items() if n > MOST_WORDS} == {}
+    assert statistics.median(lines.values()) <= MEDIAN_LINES
+
+
+@every_notebook
+def test_every_figure_is_told_in_words(name):
+    for cell, output in outputs(name):
+        if any(mime.startswith("image/") for mime in output.get("data", {})):
+            alt = output.data.get("text/plain", "")
+            assert len(alt.split()) >= 5 and not alt.startswith("<"), f"{cell.id}: {alt!r}"
+
+
+@every_notebook
+def test_it_opens_with_goals_minutes_modules_and_the_one_import_cell(name):
+    first = cells_of(name)[0]
+    assert first.cell_type == "markdown" and first.source.startswith("# ")
+    assert re.search("you will be able to", first.source, re.I)
+    assert re.search(r"\d+ minutes", first.source)
+    assert "`workbook." in first.source
+    importing = [
+        cell.id
+        for cell in code_cells(name)
+        if any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes(cell))
+    ]
+    assert importing == [code_cells(name)[0].id]
+    assert role(code_cells(name)[0]) == "setup"
+
+
+def nodes(cell):
+    return ast.walk(ast.parse(cell.source))
+
+
+@every_notebook
+def test_every_cell_says_what_it_is_for(name):
+    assert [cell.id for cell in cells_of(name) if role(cell) not in ROLES] == []
+
+
+@every_notebook
+def test_it_works_the_problems_that_the_registry_gives_it(name):
+    assert notebooks.problems_in(PATHS[name]) == [problem.id for problem in worked_in(name)]
+
+
+@every_notebook
+def test_every_problem_has_its_cells_in_order(name):
+    for problem in worked_in(name):
+        cells = [cell for cell in cells_of(name) if about(cell, "problem") == problem.id]
+        roles = [role(cell) for cell in cells]
+        assert roles[0] == "prompt" and roles.count("prompt") == 1, problem.id
+        assert set(MUST_HAVE[problem.kind]) <= set(roles), problem.id
+        for part in {about(cell, "part") for cell in cells}:
+            order = [
+                ANATOMY.index(role(cell))
+                for cell in cells
+                if about(cell, "part") == part and role(cell) in ANATOMY
+            ]
+            assert order == sorted(order), (problem.id, part)
+
+
+@every_notebook
+def test_every_part_is_answered_once(name):
+    for problem in worked_in(name):
+        mine = [c for c in code_cells(name, "answer") if about(c, "problem") == problem.id]
+        parts = [about(cell, "part") for cell in mine]
+        if problem.kind == "written" or problem.parts:
+            assert sorted(parts, key=str) == sorted(problem.parts or [None], key=str), problem.id
+        else:
+            assert parts in ([], [None]), problem.id
+
+
+@every_notebook
+def test_every_attempt_is_checked_in_one_line(name):
+    tries = [(about(c, "problem"), about(c, "part")) for c in code_cells(name, "try")]
+    checks = [(about(c, "problem"), about(c, "part")) for c in code_cells(name, "check")]
+    assert [place for place, _ in groupby(tries)] == checks
+    for cell in code_cells(name, "check"):
+        assert re.fullmatch(r"check\(.*\)", cell.source), cell.id
+
+
+@every_notebook
+def test_prompts_are_headed_by_id_and_points(name):
+    for cell in cells_of(name):
+        if role(cell) == "prompt":
+            heading = cell.source.partition("\n")[0]
+            problem = PROBLEMS[about(cell, "problem")]
+            assert re.match("#+ ", heading)
+            assert set(problem.ids.values()) <= set(re.findall(r"\w+", heading)), heading
+            for points in {points for points in problem.points.values() if points is not None}:
+                assert re.search(rf"\b{points} points?\b", heading), heading
+
+
+@every_notebook
+def test_no_later_cell_needs_what_the_learner_writes(name):
+    """In study/ try-it cells hold the learner's code, and our answers are gone."""
+    made = {"try": set(), "answer": set()}
+    for cell in code_cells(name):
+        used = {n.id for n in nodes(cell) if isinstance(n, ast.Name)}
+        used -= bound_by(cell)
+        if role(cell) in made:
+            made[role(cell)] |= bound_by(cell)
+        elif role(cell) != "check":
+            made["try"] -= bound_by(cell)
+            made["answer"] -= bound_by(cell)
+            assert used & made["try"] == set(), cell.id
+        assert role(cell) == "answer" or used & made["answer"] == set(), cell.id
+
+
+def bound_by(cell):
+    """The names that a cell gives a value at its top level."""
+    bound = set()
+    for statement in ast.parse(cell.source).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            bound.add(statement.name)
+        elif not isinstance(statement, ast.Expr):
+            names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+            bound |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    return bound
+
+
+@every_notebook
+def test_numbers_in_answers_come_from_variables(name):
+    for cell in code_cells(name, "answer"):
+        call = ast.parse(cell.source).body[-1].value
+        assert ast.unparse(call.func) == "answer", cell.id
+        assert loose_numbers(call.args[2]) == [], cell.id
+
+
+def loose_numbers(text):
+    """The numbers typed into a text: outside of {}, code, formulas, and words such as UTF-8."""
+    literals = [
+        "x" if isinstance(node, ast.FormattedValue) else getattr(node, "value", "x")
+        for node in (text.values if isinstance(text, ast.JoinedStr) else [text])
+    ]
+    words = re.sub(r"`[^`]*`|\$[^$]*\$|\bU\+\w+|[A-Za-z_][\w+-]*\d\w*", "", "".join(literals))
+    return re.findall(r"\d+", words)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ('f"{n} bytes in UTF-8, U+0000 in `a1`, $2^3$, uint16"', []),
+        ('"takes 12 bytes"', ["12"]),
+        ('f"{n} of " "256 values"', ["256"]),
+    ],
+)
+def test_typed_numbers_are_found(text, numbers):
+    assert loose_numbers(ast.parse(text, mode="eval").body) == numbers
+
+
+@every_notebook
+def test_evidence_that_varies_asserts_what_it_claims(name):
+    for cell in code_cells(name, "evidence"):
+        if notebooks.VARIES in cell.metadata.get("tags", []):
+            assert any(isinstance(node, ast.Assert) for node in nodes(cell)), cell.id
+
+
+@every_notebook
+def test_no_path_of_a_machine_is_left(name):
+    homes = re.compile(r"/(?:home|root|Users|tmp|work|var|private)/|[A-Z]:\\\\?Users")
+    found = [(c.id, match[0]) for c, o in outputs(name) if (match := homes.search(text_of(o)))]
+    found += [(c.id, match[0]) for c in cells_of(name) if (match := homes.search(c.source))]
+    assert found == []
+
+
+# A right and a wrong attempt for each check, unless it takes prose: that is tried with our answer.
+ATTEMPTS = {
+    ("unicode2", "b"): ("ü".encode(), b"hello"),
+    ("unicode2", "c"): (b"\xc3\x28", b"hi"),
+    ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
+    ("tokenizer", None): (tokenizer.Tokenizer, tokenizer.ByteTokenizer),
+}
+
+
+@every_notebook
+def test_check_judges_untouched_right_and_wrong_attempts(name):
+    cells, names = code_cells(name, "try", "check"), {}
+    exec(code_cells(name)[0].source, names)
+    for cell in cells:
+        if role(cell) == "try":
+            exec(cell.source, names)
+            continue
+        place = about(cell, "problem"), about(cell, "part")
+        assert eval(cell.source, names).status == "not attempted", place
+        attempt = ast.unparse(ast.parse(cell.source).body[0].value.args[1])
+        right, wrong = ATTEMPTS.get(place) or (our_answer(name, *place), None)
+        report = eval(cell.source, {**names, attempt: right})
+        assert report.status in (["correct"] if place in ATTEMPTS else ["correct", "read"]), report
+        if wrong is not None:
+            report = eval(cell.source, {**names, attempt: wrong})
+            assert report.status == "wrong", report
+
+
+def our_answer(name, problem, part):
+    """The text of our answer to a written part, as it is stored."""
+    for cell, output in outputs(name):
+        stored = output.get("data", {}).get("application/vnd.workbook.answer+json")
+        if stored and (about(cell, "problem"), about(cell, "part")) == (problem, part):
+            return stored["text"]
+    raise AssertionError(f"{problem} ({part}) needs an entry in ATTEMPTS")

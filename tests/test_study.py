@@ -1,0 +1,192 @@
+"""The learner's copy: made once, never overwritten, solved, and started over problem by problem."""
+
+import re
+from copy import deepcopy
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from workbook import config, notebooks, study
+from workbook.normalform import role
+from workbook.progress import Progress, record_answer, record_check
+
+STUB = '''def train_bpe(input_path, vocab_size, special_tokens):
+    """The vocabulary and the merges."""
+    raise NotImplementedError'''
+SOLVED = '''def train_bpe(input_path, vocab_size, special_tokens):
+    """Mine, and right."""
+    return bpe.train_bpe(input_path, vocab_size, special_tokens)'''
+
+
+def cell(source, role, problem=None, part=None):
+    """A cell that ran, with what the workbook notes of it."""
+    about = {"role": role, "problem": problem, "part": part}
+    metadata = {"workbook": {key: value for key, value in about.items() if value}}
+    if role in ("prose", "prompt"):
+        return new_markdown_cell(source, metadata=metadata)
+    shown = [new_output("stream", name="stdout", text="what it printed\n")]
+    return new_code_cell(source, metadata=metadata, outputs=shown, execution_count=1)
+
+
+WORKED = [
+    cell("# Two problems", "prose"),
+    cell("from workbook import answer, bpe, check", "setup"),
+    cell("## unicode2", "prompt", "unicode2"),
+    cell("my_bytes = ...", "try", "unicode2", "c"),
+    cell('check("unicode2", my_bytes, part="c")', "check", "unicode2", "c"),
+    cell("n = 2", "evidence", "unicode2", "c"),
+    cell('answer("unicode2", "c", f"OUR answer: {n} bytes.")', "answer", "unicode2", "c"),
+    cell("## train_bpe", "prompt", "train_bpe"),
+    cell(STUB, "try", "train_bpe"),
+    cell('check("train_bpe", train_bpe)', "check", "train_bpe"),
+    cell("len('evidence')", "evidence", "train_bpe"),
+    cell('answer("train_bpe", None, "OUR summary.")', "answer", "train_bpe"),
+]
+WHERE = ("01_unicode", "02_bpe")  # unicode2 is worked in one, train_bpe in the other
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The study folder of a checkout in which both problems stand in both notebooks."""
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    (tmp_path / "notebooks").mkdir()
+    for name in WHERE:
+        worked = notebooks.normalise(new_notebook(cells=deepcopy(WORKED)))
+        notebooks.write(tmp_path / "notebooks" / f"{name}.ipynb", worked)
+    return tmp_path / "study"
+
+
+def change(path, sources):
+    """Write into cells of a notebook, found by their ids, as JupyterLab would."""
+    notebook = notebooks.read(path)
+    for name, source in sources.items():
+        next(c for c in notebook.cells if c.id == name).source = source
+    notebooks.write(path, notebook)
+
+
+def sources(path):
+    return {cell.id: cell.source for cell in notebooks.read(path).cells}
+
+
+def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
+    study.make()
+    copy = notebooks.read(folder / "02_bpe.ipynb")
+    assert all(c.outputs == [] and c.execution_count is None for c in copy.cells if "outputs" in c)
+    by_role = {role(c): c.source for c in copy.cells}
+    assert by_role["try"] == STUB
+    assert by_role["answer"] == 'answer("train_bpe", None, """\n""")'
+    assert by_role["look_up"] == 'look_up("train_bpe")'
+    assert by_role["evidence"] == "len('evidence')"
+    assert "OUR" not in "".join(sources(folder / "02_bpe.ipynb").values())
+    assert by_role["setup"].startswith("from workbook import answer, bpe, check\n")
+    assert "import look_up" in by_role["setup"]
+    parts = [c.source for c in copy.cells if c.metadata.workbook.get("part") == "c"][-2:]
+    assert parts == ['answer("unicode2", "c", """\n""")', 'look_up("unicode2", "c")']
+
+
+def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added(folder, capsys):
+    newcomer = config.repository() / "notebooks" / "02_bpe.ipynb"
+    later = newcomer.read_bytes()
+    newcomer.unlink()
+    assert [path.name for path in study.make()] == ["01_unicode.ipynb"]
+    (folder / "01_unicode.ipynb").write_bytes(b"mine, even if it is no notebook")
+    newcomer.write_bytes(later)
+    assert [path.name for path in study.make()] == ["02_bpe.ipynb"]
+    assert study.make() == []
+    assert (folder / "01_unicode.ipynb").read_bytes() == b"mine, even if it is no notebook"
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told] == ["study/01_unicode.ipynb", "study/02_bpe.ipynb"]
+
+
+def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys):
+    study.make()
+    path = folder / "02_bpe.ipynb"
+    change(
+        path,
+        {
+            "train_bpe-try": SOLVED,
+            "train_bpe-answer": 'answer("train_bpe", None, "My summary.")',
+            "unicode2-answer-c": 'answer("unicode2", "c", "My bytes.")',
+        },
+    )
+    before = sources(path)
+    study.reset("train_bpe")
+    after = sources(path)
+    assert {name for name in before if before[name] != after[name]} == {
+        "train_bpe-try",
+        "train_bpe-answer",
+    }
+    assert after["train_bpe-try"] == STUB and list(before) == list(after)
+    study.reset("train_bpe")
+    first, second = sorted((folder / ".workbook" / "backup").glob("train_bpe-*.ipynb"))
+    assert SOLVED in sources(first).values() and STUB in sources(second).values()
+    assert str(first) in capsys.readouterr().out
+
+
+def test_starting_over_finds_cells_that_were_moved_split_or_deleted(folder):
+    study.make()
+    path = folder / "02_bpe.ipynb"
+    notebook = notebooks.read(path)
+    by_id = {c.id: c for c in notebook.cells}
+    mine = new_code_cell("# my own cell")
+    split = new_code_cell("# its second half", metadata=by_id["train_bpe-try"].metadata)
+    by_id["train_bpe-try"].source = "# its first half"
+    kept = [c for c in notebook.cells if c.id not in ("train_bpe-answer", "train_bpe-try")]
+    notebook.cells = [by_id["train_bpe-try"], split, mine, *kept]
+    notebooks.write(path, notebook)
+    study.reset("train_bpe")
+    after = list(sources(path).items())
+    assert after[:2] == [("train_bpe-try", STUB), (mine.id, "# my own cell")]
+    names = [name for name, _ in after]
+    assert split.id not in names
+    evidence = next(n for n in names if re.match("train_bpe-evidence", n))
+    assert names.index("train_bpe-answer") == names.index(evidence) + 1
+
+
+def test_starting_over_takes_either_spelling_and_tells_what_is_missing(folder):
+    with pytest.raises(ValueError, match="did you mean 'train_bpe'"):
+        study.reset("train_bep")
+    with pytest.raises(ValueError, match="workbook lab"):
+        study.reset("train_bpe")
+    with pytest.raises(ValueError, match="no notebook '04_accounting'"):
+        study.reset("adamw_accounting")
+
+
+def test_a_study_is_made_solved_checked_and_started_over(folder):
+    study.make()
+    path = folder / "02_bpe.ipynb"
+    for outcome in ("not attempted", "correct"):
+        done = notebooks.execute(path)
+        shown = {c.id: str(c.outputs) for c in done.cells if c.cell_type == "code"}
+        assert outcome in shown["train_bpe-check"]
+        assert outcome in shown["unicode2-check-c"]
+        change(
+            path,
+            {
+                "train_bpe-try": SOLVED,
+                "unicode2-try-c": 'my_bytes = b"\\xc3\\x28"',
+                "unicode2-answer-c": 'answer("unicode2", "c", "Two bytes, one out of place.")',
+            },
+        )
+    record = Progress(folder).read()
+    assert record["train_bpe"]["source"] == {"": SOLVED + "\n"}
+    assert record["unicode2"]["answered"] == ["c"] and record["unicode2"]["correct"] == ["c"]
+    assert re.search(r"2  01_unicode, 02_bpe +2 of 7 +2 of 7 +1 of", study.overview())
+    study.reset("train_bpe")
+    assert re.search(r"2  01_unicode, 02_bpe +1 of 7 +1 of 7 +1 of", study.overview())
+
+
+def test_the_overview_of_an_untouched_study_is_all_zeros(folder):
+    study.make()
+    heading, chapter = study.overview(folder).splitlines()
+    assert heading.split() == ["chapter", "attempted", "correct", "answered"]
+    assert re.fullmatch(r"2  01_unicode, 02_bpe +0 of 7 +0 of 7 +0 of 14", chapter)
+
+
+def test_attempted_counts_problems_and_a_wrong_part_withholds_correct(folder, monkeypatch):
+    study.make()
+    monkeypatch.chdir(folder)
+    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    record_check("unicode2", "b", "wrong", b"hello")
+    record_answer("unicode1", "a", "It is NUL.")
+    assert re.search(r"2 of 7 +0 of 7 +1 of 14", study.overview())
