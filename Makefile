@@ -10,7 +10,7 @@
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
-	test "$$($$python .ci/suitable.py 2>/dev/null)" = suitable && break; done; echo $$python)
+	$$python .ci/suitable.py >/dev/null 2>&1 && break; done; echo $$python)
 answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
 stamp := .venv/complete
@@ -41,16 +41,16 @@ $(stamp): pyproject.toml constraints.txt
 	@test -e $@ || { echo "Setting up .venv with $(PYTHON): once, a few minutes, about 2 GB"; \
 		"$(PYTHON)" -m venv --clear .venv; }
 	@rm -f $@
-	@$(bin)/python -m pip install --quiet --disable-pip-version-check \
+	@$(bin)/python -m pip install -qq --disable-pip-version-check \
 		-c constraints.txt -e ".[test]" \
-		|| { echo "Set-up did not finish; pip says above what it lacks. Then call make again" >&2; \
-		exit 1; }
+		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
+		"Calling make again starts it afresh" >&2; exit 1; }
 	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"
 
 # `error` ends make with the message alone, where a failing command would add a line of make's.
-stop_unless_suitable = $(if $(filter suitable,$1),,$(error $(if $(filter Set-up,$(firstword $1)),$1,\
-	Set-up needs Python 3.11 or newer, and $(PYTHON) is none. \
-	Install one, or name one with PYTHON=/path/to/python3.12)))
+stop_unless_suitable = $(if $(filter suitable,$1),,$(error $(if $(filter Set-up,$1),$1,$(no_python))))
+no_python = Set-up needs Python 3.11 or newer, and $(PYTHON) is none. Install one, or name one\
+	with PYTHON=/path/to/python3.12
 
 suitable:
 	@test "$(answer)" = suitable

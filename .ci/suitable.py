@@ -1,6 +1,7 @@
 """Prints "suitable" if this Python can set up the workbook, else one line with what that needs.
 
-The Makefile runs it under whatever Python the machine has; it must read well to an old one too.
+The exit status is 1 where another Python might do. The Makefile runs this under whatever Python
+the machine has, so it must read well to an old one too.
 """
 
 import os
@@ -11,8 +12,8 @@ FREE_BYTES = 3 * 10**9  # the environment takes about 1.7 GB, and pip needs room
 VERSION = ".".join(str(number) for number in sys.version_info[:2])
 
 
-def problem():
-    """What set-up needs and this machine lacks, with the remedy; None if it lacks nothing."""
+def fault():
+    """Why this Python cannot set up the workbook, with the remedy; None if it can."""
     another = "name another with PYTHON=/path/to/python3.12"
     if sys.version_info < (3, 11):  # noqa: UP036  an old Python is what this line is for
         return (
@@ -27,6 +28,11 @@ def problem():
             f"Set-up needs Python's venv module, which {sys.executable} lacks. "
             f"Install it (Debian, Ubuntu: sudo apt install python{VERSION}-venv), or {another}"
         )
+    return None
+
+
+def shortage():
+    """What the disk lacks, with the remedy; None if there is room."""
     free = shutil.disk_usage(os.curdir).free
     if free < FREE_BYTES:
         return (
@@ -37,4 +43,5 @@ def problem():
 
 
 if __name__ == "__main__":
-    print(problem() or "suitable")
+    print(fault() or shortage() or "suitable")
+    sys.exit(1 if fault() else 0)

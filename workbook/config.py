@@ -51,7 +51,8 @@ def _choice(variable: str, choices: tuple[str, ...]) -> str:
     """The value of an environment variable, its first choice where it is unset or empty."""
     value = os.environ.get(variable) or choices[0]
     if value not in choices:
-        raise ValueError(f"{variable}={value!r} is none of {', '.join(choices)}; unset it or pick one")
+        known = ", ".join(choices)
+        raise ValueError(f"{variable}={value!r} is none of {known}; unset it or pick one")
     return value
 
 
@@ -66,7 +67,7 @@ def edition() -> Edition:
 
 
 def repository() -> Path:
-    """The checkout that this package was installed from: the folder with `notebooks/` and `data/`."""
+    """The checkout that this package was installed from: it holds `notebooks/` and `data/`."""
     return Path(__file__).resolve().parents[1]
 
 
