@@ -1,0 +1,246 @@
+"""The grammar's text files, read and compiled to nodes.
+
+The language of `texts/*.txt`:
+
+    colour = red, blue, green     a list, the most frequent first (weights fall by Zipf's law)
+    gift/gifts = kite/kites       a list whose items have several forms
+    hello:                        a rule: the indented lines below are written one after another
+        One line of text.
+        | One form of a line      (lines that begin with | are forms of one line)
+        | or another.
+
+        ? Perhaps this line.      (written half of the time; several: one of them, or none)
+        --                        (a new paragraph; a line that is indented deeper goes on)
+    plot rain:                    a rule that tells a whole story
+    rain.wet:                     a rule that belongs to it, which may call it <.wet>
+
+Inside any text:
+
+    [big|small|]          one of these, or nothing; the weights fall as in a list
+    <colour>              an item drawn anew, or what a rule writes
+    {colour} {colour2}    an item drawn once and then remembered; a second one, never the same
+    {gift=kite}           remember this item, write nothing
+    <hello.{colour}>      the rule of that name
+    {Gift} <Colour>       the same with a capital letter
+    said*5                weighs five times as much (at the end of an item)
+    a_                    "a " or "an "
+    @tom glad: Hello. / How are you? @@
+                          speech: who, in what mood, what; "said Tom" may stand at the slash
+
+A name that is not defined is tried with the story's world behind it: `snack` means `snack.people`
+in the world of people, and `snack.woods` or else `snack.animals` in the woods.
+"""
+
+import re
+
+from workbook.stories.cuts import beats, pieces, split, weigh
+from workbook.stories.nodes import (
+    PARAGRAPH,
+    Assign,
+    Capital,
+    CapitalSlot,
+    Choice,
+    Find,
+    Form,
+    Node,
+    Series,
+    Slot,
+    Story,
+    Words,
+)
+
+SPEECH = re.compile(r"@(\w+)(?: (\w+))?: (.*?) *(?:@@|(?=@\w)|$)")
+VERBS = {".": "said", "!": "cried", "?": "asked"}
+
+
+class Grammar:
+    """Lists and rules by name; each is compiled when a story first needs it."""
+
+    def __init__(self, *sources: str):
+        self.plots: list[str] = []
+        self.lists: dict[str, tuple[str, list[str]]] = {}  # form: (all forms of the list, lines)
+        self.rules: dict[str, list[str]] = {}
+        self._nodes: dict[str, Node | str] = {}
+        self._words: dict[str, Words] = {}
+        self._plot = ""  # whose rules <.name> means just now
+        for source in sources:
+            self._read(source)
+
+    def find(self, name: str, story: Story) -> Node | str:
+        """The node of a name, in the world of a story."""
+        node = self._nodes.get(name)
+        if node is not None:
+            return node
+        if name not in self.rules and name not in self.lists:
+            world = story.values.get("world") or story.remember("world")
+            full = f"{name}.{world}"
+            name = full if full in self.rules or full in self.lists else f"{name}.animals"
+        return self.node(name)
+
+    def node(self, name: str) -> Node | str:
+        """The node of a list or rule, compiled on the first call."""
+        if name not in self._nodes:
+            if name in self.rules:
+                self._nodes[name] = self._compile_rule(name)
+            elif name in self.lists:
+                self._nodes[name] = self._compile_list(name)
+            else:
+                raise ValueError(f"the grammar has no list or rule {name!r}; define it")
+        return self._nodes[name]
+
+    def any_plot(self) -> Node:
+        """A choice of all plots, each as probable as the others."""
+        if "" not in self._nodes:
+            self._nodes[""] = Choice(
+                [Find(plot, None) for plot in self.plots], [1] * len(self.plots)
+            )
+        return self._nodes[""]
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def _read(self, source: str) -> None:
+        lines: list[str] = []
+        for line in source.splitlines():
+            if line[:1].isspace() or not line:
+                lines.append(line)
+            elif line.startswith("#"):
+                continue
+            elif " = " in line:
+                head, _, items = line.partition(" = ")
+                lines = [items]
+                for name in self._forms(head):
+                    self._define(self.lists, name, (head, lines))
+            else:
+                kind, _, name = line.removesuffix(":").rpartition(" ")
+                lines = []
+                self._define(self.rules, name, lines)
+                if kind == "plot":
+                    self.plots.append(name)
+
+    def _define(self, where: dict, name: str, value: object) -> None:
+        if name in self.rules or name in self.lists:
+            raise ValueError(f"{name} is defined twice in the grammar; rename one")
+        where[name] = value
+
+    @staticmethod
+    def _forms(head: str) -> list[str]:
+        """The full names of a list's forms: name/he.people -> name.people, he.people."""
+        names, dot, world = head.partition(".")
+        return [name + dot + world for name in names.split("/")]
+
+    # Compiling ----------------------------------------------------------------------------------
+
+    def _compile_list(self, name: str) -> Node | str:
+        """Plain words can be remembered with all their forms; anything else is a choice of texts."""
+        head, lines = self.lists[name]
+        items = [item.strip() for item in split(" ".join(lines), ",")]
+        if any(mark in item for item in items for mark in "{[<"):
+            return self._choice(items)
+        if head not in self._words:
+            items, weights = weigh(items)
+            forms = tuple(head.partition(".")[0].split("/"))
+            entries = [tuple(item.split("/")) for item in items]
+            for entry in entries:
+                if len(entry) != len(forms):
+                    raise ValueError(f"{head}: {'/'.join(entry)} has not {len(forms)} forms")
+            self._words[head] = Words(forms, entries, weights)
+        return Form(self._words[head], self._forms(head).index(name))
+
+    def _compile_rule(self, name: str) -> Node | str:
+        outer, self._plot = self._plot, name.partition(".")[0]
+        parts: list[Node | str] = []
+        for mark, texts in beats(self.rules[name]):
+            if mark == "--":
+                parts.append(PARAGRAPH)
+            elif mark == "?":
+                texts, weights = weigh(texts)
+                parts += [self._pick(["", *texts], [sum(weights), *weights]), " "]
+            else:
+                parts += [self._choice(texts), " "]
+        self._plot = outer
+        return _series(parts)
+
+    def _choice(self, texts: list[str]) -> Node | str:
+        return self._pick(*weigh(texts))
+
+    def _pick(self, texts: list[str], weights: list[int]) -> Node | str:
+        nodes = [self.parse(text) for text in texts]
+        return nodes[0] if len(nodes) == 1 else Choice(nodes, weights)
+
+    def parse(self, text: str) -> Node | str:
+        """The node of a text with marks."""
+        end = 0
+        parts: list[Node | str] = []
+        for speech in SPEECH.finditer(text):
+            parts += [self._parse(text[end : speech.start()]), self._speech(*speech.groups()), " "]
+            end = speech.end()
+        return _series([*parts, self._parse(text[end:])])
+
+    def _parse(self, text: str) -> Node | str:
+        parts: list[Node | str] = []
+        for piece in pieces(text):
+            mark = piece[:1]
+            if mark == "[":
+                parts.append(self._pick(*weigh(split(piece[1:-1], "|"))))
+            elif mark == "{":
+                parts.append(self._slot(piece[1:-1]))
+            elif mark == "<":
+                parts.append(self._call(piece[1:-1]))
+            else:
+                parts.append(piece)
+        return _series(parts)
+
+    @staticmethod
+    def _slot(text: str) -> Node:
+        key, equals, value = text.partition("=")
+        if equals:
+            return Assign(key, value)
+        return CapitalSlot(key[0].lower() + key[1:]) if key[0].isupper() else Slot(key)
+
+    def _call(self, text: str) -> Node | str:
+        name, brace, slot = text.partition("{")
+        if name.startswith("."):
+            name = self._plot + name
+        if name[0].isupper():
+            return Capital(self._call(text[0].lower() + text[1:]))
+        if brace:
+            return Find(name, slot.removesuffix("}"))
+        known = name in self.rules or name in self.lists
+        return self.node(name) if known else Find(name, None)
+
+    def _speech(self, who: str, mood: str | None, text: str) -> Node:
+        """All shapes in which somebody can say a text, as a choice."""
+        first, _, rest = text.partition(" / ")
+        mark = first[-1]
+        if mark not in VERBS:
+            raise ValueError(f"speech must end with one of . ! ? before a slash: {text!r}")
+        verb = f"{VERBS[mark]}.{mood}"
+        verb = f"<{verb if self._known(verb) else VERBS[mark]}>"
+        manner = f"[| <manner.{mood}>]" if self._known(f"manner.{mood}") else ""
+        start = first[:-1] + "," if mark == "." else first
+        more = f' "{rest}"' if rest else ""
+        whole = f"{first} {rest}" if rest else first
+        low, high = f"{{{who}}}", f"{{{who[0].upper()}{who[1:]}}}"
+        shapes = [f'{high} {verb}{manner}, "{whole}"', f'"{start}" {low} {verb}{manner}.{more}']
+        if not who.rstrip("123").endswith("he"):  # nobody writes: said she
+            shapes.insert(0, f'"{start}" {verb} {low}{manner}.{more}')
+        if self._known(f"act.{mood}"):
+            shapes.append(f'{high} <act.{mood}>. "{whole}"')
+        return self._choice(shapes)
+
+    def _known(self, name: str) -> bool:
+        return name in self.rules or name in self.lists
+
+
+def _series(parts: list[Node | str]) -> Node | str:
+    """One node for several: inner series opened, neighbouring texts joined."""
+    joined: list[Node | str] = []
+    for part in parts:
+        for inner in part.parts if isinstance(part, Series) else [part]:
+            if isinstance(inner, str) and joined and isinstance(joined[-1], str):
+                joined[-1] += inner
+            elif inner != "":
+                joined.append(inner)
+    if not joined:
+        return ""
+    return joined[0] if len(joined) == 1 else Series(joined)

@@ -1,0 +1,205 @@
+"""What a compiled grammar is made of: nodes that write themselves into a story.
+
+A `Story` is the memory of one document: its text so far, the words it remembered, and what its
+draws cost. Every draw of this package happens in this file.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from workbook.stories.draws import Table
+
+PARAGRAPH = "\N{PILCROW SIGN}"
+TIDY = (  # in this order; plain replacing is many times faster than a regular expression
+    ("  ", " "),
+    ("  ", " "),
+    (" .", "."),
+    (" ,", ","),
+    (" !", "!"),
+    (" ?", "?"),
+    (f" {PARAGRAPH} ", "\n\n"),
+    ("_ ", "_"),  # a_ was followed by an option that is empty
+    *((f"_{vowel}", f"n {vowel}") for vowel in "aeiou"),
+    ("_", " "),
+)
+DIGITS = "0123456789"
+
+
+class Node(Protocol):
+    """Anything that writes itself into a story."""
+
+    def write(self, story: "Story") -> None: ...
+
+
+class Words:
+    """A list of words: entries of one or more forms, such as (kite, kites)."""
+
+    def __init__(self, forms: tuple[str, ...], entries: list[tuple[str, ...]], weights: list[int]):
+        self.forms = forms
+        self.table = Table(entries, weights)
+
+
+class Story:
+    """One document while it is written."""
+
+    def __init__(
+        self, random_bits: Callable[[int], int], find: Callable[[str, "Story"], Node | str]
+    ):
+        self.random_bits = random_bits
+        self.find = find  # a node by its name, in the world of this story
+        self.bits = 0.0
+        self.values: dict[str, str] = {}
+        self.taken: dict[Words, list[tuple[float, tuple[str, ...]]]] = {}
+        self.parts: list[str] = []
+        self.write = self.parts.append
+
+    def text(self) -> str:
+        """What was written, its articles, paragraphs and spaces put right."""
+        text = "".join(self.parts)
+        for spare, right in TIDY:
+            text = text.replace(spare, right)
+        return text.strip()
+
+    def capture(self, node: Node | str) -> str:
+        """What a node writes, kept out of the text."""
+        if node.__class__ is str:
+            return node
+        start = len(self.parts)
+        node.write(self)
+        text = "".join(self.parts[start:])
+        del self.parts[start:]
+        return text
+
+    def remember(self, slot: str) -> str:
+        """The word of a slot that is needed for the first time: drawn now, the same ever after.
+
+        All forms of an entry are remembered together. `kite2` is another entry than `kite`.
+        """
+        name = slot.rstrip(DIGITS)
+        node = self.find(name, self)
+        if isinstance(node, Form):
+            words = node.words
+            taken = self.taken.get(words)
+            if taken:
+                place, price = words.table.draw_other(self.random_bits, taken)
+            else:
+                place = words.table.places[self.random_bits(words.table.width)]
+                price = place[0]
+            self.bits += price
+            self.keep(words, place, slot[len(name) :])
+        else:
+            self.values[slot] = self.capture(node)
+        return self.values[slot]
+
+    def keep(self, words: Words, place: tuple[float, tuple[str, ...]], number: str) -> None:
+        """Bind every form of an entry, and never draw that entry for another number."""
+        self.taken.setdefault(words, []).append(place)
+        for form, text in zip(words.forms, place[1], strict=True):
+            self.values[form + number] = text
+
+
+class Series:
+    """Nodes and plain text, one after another."""
+
+    def __init__(self, parts: list[Node | str]):
+        self.parts = parts
+
+    def write(self, story: Story) -> None:
+        for part in self.parts:
+            if part.__class__ is str:
+                story.write(part)
+            else:
+                part.write(story)
+
+
+class Choice:
+    """One of several nodes, drawn anew each time."""
+
+    def __init__(self, options: list[Node | str], weights: list[int]):
+        table = Table(options, weights)
+        self.places, self.width = table.places, table.width
+
+    def write(self, story: Story) -> None:
+        price, option = self.places[story.random_bits(self.width)]
+        story.bits += price
+        if option.__class__ is str:
+            story.write(option)
+        else:
+            option.write(story)
+
+
+class Form:
+    """One form of an entry, drawn anew each time and not remembered."""
+
+    def __init__(self, words: Words, index: int):
+        self.words, self.index = words, index
+        self.places, self.width = words.table.places, words.table.width
+
+    def write(self, story: Story) -> None:
+        price, entry = self.places[story.random_bits(self.width)]
+        story.bits += price
+        story.write(entry[self.index])
+
+
+class Slot:
+    """A remembered word."""
+
+    def __init__(self, key: str):
+        self.key = key
+
+    def write(self, story: Story) -> None:
+        story.write(story.values.get(self.key) or story.remember(self.key))
+
+
+class CapitalSlot(Slot):
+    """A remembered word with a capital letter."""
+
+    def write(self, story: Story) -> None:
+        text = story.values.get(self.key) or story.remember(self.key)
+        story.write(text[0].upper() + text[1:])
+
+
+class Capital:
+    """Any node with a capital letter."""
+
+    def __init__(self, node: Node | str):
+        self.node = node
+
+    def write(self, story: Story) -> None:
+        text = story.capture(self.node)
+        story.write(text[:1].upper() + text[1:])
+
+
+class Assign:
+    """Remembers an entry, named by its first form or given as form/form; writes nothing."""
+
+    def __init__(self, slot: str, value: str):
+        self.slot, self.value = slot, value
+
+    def write(self, story: Story) -> None:
+        name = self.slot.rstrip(DIGITS)
+        words = story.find(name, story).words
+        number = self.slot[len(name) :]
+        if "/" in self.value:
+            return story.keep(words, (0.0, tuple(self.value.split("/"))), number)
+        for place in words.table.places:
+            if place[1][0] == self.value:
+                return story.keep(words, place, number)
+        raise ValueError(f"{{{self.slot}={self.value}}}: the list {name} has no such item; add it")
+
+
+class Find:
+    """A node whose name depends on the story: on its world, or on a remembered word."""
+
+    def __init__(self, name: str, slot: str | None):
+        self.name, self.slot = name, slot
+
+    def write(self, story: Story) -> None:
+        name = self.name
+        if self.slot:
+            name += story.values.get(self.slot) or story.remember(self.slot)
+        node = story.find(name, story)
+        if node.__class__ is str:
+            story.write(node)
+        else:
+            node.write(story)
