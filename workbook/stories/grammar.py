@@ -131,7 +131,7 @@ class Grammar:
     # Compiling ----------------------------------------------------------------------------------
 
     def _compile_list(self, name: str) -> Node | str:
-        """Plain words can be remembered with all their forms; anything else is a choice of texts."""
+        """Plain words, remembered with all their forms, or else a choice of texts."""
         head, lines = self.lists[name]
         items = [item.strip() for item in split(" ".join(lines), ",")]
         if any(mark in item for item in items for mark in "{[<"):

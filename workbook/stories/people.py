@@ -23,8 +23,8 @@ BOYS = """
     Sven Malik Rafi Piotr Eli Wei Andre Tomas Jamal Gus Kai Rohan Björn José
 """
 SHE_ANIMALS = """
-    Dot Hazel Daisy Pippa Bramble Clover Tilly Nutmeg Olive Pearl Minnow Bonnie Fern Lotta Penny Juno
-    Saffron Tansy Mimi Juniper Lulu Maple Wren Posy
+    Dot Hazel Daisy Pippa Bramble Clover Tilly Nutmeg Olive Pearl Minnow Bonnie Fern Lotta Penny
+    Juno Saffron Tansy Mimi Juniper Lulu Maple Wren Posy
 """
 HE_ANIMALS = """
     Pip Bruno Moss Timmy Rusty Otto Benji Thistle Hopper Coco Alder Pepper Ziggy Boris Fidget Conker
@@ -39,12 +39,12 @@ PARENTS = """
 
 # Neighbours, teachers and shopkeepers.
 SURNAMES = """
-    Green Lopez Brown Chen Okafor Singh Baker Rossi Park Novak Haddad Silva Miller Tanaka Murphy Demir
-    Larsen Diaz Mensah Kowalski Patel Rose Fischer Nguyen Dubois Hill
+    Green Lopez Brown Chen Okafor Singh Baker Rossi Park Novak Haddad Silva Miller Tanaka Murphy
+    Demir Larsen Diaz Mensah Kowalski Patel Rose Fischer Nguyen Dubois Hill
 """
 ELDERS = {
-    "woods": "Badger/he Owl/she Hare/she Heron/he Otter/he Toad/he Goose/she Crow/she Mole/he Bear/she",
-    "plains": "Tortoise/he Elephant/she Hippo/she Giraffe/he Ostrich/she Rhino/he Baboon/he Stork/she",
+    "woods": "Badger/he Owl/she Hare/she Heron/he Otter/he Toad/he Goose/she Mole/he Bear/she",
+    "plains": "Tortoise/he Elephant/she Hippo/she Giraffe/he Ostrich/she Rhino/he Stork/she",
     "farm": "Donkey/he Goose/she Cow/she Dog/he Goat/she Horse/he Turkey/he Cat/she",
 }
 
