@@ -7,6 +7,7 @@ matplotlib's own font has: a Chinese character or an emoji would come out as an 
 
 from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
+from types import MappingProxyType
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -226,3 +227,38 @@ def _longest_run(line: np.ndarray) -> int:
     starts, ends = edges[::2], edges[1::2]
     longest = (ends - starts).argmax()
     return int(starts[longest] + ends[longest]) // 2
+
+
+def curves(
+    table: pd.DataFrame,
+    quantity: str,
+    ax: Axes | None = None,
+    *,
+    log: bool = False,
+    marks: Mapping[str, float] = MappingProxyType({}),
+) -> Axes:
+    """A line a column of `table` over its index, named at its end; dashed levels at the `marks`.
+
+    The name of the index labels the x axis, which is logarithmic with `log`.
+    """
+    ax = _axes(ax)
+    for i, column in enumerate(table.columns):
+        line = table[column].dropna()
+        ax.plot(line.index, line, color=COLOURS[i], linewidth=2, marker="o" if log else None, ms=4)
+        ax.annotate(
+            column, (line.index[-1], line.iloc[-1]), (7, 0), color=COLOURS[i],
+            textcoords="offset points", fontweight="bold", va="center", annotation_clip=False,
+        )  # fmt: skip
+    for name, level in marks.items():
+        ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
+        ax.annotate(
+            name, (table.index[0], level), (0, 3), textcoords="offset points", fontsize=8, color=INK
+        )
+    if log:
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
+        ax.minorticks_off()
+    ax.set_xlabel(table.index.name)
+    ax.set_ylabel(quantity)
+    ax.grid()
+    return ax
