@@ -6,7 +6,7 @@ from workbook import config
 
 
 def claims(problem: str, part: str | None = None) -> pd.DataFrame:
-    """The claims about a problem, or one part of it: writeup, claimed, verdict, right, why.
+    """The claims about a problem, or one part of it, by write-up: claimed, verdict, right, why.
 
     Raises ValueError where no write-up says anything about it.
     """
@@ -20,4 +20,4 @@ def claims(problem: str, part: str | None = None) -> pd.DataFrame:
         raise ValueError(
             f"no claims about {problem!r}, part {part!r}; there are some about {known}"
         )
-    return table[wanted].drop(columns="problem").reset_index(drop=True)
+    return table[wanted].drop(columns="problem").set_index("writeup")
