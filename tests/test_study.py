@@ -74,14 +74,15 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
     assert all(c.outputs == [] and c.execution_count is None for c in copy.cells if "outputs" in c)
     by_role = {role(c): c.source for c in copy.cells}
     assert by_role["try"] == STUB
-    assert by_role["answer"] == 'answer("train_bpe", None, """\n""")'
-    assert by_role["look_up"] == 'look_up("train_bpe")'
+    assert by_role["answer"] == 'answer("unicode2", "c", """\n""")'
+    assert by_role["look_up"] == 'look_up("unicode2", "c")'
     assert by_role["evidence"] == "len('evidence')"
     assert "OUR" not in "".join(sources(folder / "02_bpe.ipynb").values())
     assert by_role["setup"].startswith("from workbook import answer, bpe, check\n")
     assert "import look_up" in by_role["setup"]
-    parts = [c.source for c in copy.cells if c.metadata.workbook.get("part") == "c"][-2:]
-    assert parts == ['answer("unicode2", "c", """\n""")', 'look_up("unicode2", "c")']
+    roles = [role(c) for c in copy.cells]
+    assert roles[roles.index("answer") + 1] == "look_up"
+    assert roles[-1] == "evidence", "a code problem is answered in code"
 
 
 def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added(folder, capsys):
@@ -105,17 +106,13 @@ def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys):
         path,
         {
             "train_bpe-try": SOLVED,
-            "train_bpe-answer": 'answer("train_bpe", None, "My summary.")',
             "unicode2-answer-c": 'answer("unicode2", "c", "My bytes.")',
         },
     )
     before = sources(path)
     study.reset("train_bpe")
     after = sources(path)
-    assert {name for name in before if before[name] != after[name]} == {
-        "train_bpe-try",
-        "train_bpe-answer",
-    }
+    assert [name for name in before if before[name] != after[name]] == ["train_bpe-try"]
     assert after["train_bpe-try"] == STUB and list(before) == list(after)
     study.reset("train_bpe")
     first, second = sorted((folder / ".workbook" / "backup").glob("train_bpe-*.ipynb"))
@@ -125,22 +122,22 @@ def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys):
 
 def test_starting_over_finds_cells_that_were_moved_split_or_deleted(folder):
     study.make()
-    path = folder / "02_bpe.ipynb"
+    path = folder / "01_unicode.ipynb"
     notebook = notebooks.read(path)
     by_id = {c.id: c for c in notebook.cells}
     mine = new_code_cell("# my own cell")
-    split = new_code_cell("# its second half", metadata=by_id["train_bpe-try"].metadata)
-    by_id["train_bpe-try"].source = "# its first half"
-    kept = [c for c in notebook.cells if c.id not in ("train_bpe-answer", "train_bpe-try")]
-    notebook.cells = [by_id["train_bpe-try"], split, mine, *kept]
+    split = new_code_cell("# its second half", metadata=by_id["unicode2-try-c"].metadata)
+    by_id["unicode2-try-c"].source = "# its first half"
+    kept = [c for c in notebook.cells if c.id not in ("unicode2-answer-c", "unicode2-try-c")]
+    notebook.cells = [by_id["unicode2-try-c"], split, mine, *kept]
     notebooks.write(path, notebook)
-    study.reset("train_bpe")
+    study.reset("unicode2")
     after = list(sources(path).items())
-    assert after[:2] == [("train_bpe-try", STUB), (mine.id, "# my own cell")]
+    assert after[:2] == [("unicode2-try-c", "my_bytes = ..."), (mine.id, "# my own cell")]
     names = [name for name, _ in after]
     assert split.id not in names
-    evidence = next(n for n in names if re.match("train_bpe-evidence", n))
-    assert names.index("train_bpe-answer") == names.index(evidence) + 1
+    evidence = next(n for n in names if re.match("unicode2-evidence", n))
+    assert names.index("unicode2-answer-c") == names.index(evidence) + 1
 
 
 def test_starting_over_takes_either_spelling_and_tells_what_is_missing(folder):

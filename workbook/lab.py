@@ -14,7 +14,7 @@ FIRST_PORT = 8888
 
 
 def start(port: int | None = None) -> None:
-    """Serve JupyterLab until Ctrl-C or a termination signal; make `study/` if there is none.
+    """Serve JupyterLab until Ctrl-C or a termination signal; make `study/`, or what it lacks.
 
     A `port` that was asked for must be free; without one the next free port is taken.
     """
@@ -22,8 +22,7 @@ def start(port: int | None = None) -> None:
         require_free(port)
     root = config.repository()
     folder = root / "study"
-    if not folder.exists():
-        study.make(folder)
+    study.make(folder)  # and what a `git pull` brought is added to it
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     serve(root, f"lab/tree/{first_notebook(folder).relative_to(root).as_posix()}", port)

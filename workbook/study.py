@@ -56,8 +56,11 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
-    """An empty answer in place of ours, and the look-up of ours below it."""
+    """An empty answer in place of ours, and the look-up of ours below it; none to a code problem,
+    where the code is the answer."""
     about = worked.metadata.workbook
+    if problems.get(about.problem).kind == "code":
+        return []
     quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
     named = quoted if len(quoted) == 2 else [*quoted, "None"]
     empty = new_code_cell(f'answer({", ".join(named)}, """\n""")', metadata=worked.metadata)
