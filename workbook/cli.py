@@ -9,14 +9,13 @@ import re
 import sys
 from pathlib import Path
 
-from workbook import __version__
-
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+from workbook import __version__, problems
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit status of one command: 0 done, 1 a wrong attempt, 2 something to mend first."""
     options = parser().parse_args(arguments)
+    sys.stdout.reconfigure(errors="replace")  # an old console may lack a sign that we print
     try:
         return options.run(options) or 0
     except KeyboardInterrupt:
@@ -65,8 +64,12 @@ def parser() -> argparse.ArgumentParser:
     )
     make = kinds.add_parser("make", help="write a corpus that needs no network")
     make.add_argument("name", metavar="NAME")
-    make.add_argument("--size", type=size, metavar="100MB", help="for `stories`: any size")
-    make.add_argument("--split", choices=("train", "validation"), help="default: both")
+    make.add_argument("--size", metavar="100MB", help="for `stories`: of the split, any size")
+    make.add_argument(
+        "--split",
+        choices=("train", "validation"),
+        help="default: both in their usual sizes; with --size, train",
+    )
     make.set_defaults(run=run_data_make)
     get = kinds.add_parser("get", help="download a corpus; goes on where it was cut off")
     get.add_argument("name", metavar="NAME")
@@ -76,6 +79,9 @@ def parser() -> argparse.ArgumentParser:
         "notebooks", help="run the worked notebooks again and store their outputs"
     )
     notebooks.add_argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all")
+    notebooks.add_argument(
+        "--fresh", action="store_true", help="store the new run also where only noise differs"
+    )
     notebooks.set_defaults(run=run_notebooks)
     return top
 
@@ -87,36 +93,23 @@ def port(text: str) -> int:
     return int(text)
 
 
-def size(text: str) -> int:
-    """The bytes that a size names.
-
-    >>> size("100MB"), size("1.5 GB"), size("4096")
-    (100000000, 1500000000, 4096)
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if not match or match[2] not in UNITS or float(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; give one such as 500kB, 100MB, 1GB")
-    return round(float(match[1]) * UNITS[match[2]])
-
-
-def load_attempt(file: str, problem: str):
-    """The object named by "path.py:name", or the one in "path.py" that is named like the problem.
-
-    Case and underscores do not matter: `RMSNorm` is named like rmsnorm.
-    """
+def load_attempt(file: str, problem: problems.Problem):
+    """The object named by "path.py:name"; without a name, the one that the problem asks for."""
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file).groups()
+    if name is None:
+        name = asked_name(problem)
     defined = vars(load_module(Path(path)))
-    if name is not None:
-        if name not in defined:
-            raise ValueError(f"{path} defines no {name}")
-        return defined[name]
-    alike = [own for own in defined if own.lower().replace("_", "") == problem.replace("_", "")]
-    if len(alike) != 1:
-        raise ValueError(
-            f"{path} should define one object named like {problem}, and defines "
-            f"{', '.join(alike) or 'none'}; say which one you mean, as in {path}:NAME"
-        )
-    return defined[alike[0]]
+    if name not in defined:
+        raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
+    return defined[name]
+
+
+def asked_name(problem: problems.Problem) -> str:
+    """The name of the function or class to hand in, such as "Tokenizer"."""
+    asked = re.match(r"the (?:function|class) (\w+)", problem.hand_in)
+    if asked is None:
+        raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
+    return asked[1]
 
 
 def load_module(path: Path):
@@ -151,10 +144,10 @@ def run_study(options: argparse.Namespace) -> None:
 
 
 def run_check(options: argparse.Namespace) -> int:
-    from workbook import exercise, problems
+    from workbook import exercise
 
     problem = problems.get(options.problem)
-    attempt = load_attempt(options.file, problem.id)
+    attempt = load_attempt(options.file, problem)
     report = exercise.check(problem.id, attempt, part=options.part)
     print(report)
     return 0 if report.status == "correct" else 1
@@ -169,17 +162,19 @@ def run_data_list(options: argparse.Namespace) -> None:
 def run_data_make(options: argparse.Namespace) -> None:
     from workbook import corpora
 
-    for split in [options.split] if options.split else ["train", "validation"]:
-        print(corpora.path(options.name, split, options.size))
+    size = corpora.parse_size(options.size) if options.size else None
+    splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
+    for split in [options.split] if options.split else splits:
+        print(corpora.path(options.name, split, size))
 
 
 def run_data_get(options: argparse.Namespace) -> None:
     from workbook import corpora
 
-    corpora.get(options.name)
+    print(*corpora.get(options.name), sep="\n")
 
 
 def run_notebooks(options: argparse.Namespace) -> None:
     from workbook import notebooks
 
-    notebooks.main(options.names)
+    notebooks.run(options.names, fresh=options.fresh)
