@@ -2,9 +2,28 @@
 
 import hashlib
 import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import huggingface_hub
+
+from workbook import download
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@contextmanager
+def running_hub(monkeypatch, content):
+    """A Hub that offers `content` under every name, and a client that waits for milliseconds."""
+    monkeypatch.setattr(download, "PAUSE", 0.001)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    huggingface_hub.close_session()  # the next one reads the environment
+    hub = Hub()
+    hub.content = content
+    yield hub
+    huggingface_hub.close_session()
+    hub.close()
 
 
 class Hub:

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import huggingface_hub
 import pytest
-from fake_hub import COMMIT, Hub
+from fake_hub import COMMIT, running_hub
 
 from workbook import download
 from workbook.download import DownloadError, HubFile
@@ -22,15 +22,8 @@ PACKED = HubFile(repository="someone/tales", name="tales.txt.gz")
 
 @pytest.fixture
 def hub(monkeypatch):
-    monkeypatch.setattr(download, "PAUSE", 0.001)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    huggingface_hub.close_session()
-    hub = Hub()
-    hub.content = TEXT
-    yield hub
-    huggingface_hub.close_session()
-    hub.close()
+    with running_hub(monkeypatch, TEXT) as hub:
+        yield hub
 
 
 def fetch(hub, folder, file=PLAIN):

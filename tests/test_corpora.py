@@ -1,0 +1,283 @@
+"""What `workbook.corpora` makes, keeps, makes again, downloads and refuses."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from hashlib import sha256
+
+import pytest
+from fake_hub import COMMIT, running_hub
+
+from workbook import corpora, corpus_files, download, pydocs, stories
+from workbook.corpora import CORPORA, END_OF_TEXT, documents, record
+
+TEXT = f"One.\n{END_OF_TEXT}\nTwo.\n{END_OF_TEXT}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    return tmp_path / "corpora"
+
+
+@pytest.fixture
+def tales(monkeypatch):
+    """Stories that take no time; the list of the calls for them."""
+    calls = []
+
+    def write(seed, stream, size):
+        calls.append((seed, stream, size))
+        for number in range(6):
+            yield f"{stream} {number}", 1.5
+
+    monkeypatch.setattr(stories, "write", write)
+    return calls
+
+
+@pytest.fixture
+def prose(monkeypatch):
+    """A small library; the list of the times it was read."""
+    reads = []
+
+    def harvest(progress):
+        reads.append(list(progress(["module"])))
+        return {f"topic:{number}": f"Topic {number}.\n" for number in range(100)}
+
+    monkeypatch.setattr(pydocs, "harvest", harvest)
+    return reads
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    with running_hub(monkeypatch, TEXT.encode()) as hub:
+        yield hub
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
+
+
+def test_real_stories_are_made_with_the_length_of_their_code():
+    path = corpora.path("stories", "validation", 20_000)
+    facts = record(path)
+    raw = path.read_bytes()
+    assert 20_000 <= len(raw) == facts["bytes"] < 25_000
+    assert facts["sha256"] == sha256(raw).hexdigest()
+    assert facts["documents"] == len(list(documents(path)))
+    assert facts["bits_per_byte"] == pytest.approx(facts["code_length_bits"] / len(raw), rel=1e-4)
+    assert 0 < facts["bits_per_byte"] < 3
+    written = stories.write(facts["seed"], facts["split"], facts["size"])
+    assert raw.decode() == "".join(text + stories.SEPARATOR for text, _ in written)
+
+
+def test_prose_is_split_by_document(prose):
+    train, validation = (list(documents(corpora.path("pydocs", split))) for split in corpora.SPLITS)
+    assert sorted(train + validation) == sorted(f"Topic {number}." for number in range(100))
+    assert len(train) > 3 * len(validation) > 0
+    assert record(corpora.path("pydocs"))["python"] == pydocs.python_version()
+
+
+def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
+    assert corpora.path("stories") == folder / "stories" / "train-20MB.txt"
+    assert corpora.path("stories", "validation") == folder / "stories" / "validation-2MB.txt"
+    assert corpora.path("stories", size=1500) == folder / "stories" / "train-1500B.txt"
+    assert "make train-20MB" in capsys.readouterr().err
+    assert [corpora.path("stories", size=size) for size in (None, 1500)]
+    assert tales == [
+        (336, "train", 20_000_000),
+        (336, "validation", 2_000_000),
+        (336, "train", 1500),
+    ]
+    for split in (*corpora.SPLITS, *corpora.SPLITS):
+        assert corpora.path("pydocs", split) == folder / "pydocs" / f"{split}.txt"
+    assert len(prose) == 1, "one reading of the library makes both splits"
+
+
+def test_a_record_tells_where_stories_come_from(tales):
+    facts = record(corpora.path("stories", "train", 100))
+    assert facts == {
+        "corpus": "stories",
+        "split": "train",
+        "size": 100,
+        "seed": 336,
+        "generator": facts["generator"],
+        "bytes": 132,
+        "documents": 6,
+        "sha256": facts["sha256"],
+        "code_length_bits": 9.0,
+        "bits_per_byte": 9 / 132,
+        "workbook": "0.1.0",
+    }
+
+
+@pytest.mark.parametrize("damage", ["cut", "no record", "older generator", "other seed"])
+def test_stories_that_do_not_fit_are_made_again(tales, damage):
+    path = corpora.path("stories", size=100)
+    whole = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(whole[:-1])
+    elif damage == "no record":
+        path.with_suffix(".json").unlink()
+    else:
+        change = {"older generator": {"generator": "old"}, "other seed": {"seed": 1}}[damage]
+        path.with_suffix(".json").write_text(json.dumps(record(path) | change))
+    assert corpora.path("stories", size=100).read_bytes() == whole
+    assert len(tales) == 2
+    corpora.path("stories", size=100)
+    assert len(tales) == 2
+
+
+def test_prose_of_another_python_is_read_again(prose, monkeypatch):
+    corpora.path("pydocs")
+    monkeypatch.setattr(pydocs, "python_version", lambda: "CPython 9.9.9")
+    assert record(corpora.path("pydocs"))["python"] == "CPython 9.9.9"
+    assert len(prose) == 2
+
+
+def test_making_that_is_interrupted_leaves_nothing(folder, tales, monkeypatch):
+    def broken(*_):
+        yield "One.", 1.0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stories, "write", broken)
+    with pytest.raises(KeyboardInterrupt):
+        corpora.path("stories", size=100)
+    assert files(folder) == []
+
+
+def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
+    meeting, made = threading.Barrier(2), []
+    quick = stories.write
+
+    def slow(*arguments):
+        yield from quick(*arguments)
+        meeting.wait(10)
+
+    monkeypatch.setattr(stories, "write", slow)
+    threads = [
+        threading.Thread(target=lambda: made.append(corpora.path("stories", size=100)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made[0] == made[1]
+    assert corpus_files.is_good(made[0], {"size": 100})
+    assert sha256(made[0].read_bytes()).hexdigest() == record(made[0])["sha256"]
+
+
+def test_an_absent_download_is_told_how_to_get_it():
+    with pytest.raises(FileNotFoundError, match=r"data get owt` downloads .* GB, and pydocs"):
+        corpora.path("owt", "validation")
+    with pytest.raises(FileNotFoundError, match=r"data get tinystories.* stories stands in"):
+        corpora.path("tinystories")
+
+
+@pytest.mark.parametrize("name", ["tinystories", "owt"])
+def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
+    hub.content = gzip.compress(TEXT.encode()) if name == "owt" else TEXT.encode()
+    paths = corpora.get(name, hub.endpoint)
+    assert paths == [corpora.path(name, split) for split in corpora.SPLITS]
+    assert paths[0] == folder / name / "train.txt"
+    assert paths[0].read_text() == TEXT
+    assert list(documents(paths[1])) == ["One.", "Two."]
+    source = CORPORA[name].files["train"]
+    assert record(paths[0]) == {
+        "corpus": name,
+        "split": "train",
+        "repository": source.repository,
+        "file": source.name,
+        "commit": COMMIT,
+        "download_bytes": len(hub.content),
+        "download_sha256": sha256(hub.content).hexdigest(),
+        "bytes": len(TEXT),
+        "documents": 2,
+        "sha256": sha256(TEXT.encode()).hexdigest(),
+        "workbook": "0.1.0",
+    }
+    hub.close()
+    assert corpora.get(name, hub.endpoint) == paths, "a second call needs no network"
+
+
+def test_a_damaged_download_is_refused_and_fetched_again(hub):
+    train, _ = corpora.get("tinystories", hub.endpoint)
+    train.write_text(TEXT[:-1])
+    with pytest.raises(FileNotFoundError, match="train split of tinystories is damaged"):
+        corpora.path("tinystories")
+    hub.requests.clear()
+    corpora.get("tinystories", hub.endpoint)
+    assert corpora.path("tinystories").read_text() == TEXT
+    assert not any("valid" in path for _, path, _ in hub.requests)
+
+
+def test_a_failed_download_leaves_no_corpus(folder, hub):
+    hub.faults = [{"content": TEXT.lower().encode()}]
+    with pytest.raises(download.DownloadError, match="sha256"):
+        corpora.get("tinystories", hub.endpoint)
+    with pytest.raises(FileNotFoundError, match="not on this disk"):
+        corpora.path("tinystories")
+
+
+def test_the_variable_hf_endpoint_is_respected(hub, folder):
+    command = "from workbook import corpora; print(*corpora.get('tinystories'))"
+    environment = os.environ | {"HF_ENDPOINT": hub.endpoint}
+    environment.pop("HF_HUB_OFFLINE", None)
+    subprocess.run(
+        [sys.executable, "-c", command], env=environment, check=True, capture_output=True
+    )
+    assert corpora.path("tinystories").read_text() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: corpora.path("story"), "there are stories, pydocs, tinystories, owt"),
+        (lambda: corpora.path("pydocs", "test"), "there are train and validation"),
+        (lambda: corpora.path("pydocs", size=100), "comes in one size; leave size out"),
+        (lambda: corpora.path("stories", size=0), "one byte at least"),
+        (
+            lambda: corpora.get("pydocs"),
+            "made here.* `workbook data make pydocs`.* tinystories, owt",
+        ),
+        (lambda: corpora.get("web"), "there are stories, pydocs, tinystories, owt"),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_does(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+def test_a_size_is_a_whole_number_of_bytes():
+    with pytest.raises(TypeError, match=r"parse_size\('100MB'\)"):
+        corpora.path("stories", size="100MB")
+
+
+@pytest.mark.parametrize("text", ["", "MB", "100XB", "-1MB", "0", "1e6", "1,000", "nan"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="give one such as 500kB"):
+        corpora.parse_size(text)
+
+
+def test_the_overview_shows_what_lies_on_the_disk(tales):
+    assert corpora.overview().count("nothing yet") == len(CORPORA)
+    corpora.path("stories", "validation")
+    corpora.path("stories").with_suffix(".json").unlink()
+    lines = corpora.overview().splitlines()
+    assert lines[1].startswith("stories ")
+    assert "train-20MB" in lines[1] and "(unusable), validation-2MB" in lines[1]
+    assert "PSF-2.0" in lines[3]
+
+
+def test_every_corpus_says_what_it_stands_in_for():
+    stands_in = {name: corpus.stands_in_for for name, corpus in CORPORA.items()}
+    assert stands_in == {
+        "stories": "tinystories",
+        "pydocs": "owt",
+        "tinystories": None,
+        "owt": None,
+    }
+    assert [name for name, corpus in CORPORA.items() if corpus.offline] == ["stories", "pydocs"]
