@@ -1,0 +1,218 @@
+"""Written answers: rendered, and stored in the notebook's own output, where others find them."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+from workbook import config, corpora, problems
+from workbook.corpora import CORPORA
+from workbook.problems import Problem
+from workbook.progress import record_answer
+
+MIME = "application/vnd.workbook.answer+json"
+
+
+def answer(
+    problem: str,
+    part: str | None,
+    text: str,
+    figure: Any = None,
+    *,
+    corpora: Iterable[str | Path] | None = None,
+    alt: str | None = None,
+) -> None:
+    """Nothing; shows the answer, written in Markdown, and stores it in the cell's output.
+
+    `corpora` are names or files of the corpora that it rests on: by default those of the profile,
+    where the problem asks for TinyStories or OpenWebText. `figure` is a matplotlib figure, and
+    `alt` says in words what it shows.
+    """
+    found, part = _place(problem, part)
+    if not isinstance(text, str):
+        raise TypeError(f"answer expects its text as a str, got a {type(text).__name__}")
+    text = cleandoc(text).strip()
+    used = _used(found, corpora) if text else []
+    record = {
+        "problem": found.id,
+        "part": part,
+        "text": text,
+        "edition": config.edition(),
+        "profile": config.profile().name,
+        "corpora": [{"name": each.name, "bytes": each.bytes} for each in used],
+        "stand_in": any(each.stands_in_for(found) for each in used),
+        "figure": figure is not None,
+        # Named only where something was measured: it would make every other answer vary.
+        "device": device() if used else None,
+    }
+    name = _name(found, part)
+    if text:
+        plain = "\n\n".join(filter(None, [name, text, _footnote(found, used, record)]))
+    else:
+        plain = f"{name}: not answered yet."
+    if _in_notebook():
+        from IPython.display import display
+
+        if figure is not None and text:
+            from workbook import plots
+
+            plots.show(figure, alt or f"Figure for {name}. {text.split('. ')[0]}")
+        markdown = plain.replace(name, f"**{name}**", 1)
+        display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
+    else:
+        print(plain)
+    record_answer(found.id, part, text)
+
+
+def look_up(problem: str, part: str | None = None) -> "LookUp":
+    """Our own answer, read from the worked notebook and folded away in a notebook."""
+    from workbook import notebooks  # it loads nbformat, which takes seconds: not in each kernel
+
+    found = problems.get(problem)
+    part = problems.part_of(found, part)
+    if found.kind == "code":
+        return LookUp((), f"{found.id} is answered in code: see `reveal` in {found.notebook}.")
+    path = config.repository() / "notebooks" / f"{found.notebook}.ipynb"
+    if not path.exists():
+        return LookUp((), f"{found.notebook} is not part of this version yet.")
+    stored = [
+        Stored(record["part"], record["text"], _picture(cell.outputs))
+        for cell in notebooks.read(path).cells
+        for output in cell.get("outputs", [])
+        if (record := output.get("data", {}).get(MIME)) and record["problem"] == found.id
+    ]
+    wanted = tuple(each for each in stored if part in (None, each.part))
+    return LookUp(wanted, f"{_name(found, part)} has no answer in {found.notebook}.", found.id)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One answer as it stands in a worked notebook."""
+
+    part: str | None
+    text: str
+    picture: str | None  # PNG in base64
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """Our answers to a problem, each behind a fold; `otherwise` is said where there is none."""
+
+    answers: tuple[Stored, ...]
+    otherwise: str
+    problem: str = ""
+
+    def _title(self, stored: Stored) -> str:
+        return f"Our answer to {self.problem}" + (f" ({stored.part})" if stored.part else "")
+
+    def __str__(self) -> str:
+        texts = [f"{self._title(stored)}\n\n{stored.text}" for stored in self.answers]
+        return "\n\n".join(texts) or self.otherwise
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        folds = [
+            f"<details><summary>{escape(self._title(stored))}</summary>\n\n{stored.text}"
+            f"{_image(stored.picture)}\n\n</details>"
+            for stored in self.answers
+        ]
+        return {
+            "text/plain": str(self),
+            "text/markdown": "\n\n".join(folds) or self.otherwise,
+        }
+
+
+@dataclass(frozen=True)
+class Used:
+    """A corpus that an answer rests on; `bytes` where its very file is known."""
+
+    name: str
+    bytes: int | None
+
+    def stands_in_for(self, problem: Problem) -> str | None:
+        """The title of the corpus that the problem asks for and that this one replaces."""
+        asked = CORPORA[self.name].stands_in_for
+        return CORPORA[asked].title if asked in problem.asks_corpora else None
+
+    def __str__(self) -> str:
+        size = f" ({self.bytes / 1e6:,.1f} MB)" if self.bytes is not None else ""
+        return f"{self.name}{size}"
+
+
+def device() -> str:
+    """The machine, for beside a timing: its processor, how many cores, which system."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass  # not Linux, or a processor that has no such line
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:
+    """The problem and its part; raises ValueError where a part is missing or unknown."""
+    found = problems.get(problem)
+    part = problems.part_of(found, part)
+    if found.parts and part is None:
+        raise ValueError(f"say which part of {found.id} this answers: {', '.join(found.parts)}")
+    return found, part
+
+
+def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[Used]:
+    if given is None:
+        profile = config.profile()
+        played_by = {"tinystories": profile.simple_corpus, "owt": profile.web_corpus}
+        given = [played_by[asked] for asked in problem.asks_corpora]
+    used = []
+    for each in [given] if isinstance(given, str | Path) else given:
+        if isinstance(each, Path):
+            record = corpora.record(each)
+            used.append(Used(record["corpus"], record["bytes"]))
+        elif each in CORPORA:
+            used.append(Used(each, None))
+        else:
+            raise ValueError(f"no corpus is called {each!r}; there are {', '.join(CORPORA)}")
+    return used
+
+
+def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
+    """What the figures rest on, in italics; "" where nothing was measured on a corpus."""
+    if not used:
+        return ""
+    named = [
+        f"{each}, which stands in for {asked}"
+        if (asked := each.stands_in_for(problem))
+        else str(each)
+        for each in used
+    ]
+    return f"*On {'; '.join(named)}. Profile {record['profile']}. {record['device']}.*"
+
+
+def _name(problem: Problem, part: str | None) -> str:
+    name = problem.ids[config.edition()]
+    return f"{name} ({part})" if part else name
+
+
+def _in_notebook() -> bool:
+    """True where IPython is running, so that there is something to display in."""
+    module = sys.modules.get("IPython")
+    return module is not None and module.get_ipython() is not None
+
+
+def _picture(outputs: list) -> str | None:
+    images = (output.get("data", {}).get("image/png") for output in outputs)
+    return next(filter(None, images), None)
+
+
+def _image(picture: str | None) -> str:
+    if picture is None:
+        return ""
+    data = picture.replace("\n", "")
+    return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'

@@ -1,0 +1,167 @@
+"""The verbs of the notebooks: check, hint, reveal, answer, look_up."""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from workbook import problems
+from workbook.answers import answer, look_up
+from workbook.checks import CHECKS
+from workbook.checks.base import (
+    Facts,
+    NotAttempted,
+    Words,
+    Wrong,
+    expect_class,
+    expect_function,
+    failure,
+    kind_of,
+)
+from workbook.checks.isolation import isolated
+from workbook.checks.timer import TimedOut, limit
+from workbook.hints import HINTS
+from workbook.problems import Problem
+from workbook.progress import record_check
+from workbook.report import Folded, Hint, Report
+
+__all__ = ["Report", "answer", "check", "hint", "look_up", "reveal"]
+
+TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
+PRINTED = 600  # characters of the learner's print-out that a report quotes
+
+_hints_given: Counter[str] = Counter()
+
+
+def check(problem: str, attempt: Any, part: str | None = None) -> Report:
+    """What can be said about an attempt: a function, a class, a number, bytes or a text.
+
+    It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
+    and none is named, the part that the attempt fits best is taken.
+    """
+    try:
+        found = problems.get(problem)
+        part = problems.part_of(found, part)
+    except ValueError as error:
+        return Report("not attempted", str(problem)[:60], None, f"Nothing was checked: {error}.")
+    try:
+        with isolated() as isolation:
+            report = _fitting(found, attempt, part)
+        if isolation.interrupted:
+            raise KeyboardInterrupt
+    except Exception as error:
+        return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
+    if report.status == "wrong" and isolation.output:
+        printed = isolation.output
+        printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
+        report = report.with_row("printed", printed)
+    _note(report, attempt)
+    return report
+
+
+def _note(report: Report, attempt: Any) -> None:
+    """Tell the learner's progress, without being held up by an attempt whose repr never ends."""
+    try:
+        with limit(2):
+            record_check(report.problem, report.part, report.status, attempt)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the attempt's own __repr__ may raise anything
+        return
+
+
+def _fitting(problem: Problem, attempt: Any, part: str | None) -> Report:
+    """The report on the part that is named, or on the one that the attempt fits best."""
+    if part or not problem.parts:
+        return _judged(problem, attempt, part)
+    reports = [_judged(problem, attempt, part) for part in problem.parts]
+    for fits in (
+        lambda report: report.status == "correct",
+        lambda report: report.likely,
+        lambda report: report.status == "read",
+    ):
+        for report in filter(fits, reports):
+            return report.with_claim(f"Read as an attempt at part {report.part}. {report.claim}")
+    parts = " or ".join(f'part="{part}"' for part in problem.parts)
+    return Report("not attempted", problem.id, None, f"Say which part it is for: {parts}.")
+
+
+def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
+    """The report of one checker, run under a time limit that the attempt cannot outlast."""
+    try:
+        with limit(TOTAL_SECONDS):
+            _expect_its_kind(problem, attempt)
+            said = _checker(problem)(attempt, part)
+        if isinstance(said, Facts):
+            claim = "Nothing in it is wrong that can be checked here. Does it say these things?"
+            return Report("read", problem.id, part, claim, facts=tuple(said))
+        return Report("correct", problem.id, part, said or "It passes every case.")
+    except NotAttempted as nothing:
+        return Report("not attempted", problem.id, part, str(nothing) or _how_to_begin(problem))
+    except Wrong as wrong:
+        return _wrong(problem, part, wrong)
+    except TimedOut as error:
+        wrong = Wrong(
+            f"It was stopped: the cases took longer than {error.seconds:g} s together.",
+            mistake="Each step does far more work than it needs to, or something never ends.",
+        )
+        return _wrong(problem, part, wrong)
+    except BaseException as error:
+        got = Words(failure(error))
+        return _wrong(problem, part, Wrong("What it gave back could not be examined.", got=got))
+
+
+def _wrong(problem: Problem, part: str | None, wrong: Wrong) -> Report:
+    return Report("wrong", problem.id, part, wrong.claim, tuple(wrong.rows), likely=wrong.mistake)
+
+
+def _checker(problem: Problem) -> Callable:
+    if problem.id not in CHECKS:
+        raise NotAttempted(f"{problem.id} has no check yet; it belongs to {problem.notebook}.")
+    return CHECKS[problem.id]
+
+
+def _expect_its_kind(problem: Problem, attempt: Any) -> None:
+    """Raise unless the attempt is of the kind that the problem asks for at all."""
+    if attempt is None or attempt is ...:
+        raise NotAttempted
+    if problem.hand_in.startswith("the function "):
+        expect_function(attempt, problem.hand_in.removeprefix("the function "))
+    elif problem.hand_in.startswith("the class "):
+        expect_class(attempt, problem.hand_in.removeprefix("the class "))
+    elif problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
+        expected = Words("a number, bytes or a text, such as the result of a call")
+        raise Wrong(
+            "This problem is answered in words.", expected=expected, got=Words(kind_of(attempt))
+        )
+
+
+def _how_to_begin(problem: Problem) -> str:
+    if problem.kind == "code":
+        return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
+    return "Nothing to check yet. Hand in a number, bytes or a text, and run this cell again."
+
+
+def hint(problem: str) -> Hint:
+    """A nudge; called again, the nudge and the idea."""
+    found = problems.get(problem)
+    steps = HINTS.get(found.id)
+    if steps is None:
+        return Hint(found.id, (f"The hints come with {found.notebook}, which is not here yet.",), 1)
+    _hints_given[found.id] += 1
+    return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
+
+
+def reveal(reference: Any) -> Folded:
+    """The source of a function, class, method or module, folded away in a notebook."""
+    target = reference if hasattr(reference, "__name__") else type(reference)
+    name = getattr(target, "__qualname__", None) or target.__name__
+    try:
+        source = inspect.cleandoc("\n" + inspect.getsource(target))
+    except (OSError, TypeError):
+        raise ValueError(
+            f"reveal expects a function, class, method or module written in Python, got"
+            f" {kind_of(reference)}, whose source cannot be found"
+        ) from None
+    module = getattr(target, "__module__", None)
+    return Folded(f"{module}.{name}" if module else name, source)
