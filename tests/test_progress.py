@@ -1,6 +1,7 @@
 """Progress survives restarts, broken files and several kernels, and never stops a cell."""
 
 import json
+import linecache
 import subprocess
 import sys
 
@@ -71,6 +72,16 @@ def test_a_pair_of_functions_and_a_class_have_sources():
     assert progress.source_of(12) == "12"
 
 
+def test_a_class_from_a_notebook_cell_has_a_source(monkeypatch):
+    cell = "x = 1\nclass Tokenizer:\n    def decode(self, ids):\n        return ''\n"
+    file = "/tmp/ipykernel_1/1.py"
+    monkeypatch.setitem(linecache.cache, file, (len(cell), None, cell.splitlines(True), file))
+    names = {"__name__": "a_kernel_has_no_such_module"}
+    exec(compile(cell, file, "exec"), names)
+    wanted = "class Tokenizer:\n    def decode(self, ids):\n        return ''"
+    assert progress.source_of(names["Tokenizer"]) == wanted
+
+
 def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     record_check("train_bpe", None, "correct", square)
@@ -83,7 +94,7 @@ def test_the_worked_notebooks_record_nothing():
 
 
 def test_a_folder_below_the_study_folder_belongs_to_it(study):
-    below = study.path.parents[1] / "notes" / "today"
+    below = study.folder / "notes" / "today"
     below.mkdir(parents=True)
     assert current(below).path == study.path
 

@@ -99,7 +99,7 @@ def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added
     assert [line.split()[0] for line in told] == ["study/01_unicode.ipynb", "study/02_bpe.ipynb"]
 
 
-def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys):
+def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys, monkeypatch):
     study.make()
     path = folder / "02_bpe.ipynb"
     change(
@@ -114,6 +114,7 @@ def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys):
     after = sources(path)
     assert [name for name in before if before[name] != after[name]] == ["train_bpe-try"]
     assert after["train_bpe-try"] == STUB and list(before) == list(after)
+    monkeypatch.chdir(folder)
     study.reset("train_bpe")
     first, second = sorted((folder / ".workbook" / "backup").glob("train_bpe-*.ipynb"))
     assert SOLVED in sources(first).values() and STUB in sources(second).values()

@@ -31,7 +31,8 @@ class Progress:
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self.path = Path(folder) / MARK / "progress.json"
+        self.folder = Path(folder)
+        self.path = self.folder / MARK / "progress.json"
 
     def read(self) -> dict[str, dict]:
         """The record of every problem touched so far; a file that cannot be read is moved aside."""

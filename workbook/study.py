@@ -40,8 +40,7 @@ def make(folder: str | Path | None = None) -> list[Path]:
 
 def copy_of(worked: NotebookNode) -> NotebookNode:
     """A worked notebook as the learner gets it."""
-    copy = deepcopy(worked)
-    copy.cells, has_look_up = [], False
+    cells, has_look_up = [], False
     for cell in deepcopy(worked.cells):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -49,10 +48,10 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
             cell.source += "\nfrom workbook import look_up  # our answers, for afterwards"
             has_look_up = True
         if role(cell) == "answer":
-            copy.cells += _answer_cells(cell)
+            cells += _answer_cells(cell)
         else:
-            copy.cells.append(cell)
-    return normalise(copy)
+            cells.append(cell)
+    return normalise(NotebookNode({**worked, "cells": cells}))
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
@@ -70,6 +69,12 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     return [empty, look_up]
 
 
+def _folder() -> Path:
+    """The study folder that we are in, or else `study/` in the checkout."""
+    inside = current()
+    return inside.folder if inside else default_folder()
+
+
 def reset(problem: str, folder: str | Path | None = None) -> None:
     """Start one problem over: its try-it and answer cells are as on the first day.
 
@@ -77,7 +82,7 @@ def reset(problem: str, folder: str | Path | None = None) -> None:
     """
     found = problems.get(problem)
     worked = notebooks.read(notebooks.find([found.notebook])[0])
-    folder = Path(folder or default_folder())
+    folder = Path(folder or _folder())
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
         raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
@@ -128,12 +133,8 @@ def _with_fresh_stubs(
 
 
 def overview(folder: str | Path | None = None) -> str:
-    """A table of the chapters: problems attempted and correct, parts answered, each of how many.
-
-    It speaks of `folder`, or else of the study folder that we are in, or else of `study/`.
-    """
-    progress = Progress(folder) if folder else current() or Progress(default_folder())
-    done = progress.read()
+    """A table of the chapters: problems attempted and correct, parts answered, each of how many."""
+    done = Progress(folder or _folder()).read()
     shipped = {path.stem for path in notebooks.find()}
     rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
     found = [problem for problem in problems.PROBLEMS.values() if problem.notebook in shipped]
