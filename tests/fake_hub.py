@@ -17,6 +17,7 @@ def running_hub(monkeypatch, content):
     """A Hub that offers `content` under every name, and a client that waits for milliseconds."""
     monkeypatch.setattr(download, "PAUSE", 0.001)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_TELEMETRY", True)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     huggingface_hub.close_session()  # the next one reads the environment
     hub = Hub()
@@ -78,6 +79,8 @@ class Hub:
             def do_GET(self):
                 if "/resolve/" in self.path:
                     return self.announce()
+                if not self.path.startswith("/cdn/"):
+                    return self.reply(404, {})
                 hub.requests.append((self.command, self.path, self.headers.get("Range")))
                 fault = hub.faults.pop(0) if hub.faults else {}
                 content = fault.get("content", hub.content)

@@ -224,7 +224,8 @@ def test_a_failed_download_leaves_no_corpus(folder, hub):
 
 def test_the_variable_hf_endpoint_is_respected(hub, folder):
     command = "from workbook import corpora; print(*corpora.get('tinystories'))"
-    environment = os.environ | {"HF_ENDPOINT": hub.endpoint}
+    client = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"}
+    environment = os.environ | client
     environment.pop("HF_HUB_OFFLINE", None)
     subprocess.run(
         [sys.executable, "-c", command], env=environment, check=True, capture_output=True

@@ -181,7 +181,7 @@ def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path, status):
 
 @pytest.mark.parametrize("status", [404, 503])
 def test_an_error_of_its_store_is_one_clear_line(hub, tmp_path, status):
-    hub.faults = [{"status": status}] * download.ATTEMPTS
+    hub.faults = [{"status": status, "content": b"\x1f\x8b\xff no text"}] * download.ATTEMPTS
     refused(hub, tmp_path, f"HTTP status {status}")
     assert len(hub.ranges()) == (1 if status == 404 else download.ATTEMPTS)
 

@@ -21,10 +21,11 @@ from pathlib import Path
 import httpx2
 from filelock import Timeout
 from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from huggingface_hub.utils import WeakFileLock, build_hf_headers, hf_raise_for_status
+from huggingface_hub.errors import OfflineModeIsEnabled
+from huggingface_hub.utils import WeakFileLock
 from tqdm import tqdm
 
+from workbook import __version__
 from workbook.files import atomic_write
 
 BLOCK = 2**20  # bytes read, hashed or written at a time
@@ -153,10 +154,7 @@ def _download(announced: Announced, partial: Path) -> None:
                 _receive(announced, partial, bar)
             except (httpx2.HTTPError, OfflineModeIsEnabled) as caught:
                 error = caught
-                if (
-                    isinstance(error, HfHubHTTPError)
-                    and error.response.status_code not in TRY_LATER
-                ):
+                if _status(error) not in TRY_LATER | {None}:
                     raise _failure(error, announced.url) from error
             arrived = _size(partial)
             failures = 0 if arrived > have else failures + 1
@@ -170,11 +168,11 @@ def _receive(announced: Announced, partial: Path, bar: tqdm) -> None:
     """One request: appends to `partial` what it lacks, as far as the connection lasts."""
     start = _size(partial)
     # The hash is of the plain bytes, so nothing on the way may compress them.
-    headers = build_hf_headers(token=False) | {"Accept-Encoding": "identity"}
+    headers = {"Accept-Encoding": "identity", "User-Agent": f"workbook/{__version__}"}
     if start:
         headers["Range"] = f"bytes={start}-"
     with get_session().stream("GET", announced.url, headers=headers, timeout=TIMEOUT) as response:
-        hf_raise_for_status(response)
+        response.raise_for_status()
         if response.status_code != 206:
             start = bar.n = 0  # the server sends the whole file, asked or not
         _check_offer(announced, start, response.headers)
@@ -253,8 +251,7 @@ def _failure(error: Exception | None, url: str) -> DownloadError:
         return DownloadError(
             "HF_HUB_OFFLINE is set, which forbids downloads; unset it and call again"
         )
-    if isinstance(error, HfHubHTTPError):
-        status = error.response.status_code
+    if status := _status(error):
         advice = (
             "that will pass: call again later, and it goes on where it stopped"
             if status in TRY_LATER
@@ -266,6 +263,12 @@ def _failure(error: Exception | None, url: str) -> DownloadError:
         f"cannot download from {host} ({reason}); check the network and call again, it goes on"
         " where it stopped. The corpora stories and pydocs need no network"
     )
+
+
+def _status(error: Exception | None) -> int | None:
+    """The HTTP status that an error is about; None where no server has answered."""
+    response = getattr(error, "response", None)
+    return None if response is None else response.status_code
 
 
 def _size(path: Path) -> int:
