@@ -257,7 +257,7 @@ def test_a_size_is_a_whole_number_of_bytes():
         corpora.path("stories", size="100MB")
 
 
-@pytest.mark.parametrize("text", ["", "MB", "100XB", "-1MB", "0", "1e6", "1,000", "nan"])
+@pytest.mark.parametrize("text", ["", "MB", "100XB", "-1MB", "0", "0.1", "1e6", "1,000", "nan"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ValueError, match="give one such as 500kB"):
         corpora.parse_size(text)

@@ -1,6 +1,7 @@
 """What `workbook.corpus_files` writes, counts, splits and samples."""
 
 import json
+import os
 from collections import Counter
 from hashlib import sha256
 
@@ -29,6 +30,15 @@ def test_documents_come_back_as_they_were_written(tmp_path):
     raw = (tmp_path / "file.txt").read_bytes()
     assert raw.decode() == "".join(f"{text}\n{END_OF_TEXT}\n" for text in texts)
     assert facts == {"bytes": len(raw), "documents": 3, "sha256": sha256(raw).hexdigest()}
+
+
+def test_what_a_killed_writer_left_is_removed_after_a_while(tmp_path):
+    fresh, old = tmp_path / ".file.txt.a.tmp", tmp_path / ".file.txt.b.tmp"
+    for left in (fresh, old):
+        left.write_text("half")
+    os.utime(old, (0, 0))
+    corpus_files.write(tmp_path / "file.txt", ["One."])
+    assert sorted(tmp_path.iterdir()) == [fresh, tmp_path / "file.txt"]
 
 
 @pytest.mark.parametrize(

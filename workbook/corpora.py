@@ -184,9 +184,10 @@ def parse_size(text: str) -> int:
     (100000000, 1500000000, 4096)
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if not match or match[2] not in UNITS or float(match[1]) == 0:
+    size = round(float(match[1]) * UNITS.get(match[2], 0)) if match else 0
+    if size == 0:
         raise ValueError(f"{text!r} is no size; give one such as 500kB, 100MB or 1.5GB")
-    return round(float(match[1]) * UNITS[match[2]])
+    return size
 
 
 def _corpus(name: str) -> Corpus:

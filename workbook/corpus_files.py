@@ -6,7 +6,9 @@ a record that fits it was never finished, was damaged, or is another one, and is
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -17,6 +19,7 @@ from workbook.files import atomic_write
 END_OF_TEXT = "<|endoftext|>"
 SEPARATOR = END_OF_TEXT.encode()
 BLOCK = 2**20  # bytes read at a time
+ABANDONED = 3600  # seconds after which nobody is still writing a temporary file
 
 
 class Tally:
@@ -61,6 +64,10 @@ def write(
     target: Path, texts: Iterable[str], progress: Callable[[int], object] = lambda size: None
 ) -> dict:
     """The facts about a new file with these documents; `progress` is told the bytes of each."""
+    for left in target.parent.glob(f".{target.name}.*.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                left.unlink()  # its writer was killed
     tally = Tally()
     with atomic_write(target, "wb") as file:
         for text in texts:
