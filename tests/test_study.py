@@ -30,7 +30,7 @@ def cell(source, role, problem=None, part=None):
 
 WORKED = [
     cell("# Two problems", "prose"),
-    cell("from workbook import answer, bpe, check", "setup"),
+    cell("from workbook import answer, bpe, check\n\nTWO = 2", "setup"),
     cell("## unicode2", "prompt", "unicode2"),
     cell("my_bytes = ...", "try", "unicode2", "c"),
     cell('check("unicode2", my_bytes, part="c")', "check", "unicode2", "c"),
@@ -78,8 +78,9 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
     assert by_role["look_up"] == 'look_up("unicode2", "c")'
     assert by_role["evidence"] == "len('evidence')"
     assert "OUR" not in "".join(sources(folder / "02_bpe.ipynb").values())
-    assert by_role["setup"].startswith("from workbook import answer, bpe, check\n")
-    assert "import look_up" in by_role["setup"]
+    imports, more, *rest = by_role["setup"].splitlines()
+    assert imports == "from workbook import answer, bpe, check"
+    assert more.startswith("from workbook import look_up") and rest == ["", "TWO = 2"]
     roles = [role(c) for c in copy.cells]
     assert roles[roles.index("answer") + 1] == "look_up"
     assert roles[-1] == "evidence", "a code problem is answered in code"

@@ -4,6 +4,7 @@ In a copy the outputs are cleared and our answers give way to empty ones, each w
 look-up below it. Everything else is as in the worked notebook.
 """
 
+import ast
 import time
 from copy import deepcopy
 from itertools import count, groupby, pairwise
@@ -45,13 +46,21 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if role(cell) == "setup" and not has_look_up:
-            cell.source += "\nfrom workbook import look_up  # our answers, for afterwards"
-            has_look_up = True
+            cell.source, has_look_up = _with_look_up(cell.source), True
         if role(cell) == "answer":
             cells += _answer_cells(cell)
         else:
             cells.append(cell)
     return normalise(NotebookNode({**worked, "cells": cells}))
+
+
+def _with_look_up(source: str) -> str:
+    """The code of the import cell, with one import more."""
+    imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    lines = source.split("\n")
+    last = imports[-1].end_lineno if imports else 0
+    lines.insert(last, "from workbook import look_up  # our answers, for afterwards")
+    return "\n".join(lines)
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
