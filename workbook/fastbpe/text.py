@@ -1,0 +1,52 @@
+"""Text as the compiled code takes it: padded bytes, checked, cut into documents."""
+
+import codecs
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import regex
+
+from workbook.fastbpe.machine import PADDING
+from workbook.pretokens import not_utf8
+
+
+class Documents(NamedTuple):
+    """A text, the addresses where the documents in it start and end, and what parts them."""
+
+    text: np.ndarray  # uint8, with padding behind
+    starts: np.ndarray  # int64
+    ends: np.ndarray  # int64
+    specials: list[bytes]  # the special token behind each document but the last
+
+
+def documents_of(text: np.ndarray, special: regex.Pattern | None) -> Documents:
+    """The documents between the special tokens of a padded text."""
+    found = list(special.finditer(memoryview(text)[:-PADDING])) if special else []
+    edges = [0, *(edge for match in found for edge in match.span()), len(text) - PADDING]
+    bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
+    starts, ends = np.ascontiguousarray(bounds.T)
+    return Documents(text, starts, ends, [match[0] for match in found])
+
+
+def read_documents(
+    path: Path, special: regex.Pattern | None, cuts: Sequence[int]
+) -> Iterator[Documents]:
+    """The documents of a file, span by span between the cuts; each must be used before the next.
+
+    Raises: ValueError where the file is not UTF-8.
+    """
+    buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
+    with path.open("rb") as file:
+        for start, end in pairwise(cuts):
+            text = buffer[: end - start + PADDING]
+            file.seek(start)
+            file.readinto(text[:-PADDING])
+            text[-PADDING:] = 0
+            try:
+                codecs.utf_8_decode(text[:-PADDING], "strict", True)
+            except UnicodeDecodeError as error:
+                raise not_utf8(path, start, error) from error
+            yield documents_of(text, special)
