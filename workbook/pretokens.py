@@ -181,8 +181,13 @@ def _read_span(path: Path, start: int, end: int) -> Iterator[str]:
             try:
                 yield decoder.decode(data, final=at + len(data) == end)
             except UnicodeDecodeError as error:
-                offset = at + len(data) - len(error.object) + error.start
-                raise ValueError(
-                    f"{path} is not UTF-8: byte {error.object[error.start]:#04x} at offset "
-                    f"{offset:,} ({error.reason}); convert the file or remove the byte"
-                ) from error
+                held = len(error.object) - len(data)
+                raise not_utf8(path, at - held, error) from error
+
+
+def not_utf8(path: Path, start: int, error: UnicodeDecodeError) -> ValueError:
+    """The error for bytes that are no UTF-8, in a part of a file that begins at `start`."""
+    return ValueError(
+        f"{path} is not UTF-8: byte {error.object[error.start]:#04x} at offset "
+        f"{start + error.start:,} ({error.reason}); convert the file or remove the byte"
+    )
