@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import socket
 import sys
 import webbrowser
@@ -34,6 +35,8 @@ def serve(root: Path, page: str, port: int | None) -> None:
 
     token = secrets.token_hex(16)
     server = LabApp.initialize_server(argv=arguments(root, page, port, token))
+    # At once, without a question, and also where this was started in the background.
+    signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
     print(f"JupyterLab: http://{HOST}:{server.port}/{page}?token={token}")
     print("Ctrl-C stops it.", flush=True)
     server.start()
@@ -47,8 +50,7 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         f"--ServerApp.port={FIRST_PORT if port is None else port}",
         f"--ServerApp.port_retries={50 if port is None else 0}",
         f"--ServerApp.open_browser={has_browser()}",
-        "--ServerApp.answer_yes=True",  # Ctrl-C stops it at once, without a question
-        "--ServerApp.log_level=WARNING",
+        "--Application.log_level=WARN",
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
         f"--LabApp.workspaces_dir={root / 'study' / '.workbook' / 'workspaces'}",
