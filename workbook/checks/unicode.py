@@ -165,7 +165,10 @@ def _inside_text(attempt: Any) -> str | Facts:
             mistake="NUL cannot be seen on the screen, but it stays in the text.",
         )
     _refuse_bytes_repr(text)
-    if claims(text, r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"):
+    in_c = re.search(r"\bC\b", text)  # where it is true
+    if not in_c and claims(
+        text, r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"
+    ):
         raise Wrong(
             "The text goes on after it.",
             given=f"len({TEXTS_WITH_NUL[0]!r})",
