@@ -1,7 +1,7 @@
-"""Token files: a text's ids, encoded once, stored as NumPy arrays, read without loading them."""
+"""Text in, ids out: a text read in blocks, its ids stored as arrays and read without loading."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -9,7 +9,14 @@ import numpy as np
 
 from workbook.files import atomic_write
 
-BLOCK = 1 << 18  # ids in memory at a time
+BLOCK = 1 << 18  # ids or characters in memory at a time
+
+
+def read_text(path: str | os.PathLike) -> Iterator[str]:
+    """The text of a UTF-8 file in blocks, its line ends as they are."""
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        while block := file.read(BLOCK):
+            yield block
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
