@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import numpy
 import pytest
 
 from workbook import exercise
@@ -33,7 +34,7 @@ def judged(attempt, status):
     return str(report)
 
 
-class Lengthy:
+class Trouble:
     """A value that is nothing but trouble."""
 
     def __eq__(self, other):
@@ -124,7 +125,7 @@ def test_code_that_cannot_end_well_is_wrong(attempt, named):
 
 @pytest.mark.parametrize(
     "make",
-    [Lengthy, lambda: [Lengthy()], lambda: "x" * 10**7, lambda: b"x" * 10**7, lambda: 10**5000],
+    [Trouble, lambda: [Trouble()], lambda: "x" * 10**7, lambda: b"x" * 10**7, lambda: 10**5000],
     ids=["hostile", "hostile inside", "long text", "many bytes", "many digits"],
 )
 def test_results_that_resist_are_shown_shortened(make):
@@ -192,12 +193,20 @@ def test_a_partly_written_class_says_what_is_missing(monkeypatch):
         (None, None, "expected a problem's id"),
         ("unicode1", "z", "there is no part 'z'"),
         ("train_bpe", "a", "has no parts"),
-        ("unicode1", 3, "there is no part"),
+        ("unicode1", 3, "expected a part such as 'a', got a int"),
     ],
 )
 def test_an_unknown_problem_or_part_is_named(problem, part, named):
     report = check(problem, 1, part)
     assert report.status == "not attempted" and named in report.message
+
+
+def test_troublesome_arguments_are_no_exception():
+    assert check(Trouble(), 1).status == "not attempted"
+    assert check("unicode1", 1, Trouble()).status == "not attempted"
+    for problem, part in [("unicode2", "a"), ("unicode2", None), ("train_bpe", None)]:
+        for trouble in (Trouble(), [Trouble()], {Trouble: Trouble()}, numpy.zeros(3)):
+            assert check(problem, trouble, part).status in ("wrong", "not attempted", "read")
 
 
 def test_a_problem_without_a_check_says_so():

@@ -43,7 +43,8 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
         found = problems.get(problem)
         part = problems.part_of(found, part)
     except ValueError as error:
-        return Report("not attempted", str(problem)[:60], None, f"Nothing was checked: {error}.")
+        named = problem if type(problem) is str else type(problem).__name__
+        return Report("not attempted", named, None, f"Nothing was checked: {error}")
     try:
         with isolated() as isolation:
             report = _fitting(found, attempt, part)
