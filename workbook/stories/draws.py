@@ -16,12 +16,12 @@ UNIT = 360_360  # divisible by 1 to 15, so that the first weights are whole numb
 
 
 def zipf_weights(n: int) -> list[int]:
-    """n weights that fall like 1 / (rank + 2), from rank 1: the law of Zipf and Mandelbrot.
+    """n weights that fall like 1 / (rank + 4), from rank 1: the law of Zipf and Mandelbrot.
 
     >>> zipf_weights(3)
-    [120120, 90090, 72072]
+    [72072, 60060, 51480]
     """
-    return [UNIT // (rank + 2) for rank in range(1, n + 1)]
+    return [UNIT // (rank + 4) for rank in range(1, n + 1)]
 
 
 class Table(Generic[Option]):

@@ -7,8 +7,8 @@ Everybody has six forms under one draw, so that a name never meets a wrong prono
 from itertools import zip_longest
 
 PRONOUNS = {
-    "she": ("she", "her", "her", "herself"),
-    "he": ("he", "him", "his", "himself"),
+    "she": ("she", "her", "her", "herself", "sister"),
+    "he": ("he", "him", "his", "himself", "brother"),
 }
 
 # Children, the most frequent first. Names from many places, none of a famous person.
@@ -34,7 +34,7 @@ HE_ANIMALS = """
 # Those whom children come home to: what they are called, and what they are.
 PARENTS = """
     Mum/mum/she Dad/dad/he Mama/mama/she Papa/papa/he Grandma/grandma/she Grandpa/grandpa/he
-    Mummy/mummy/she Daddy/daddy/he Nana/nana/she Grandad/grandad/he Granny/granny/she
+    Nana/nana/she Grandad/grandad/he Auntie/aunt/she Uncle/uncle/he
 """
 
 # Neighbours, teachers and shopkeepers.
@@ -45,6 +45,8 @@ SURNAMES = """
 ELDERS = {
     "woods": "Badger/he Owl/she Hare/she Heron/he Otter/he Toad/he Goose/she Mole/he Bear/she",
     "plains": "Tortoise/he Elephant/she Hippo/she Giraffe/he Ostrich/she Rhino/he Stork/she",
+    "birds": "Stork/he Owl/she Crow/he Goose/she Swan/she Eagle/he",
+    "sea": "Octopus/he Whale/she Crab/he Turtle/she Lobster/he Walrus/he Eel/she",
     "farm": "Donkey/he Goose/she Cow/she Dog/he Goat/she Horse/he Turkey/he Cat/she",
 }
 
@@ -69,10 +71,10 @@ def source() -> str:
         [_forms(f"Mr. {name}", "he") for name in SURNAMES.split()],
     )
     lines = [
-        f"name/he/him/his/himself/kind.people = {children}",
-        f"name/he/him/his/himself.animals = {animals}",
-        f"parent/phe/phim/phis/pself/mum = {', '.join(parents)}",
-        f"adult/ahe/ahim/ahis/aself.people = {neighbours}",
+        f"name/he/him/his/himself/sib/kind.people = {children}",
+        f"name/he/him/his/himself/sib.animals = {animals}",
+        f"parent/phe/phim/phis/pself/psib/mum = {', '.join(parents)}",
+        f"adult/ahe/ahim/ahis/aself/asib.people = {neighbours}",
     ]
     for world, elders in ELDERS.items():
         title = {"she": "Mrs.", "he": "Mr."}
@@ -80,7 +82,7 @@ def source() -> str:
             [_forms(f"Old {name}", pronoun) for name, pronoun in _words(elders)],
             [_forms(f"{title[pronoun]} {name}", pronoun) for name, pronoun in _words(elders)],
         )
-        lines.append(f"adult/ahe/ahim/ahis/aself.{world} = {entries}")
+        lines.append(f"adult/ahe/ahim/ahis/aself/asib.{world} = {entries}")
     return "\n".join(lines)
 
 
@@ -92,7 +94,7 @@ def _forms(name: str, pronoun: str, *more: str) -> str:
     """One entry: a name, its pronouns, and what else belongs to it.
 
     >>> _forms("Mia", "she", "girl")
-    'Mia/she/her/her/herself/girl'
+    'Mia/she/her/her/herself/sister/girl'
     """
     return "/".join((name, *PRONOUNS[pronoun], *more))
 
