@@ -1,5 +1,6 @@
 import csv
 
+import numpy
 import pytest
 
 from workbook import config
@@ -27,6 +28,8 @@ def status(problem, attempt, part):
         "It is U+0000, called NUL.",
         "chr(0) is the null character, not the empty string and not b'\\x00'.",
         "a NUL byte",
+        "the character with code point 0",
+        numpy.int64(0),
         "␀",
     ],
 )

@@ -130,7 +130,7 @@ def quoted(text: str) -> list[str]:
     """What stands between quotes or backticks, each once, in order."""
     marks = r"'([^'\n]+)'|\"([^\"\n]+)\"|`([^`\n]+)`|\u201c([^\u201d\n]+)\u201d"
     marks += r"|\u2018([^\u2019\n]+)\u2019"
-    found = ["".join(match) for match in re.findall(rf"(?<!\w)(?:{marks})(?!\w)", text)]
+    found = ["".join(match) for match in re.findall(rf"(?<!\w)b?(?:{marks})(?!\w)", text)]
     return list(dict.fromkeys(found))
 
 

@@ -110,8 +110,6 @@ def ratios_in(attempt: Any) -> list[float]:
         attempt = list(attempt.values())
     if type(attempt) in (tuple, list):
         return [ratio for item in attempt for ratio in ratios_in(item)]
-    if hasattr(attempt, "item") and not isinstance(attempt, str):  # a number of numpy or torch
-        return [float(attempt.item())]
     text = text_of(attempt, "bytes per token: a number, several, or a sentence")
     if not is_explained(text):
         return [q.value for q in quantities(text) if q.kind in ("", "bytes")]

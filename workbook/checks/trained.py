@@ -9,6 +9,10 @@ from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora
 TITLES = {"tinystories": "TinyStories with 10,000 ids", "owt": "OpenWebText with 32,000 ids"}
+_ITS_LENGTH = re.compile(
+    r"['\"`\u2019\u201d]*[\s,;:(=-]*(?:(?:and|which|that|it|has|is|of|with|takes|length)\s+)*"
+    r"(\d+)\s*bytes?\b"
+)
 WORDS_OF_STORIES = (b" accomplishment", b" disappointment", b" responsibility")
 PARENT_ONLY = 100e6  # bytes: less than a handful of Python processes take together
 LONG_RUN = 60  # seconds
@@ -92,13 +96,12 @@ def _nature(token: bytes) -> str:
 def _token_in_text(text: str, corpus: str) -> str | None:
     """Praise for a text that says little but a token; else None; raises for a wrong length."""
     praise = _check_repeats(text)
-    lengths = [q for q in quantities(text) if q.kind == "bytes" and q.unit.lower().startswith("b")]
-    for token in quoted(text):
-        token = token.removeprefix("b'").replace("Ġ", " ")
-        after = [q for q in lengths if q.start >= text.find(token.lstrip()) and q.value < 200]
+    for name in quoted(text):
+        after = _ITS_LENGTH.match(text, text.find(name) + len(name))
         if after:
-            _refuse_length(token.encode(), int(after[0].value))
-            praise = praise or _token(token.encode(), corpus)
+            token = re.sub(r"^b?(['\"])(.*)\1$", r"\2", name).replace("Ġ", " ").encode()
+            _refuse_length(token, int(after[1]))
+            praise = praise or _token(token, corpus)
             break  # others may be named as tied with the first
     if _is_a_token(text):
         return _token(text.replace("Ġ", " ").encode(), corpus)
