@@ -208,7 +208,7 @@ def test_other_limits_are_named(attempt, mistake):
         (TIME, "a", "It took two minutes; the longest token is a long word, which makes sense."),
         (WEB, "a", "The longest token is a run of hyphens, as web pages use them for rulers."),
         (TIME, "a", "On 5.0 MB of `stories`, 2,048 ids took 3.8 s and at its peak 47 MB in all"
-         " processes together. The longest token is `b' Everything'`, 11 bytes with its leading space."),
+         " processes together. The longest token is `b' Everything'`, 11 bytes with its space."),
         (WEB, "a", "The longest token of `pydocs` is `b'+-----------'`, 12 bytes. As a word it"
          " makes no sense, but as a frame it does."),
         (WEB, "b", "Both know common words; the web tokenizer also has names and markup."),
