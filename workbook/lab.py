@@ -37,8 +37,9 @@ def serve(root: Path, page: str, port: int | None) -> None:
     server = LabApp.initialize_server(argv=arguments(root, page, port, token))
     # At once, without a question, and also where this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
-    print(f"JupyterLab: http://{HOST}:{server.port}/{page}?token={token}")
-    print("Ctrl-C stops it.", flush=True)
+    address = f"http://{HOST}:{server.port}/{page}?token={token}"
+    # The server has put its own first step, to listen, into this queue before.
+    server.io_loop.add_callback(print, f"JupyterLab: {address}\nCtrl-C stops it.", flush=True)
     server.start()
 
 
