@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
+from workbook import utf8
+
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, YELLOW, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
@@ -49,12 +51,19 @@ def show(picture: Axes | Figure, alt: str) -> None:
     The words are the output's plain text and the image's `alt`, so that a screen reader, a
     terminal and the exported write-up have them.
     """
+    data, metadata = bundle(picture, alt)
+    display(data, metadata=metadata, raw=True)
+
+
+def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
+    """The output that shows a picture, and its metadata; the figure is closed."""
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
     figure = picture if isinstance(picture, Figure) else picture.figure
-    bundle = {"image/png": png(figure), "text/plain": alt}
-    display(bundle, metadata={"image/png": {"alt": alt, "width": _width(figure)}}, raw=True)
+    data = {"image/png": png(figure), "text/plain": alt}
+    metadata = {"image/png": {"alt": alt, "width": _width(figure)}}
     plt.close(figure)  # else Jupyter shows it a second time, without its words
+    return data, metadata
 
 
 def png(figure: Figure) -> bytes:
@@ -140,7 +149,7 @@ def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
     for y, data in enumerate(rows.values()):
         for i, byte in enumerate(data):
             bits = f"{byte:08b}"
-            fixed = bits.index("0") + 1  # a run of ones and the zero that ends it
+            fixed = utf8.template_bits(byte)
             for j, bit in enumerate(bits):
                 x, template = stride * i + j, j < fixed
                 face, ink, weight = (

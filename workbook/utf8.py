@@ -55,6 +55,17 @@ def length_of(first: int) -> int:
     return 4 if 0xF0 <= first <= 0xF4 else 0
 
 
+def template_bits(byte: int) -> int:
+    """The number of leading bits of a byte of UTF-8 that are template; the rest are the number's.
+
+    A run of ones and the zero that ends it: 0, 110, 1110, 11110 in first bytes, 10 in all others.
+
+    >>> [template_bits(byte) for byte in "a🌍".encode()]
+    [1, 5, 2, 2, 2]
+    """
+    return f"{byte:08b}".index("0") + 1
+
+
 def flaw(data: bytes) -> Flaw | None:
     """The first flaw of `data` as UTF-8, or None where `data.decode()` succeeds.
 
