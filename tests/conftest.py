@@ -2,6 +2,12 @@
 
 import os
 
+from hypothesis import settings
+
+# A first call may compile or fill a cache; how long a machine takes says nothing about the claim.
+settings.register_profile("workbook", deadline=None)
+settings.load_profile("workbook")
+
 
 def pytest_configure():
     """Before anything is collected, so that it holds for the kernels of notebooks too."""
