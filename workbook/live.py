@@ -65,10 +65,12 @@ _STYLE = f"""<style>
   line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; }}
 .workbook-live .token small {{ text-align: center; border-top: 1px dotted {EDGE}; }}
 .workbook-live .token.new, .workbook-live .strong {{ font-weight: bold; }}
-.workbook-live .token.new {{ border-width: 2px; }}
-.workbook-live .bits {{ padding: 0; white-space: nowrap; overflow: hidden; }}
+.workbook-live .token.new {{ border-width: 2px; padding: 0 3px; line-height: calc(1.5em - 2px); }}
+.workbook-live .bits {{
+  padding: 0; white-space: nowrap; overflow: hidden; vertical-align: bottom; margin-right: 8px; }}
 .workbook-live .bits span {{ padding: 0 2px; }}
 .workbook-live .break {{ flex-basis: 100%; }}
+.workbook-live .widget-toggle-button.mod-active {{ font-weight: bold; text-decoration: underline; }}
 .workbook-live button:focus-visible, .workbook-live .noUi-handle:focus-visible {{
   outline: 3px solid {plots.BLUE}; outline-offset: 2px; box-shadow: 0 0 0 2px #ffffff; }}
 {_TONES}
@@ -159,7 +161,11 @@ def token_html(token: bytes | str, tone: str, below: str = "") -> str:
     return frame + ('<span class="break"></span>' if line_ends else "")
 
 
+def number(count: int, thing: str) -> str:
+    """A count with its noun: 1 byte, 2 bytes."""
+    return f"{count:,} {thing}{'s' * (count != 1)}"
+
+
 def well_formed(text: str) -> str:
     """The text with halves of surrogate pairs, which a browser may send, joined or replaced."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-

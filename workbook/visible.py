@@ -1,4 +1,4 @@
-"""Text made visible: a sign for what leaves no ink, an escape for what is no text or has no glyph."""
+"""Text made visible: signs for what leaves no ink, escapes for what is no text or has no glyph."""
 
 import unicodedata
 from functools import cache
@@ -13,7 +13,7 @@ NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, a
 def visible(text: str | bytes) -> str:
     """The text with a sign for each space and line end; what else leaves no ink is escaped.
 
-    Bytes that are no UTF-8 are escaped too, and an accent at the beginning gets something to sit on.
+    Bytes that are no UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
 
     >>> visible(" a\\n"), visible(b"caf\\xc3"), visible("\\u200d")
     ('␣a↵', 'caf\\\\xc3', '\\\\u200d')

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbook.bpe import Pair
-from workbook.live import Live, escape, stepper, text_field, token_html, well_formed
+from workbook.live import Live, escape, number, stepper, text_field, token_html, well_formed
 from workbook.pieces import pieces
 from workbook.steps import Step, cut, watch
 from workbook.tokenizer import Encoder, compression_ratio
@@ -17,7 +17,8 @@ from workbook.widget_pictures import LINE, pair_bars, token_lines
 
 MOST_WORDS = MOST_PAIRS = 8  # that are shown of the training
 MOST_TOKENS = 300  # that are shown of a text
-LONGEST = 10_000  # characters of a text that are tokenized
+LONGEST = 300  # characters of a text that the stepper cuts, the plain and slow way
+LONGEST_PLAYED = 10_000  # and that the playground cuts
 DRAWN_TOKENS = 60  # in a picture
 
 ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
@@ -35,7 +36,7 @@ def merge_stepper(
     field = text_field("Your text", text)
 
     def look(part):
-        return lambda merges, text: part(steps[merges], well_formed(text)[:LONGEST])
+        return lambda merges, text: part(steps[merges], well_formed(text))
 
     controls = {"merges": slider, "text": field}
     views = map(look, (_stepper_html, _stepper_picture, _stepper_words))
@@ -48,14 +49,15 @@ def _plus(pair: Pair) -> str:
 
 def _told(step: Step) -> str:
     """What was merged last and what is next, in two sentences."""
-    done = f"{len(step.merges)} merges made" if step.merges else "No merge made yet"
-    if step.merges:
+    made = len(step.merges)
+    done = f"{number(made, 'merge')} made" if made else "No merge made yet"
+    if made:
         done += f", the last {_plus(step.merges[-1])}"
     if not step.ranking:
         return f"{done}. No pair is left."
     (best, count), tied = step.ranking[0], len(step.tied)
     reason = f", the greatest of {tied} equally frequent pairs" if tied > 1 else ""
-    return f"{done}. Next is {_plus(best)}, {count:,} times{reason}."
+    return f"{done}. Next is {_plus(best)}, {number(count, 'time')}{reason}."
 
 
 def _tone(token: bytes, step: Step) -> str:
@@ -64,28 +66,30 @@ def _tone(token: bytes, step: Step) -> str:
 
 
 def _stepper_html(step: Step, text: str) -> str:
-    tokens = cut(text, step.merges)
+    tokens = cut(text[:LONGEST], step.merges)
+    hidden = len(text) - LONGEST
+    more = f"<p>and {number(hidden, 'character')} more, not cut</p>" if hidden > 0 else ""
     return f"""
-<p aria-live="polite">{escape(_told(step))}</p>
+<p>{escape(_told(step))}</p>
+<h4>Your text, in {number(len(tokens), "token")}</h4>
+{_tokens_html([(token, _tone(token, step), "") for token in tokens])}{more}
+<p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
 <div class="columns">
 <div><h4>The words</h4>{_words_html(step)}</div>
 <div><h4>The pairs in them</h4>{_pairs_html(step)}</div>
 </div>
-<p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
-<h4>The text, in {len(tokens):,} tokens</h4>
-{_tokens_html([(token, _tone(token, step), "") for token in tokens])}
 <h4>The merges so far</h4>
 <p>{", ".join(f"<code>{escape(_plus(pair))}</code>" for pair in step.merges) or "none yet"}</p>"""
 
 
 def _words_html(step: Step) -> str:
     rows = "".join(
-        f'<tr><td class="number">{count:,} ×</td><td>'
+        f'<tr><td class="number">{count:,}</td><td>'
         f"{_tokens_html([(symbol, _tone(symbol, step), '') for symbol in symbols])}</td></tr>"
         for symbols, count in step.words[:MOST_WORDS]
     )
     hidden = len(step.words) - MOST_WORDS
-    more = f"<p>and {hidden:,} other words</p>" if hidden > 0 else ""
+    more = f"<p>and {number(hidden, 'other word')}</p>" if hidden > 0 else ""
     return (
         '<table aria-label="How often each word occurs, and its tokens"><thead><tr>'
         '<th scope="col" class="number">times</th><th scope="col">tokens</th></tr></thead>'
@@ -102,7 +106,7 @@ def _pairs_html(step: Step) -> str:
         for (pair, count), note in zip(step.ranking[:MOST_PAIRS], notes, strict=False)
     )
     hidden = len(step.ranking) - MOST_PAIRS
-    more = f"<p>and {hidden:,} other pairs</p>" if hidden > 0 else ""
+    more = f"<p>and {number(hidden, 'other pair')}</p>" if hidden > 0 else ""
     return (
         '<table aria-label="How often each pair occurs"><thead><tr><th scope="col">pair</th>'
         '<th scope="col" class="number">count</th><th scope="col">rank</th></tr></thead>'
@@ -119,11 +123,14 @@ def _tokens_html(framed: Sequence[tuple[bytes, str, str]]) -> str:
 
 def _stepper_picture(step: Step, text: str) -> Figure:
     words = [
-        [(f"{count:,} ×".rjust(8), "", ""), *((symbol, _tone(symbol, step), "") for symbol in row)]
+        [
+            (f"{number(count, 'time')}".rjust(9), "", ""),
+            *((symbol, _tone(symbol, step), "") for symbol in row),
+        ]
         for row, count in step.words[:MOST_WORDS]
     ]
-    tokens = [(token, _tone(token, step), "") for token in cut(text, step.merges)]
-    lines = [*words, [("text".rjust(8), "", ""), *tokens[:DRAWN_TOKENS]]]
+    tokens = [(token, _tone(token, step), "") for token in cut(text[:LONGEST], step.merges)]
+    lines = [*words, [("your text".rjust(9), "", ""), *tokens[:DRAWN_TOKENS]]]
     pairs = step.ranking[:MOST_PAIRS]
     heights = [LINE * len(lines), 0.5 + 0.2 * len(pairs)]
     size = plt.rcParams["figure.figsize"][0], sum(heights) + 0.2
@@ -135,11 +142,13 @@ def _stepper_picture(step: Step, text: str) -> Figure:
 
 def _stepper_words(step: Step, text: str) -> str:
     shown = "; ".join(
-        f"{count:,} × {' '.join(map(visible, symbols))}"
+        f"{' '.join(map(visible, symbols))} ({number(count, 'time')})"
         for symbols, count in step.words[:MOST_WORDS]
     )
-    tokens = " | ".join(map(visible, cut(text, step.merges)[:DRAWN_TOKENS]))
-    return f"Merge stepper, live when the cell is run. {_told(step)} Words: {shown}. Text: {tokens}."
+    tokens = " | ".join(map(visible, cut(text[:LONGEST], step.merges)[:DRAWN_TOKENS]))
+    return (
+        f"Merge stepper, live when the cell is run. {_told(step)} Words: {shown}. Text: {tokens}."
+    )
 
 
 def tokenizer_playground(
@@ -147,8 +156,9 @@ def tokenizer_playground(
 ) -> Live:
     """A field to type in, and the tokens of one of the tokenizers, with their ids, below it."""
     names = list(tokenizers)
-    choice = ipywidgets.Dropdown(
-        options=names, value=names[0], description="Tokenizer", layout={"max_width": "40rem"}
+    # Not a list to fold out: JupyterLab takes its arrow keys for steps from cell to cell.
+    choice = ipywidgets.ToggleButtons(
+        options=names, value=names[0], description="Tokenizer", style={"button_width": "auto"}
     )
     field = text_field("Your text", text, lines=3)
 
@@ -162,10 +172,10 @@ def tokenizer_playground(
 def _counted(tokenizer: Encoder, text: str) -> tuple[list[tuple[int, bytes]], str]:
     """The tokens of a text, and a sentence with their number."""
     told = ""
-    if len(text) > LONGEST:
-        text, told = text[:LONGEST], f"Only the first {LONGEST:,} characters: "
+    if len(text) > LONGEST_PLAYED:
+        text, told = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
     found = pieces(tokenizer, text)
-    told += f"{len(found):,} token{'s' * (len(found) != 1)} for {len(text.encode()):,} bytes"
+    told += f"{number(len(found), 'token')} for {number(len(text.encode()), 'byte')}"
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])
         told += f", {ratio:.2f} bytes per token"
@@ -183,7 +193,7 @@ def _alternating(found: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, str, s
 def _playground_html(name: str, tokenizer: Encoder, text: str) -> str:
     found, told = _counted(tokenizer, text)
     return (
-        f'<p aria-live="polite">{escape(told)} Each frame is a token, its id stands below it.</p>'
+        f"<p><b>{escape(name)}</b>: {escape(told)} Each frame is a token, its id stands below it.</p>"
         f"{_tokens_html(_alternating(found))}"
     )
 

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from workbook import plots
-from workbook.live import Live, escape, text_field, well_formed
+from workbook.live import Live, escape, number, text_field, well_formed
 from workbook.utf8 import template_bits
 from workbook.visible import drawable, name, visible
 
@@ -37,7 +37,7 @@ def _html(text: str) -> str:
     hidden = len(text) - MOST_SHOWN
     more = f"<p>The first {MOST_SHOWN} characters are shown, {hidden:,} are not.</p>"
     return f"""
-<p><b>{len(text):,}</b> code point{"s" * (len(text) != 1)}. Bytes: {sizes}.</p>
+<p><b>{number(len(text), "code point")}</b>. Bytes: {sizes}.</p>
 <p><span class="bits"><span class="strong">110</span></span> bold on blue: the template of a byte.
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
 <table aria-label="The characters of the text, their code points and their bytes in UTF-8">
@@ -60,9 +60,10 @@ def _row(character: str) -> str:
 def _byte(byte: int, role: str) -> str:
     """One byte: in hexadecimal, bit by bit, and what it is for."""
     bits, fixed = f"{byte:08b}", template_bits(byte)
+    template, own = bits[:fixed], bits[fixed:]
     return (
-        f'<div><code>{byte:02X}</code> <span class="bits"><span class="strong">{bits[:fixed]}</span>'
-        f'<span class="plain">{bits[fixed:]}</span></span><small>{role}</small></div>'
+        f'<div><code>{byte:02X}</code> <span class="bits"><span class="strong">{template}</span>'
+        f'<span class="plain">{own}</span></span><small>{role}</small></div>'
     )
 
 
@@ -80,13 +81,14 @@ def _picture(text: str) -> Axes:
 def _words(text: str) -> str:
     text = well_formed(text)
     told = "; ".join(
-        f"{visible(character)} is U+{ord(character):04X}, bytes {character.encode().hex(' ').upper()}"
+        f"{visible(character)} is U+{ord(character):04X}, "
+        f"bytes {character.encode().hex(' ').upper()}"
         for character in text[:MOST_DRAWN]
     )
     hidden = len(text) - MOST_DRAWN
     more = f"; and {hidden:,} more" if hidden > 0 else ""
     sizes = ", ".join(f"{size:,} in {title}" for title, size in _sizes(text).items())
     return (
-        f"UTF-8 explorer, live when the cell is run. {text!r}: {len(text):,} code points; "
+        f"UTF-8 explorer, live when the cell is run. {text!r}: {number(len(text), 'code point')}; "
         f"bytes: {sizes}.{' ' + told if told else ''}{more}"
     )
