@@ -12,6 +12,9 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+import nbformat
+from nbformat import NotebookNode
+
 ROOT = Path(__file__).parents[1]
 HOST = "127.0.0.1"
 # All cells are drawn, not only those in sight, and nobody asks for news.
@@ -30,8 +33,8 @@ def chromium() -> str | None:
 class Server:
     """A running JupyterLab on a folder; its kernels import this checkout."""
 
-    def __init__(self, folder: Path, port: int, token: str):
-        self.folder, self.token = folder, token
+    def __init__(self, folder: Path, port: int, token: str, trap: socket.socket):
+        self.folder, self.token, self.trap = folder, token, trap
         self.address = f"http://{HOST}:{port}/"
 
     def api(self, path: str):
@@ -39,6 +42,14 @@ class Server:
         url = f"{self.address}api/{path}?token={self.token}"
         with urllib.request.urlopen(url, timeout=20) as response:
             return json.load(response)
+
+    def called_out(self) -> bool:
+        """Whether the server or a kernel has tried to reach the web, all of which is one trap."""
+        try:
+            self.trap.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
 
     def page(self, name: str) -> str:
         """The address that opens a notebook of the folder in an empty workspace."""
@@ -64,7 +75,7 @@ def wait_for(condition, seconds: float, complaint: str) -> None:
 
 @contextmanager
 def serve(folder: Path):
-    """A `Server` on `folder`, private in everything; what it or its kernels send out is refused."""
+    """A `Server` on `folder`, private in everything, with a trap where the web should be."""
     private = folder.parent / "private"
     for name, values in SETTINGS.items():
         file = private / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
@@ -74,12 +85,17 @@ def serve(folder: Path):
         probe.bind((HOST, 0))
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
+    trap = socket.create_server((HOST, 0))
+    trap.setblocking(False)
+    proxy = f"http://{HOST}:{trap.getsockname()[1]}"
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(private / "config"),
         "JUPYTER_DATA_DIR": str(private / "data"),
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
         "IPYTHONDIR": str(private / "ipython"),
         "WORKBOOK_DATA": str(private / "corpora"),
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
     command = [
@@ -96,7 +112,7 @@ def serve(folder: Path):
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
-    server = Server(folder, port, token)
+    server = Server(folder, port, token, trap)
     try:
         wait_for(lambda: answers(server, process), 60, f"no answer:\n{log.read_text()[-2000:]}")
         yield server
@@ -107,6 +123,7 @@ def serve(folder: Path):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        trap.close()
 
 
 def answers(server: Server, process: subprocess.Popen) -> bool:
@@ -171,13 +188,18 @@ def run_all(page, server: Server, name: str, seconds: float) -> None:
     page.wait_for_timeout(500)  # the last outputs are on their way to the page
 
 
-def save(page, server: Server, name: str) -> Path:
-    """Save the notebook as a person does; the file."""
+def save(page, server: Server, name: str) -> NotebookNode:
+    """Save the notebook as a person does; what the file holds then."""
     path = server.folder / name
-    before = path.stat().st_mtime_ns
+    before = path.read_text(encoding="utf-8")
     menu(page, "File", "Save Notebook")
-    wait_for(lambda: path.stat().st_mtime_ns != before, 20, f"{name} was not saved")
-    return path
+
+    def is_written() -> bool:
+        text = path.read_text(encoding="utf-8")
+        return text != before and text.endswith("}\n")  # and not halfway through
+
+    wait_for(is_written, 20, f"{name} was not saved")
+    return nbformat.read(path, as_version=4)
 
 
 # What every text inside an element is drawn with: [text, its colour, the colour behind it].

@@ -1,0 +1,229 @@
+"""Every notebook runs in a real JupyterLab, and every live view answers to mouse and keyboard.
+
+Needs Chromium and playwright. Where one is missing it is skipped, and says so; with
+WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error. Screenshots go to
+`build/screenshots/`.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+
+import pytest
+from real_lab import COLOURS, ROOT, browse, chromium, menu, run_all, save, serve
+
+from workbook import notebooks
+
+SECONDS = 600  # the longest that a notebook may take, on a machine that has other things to do
+SCREENSHOTS = ROOT / "build" / "screenshots"
+PATHS = {path.stem: path for path in notebooks.find()}
+LIVE = re.compile(r"^widgets\.(\w+)\(", re.M)
+
+
+def what_is_missing() -> str | None:
+    """Why no browser can be driven here; None if it can."""
+    if sys.platform == "win32":
+        return "Windows has no Chromium at a known place; WSL has"
+    if importlib.util.find_spec("playwright") is None:
+        return 'playwright is not installed; pip install -e ".[test]" brings it'
+    if chromium() is None:
+        return "there is no Chromium; Debian and Ubuntu have it: sudo apt install chromium"
+    return None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_a_browser():
+    reason = what_is_missing()
+    if reason and os.environ.get("WORKBOOK_REQUIRE_BROWSER"):
+        pytest.fail(f"WORKBOOK_REQUIRE_BROWSER is set, but {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """JupyterLab on a copy of the notebooks."""
+    folder = tmp_path_factory.mktemp("browser") / "notebooks"
+    shutil.copytree(notebooks.find()[0].parent, folder, ignore=shutil.ignore_patterns(".*"))
+    with serve(folder) as running:
+        yield running
+
+
+def shown(view) -> str:
+    """The text below the controls of a live view, as one line."""
+    return " ".join(view.locator(".shown").inner_text().split())
+
+
+def wait_for_text(view, text: str) -> None:
+    view.locator(".shown", has_text=text).wait_for()
+
+
+def use_utf8_explorer(page, view):
+    field = view.get_by_role("textbox", name="Text")
+    field.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("ß€")
+    wait_for_text(view, "EURO SIGN")
+    assert "2 code points. Bytes: 5 in UTF-8, 4 in UTF-16, 8 in UTF-32." in shown(view)
+    assert "E2 11100010 first of 3 82 10000010 continues AC 10101100 continues" in shown(view)
+    page.keyboard.press("Backspace")
+    wait_for_text(view, "1 code point.")
+    assert field.evaluate("field => field === document.activeElement"), "typing lost the focus"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("<b>&")
+    wait_for_text(view, "AMPERSAND")
+    assert view.locator(".shown td b").count() == 0, "typed text became a part of the page"
+
+
+def use_merge_stepper(page, view):
+    slider = view.get_by_role("slider")
+
+    def after(merges: int) -> None:
+        wait_for_text(view, f"{merges} merge{'s' * (merges != 1)} made")
+
+    slider.focus()
+    page.keyboard.press("Home")
+    wait_for_text(view, "No merge made yet")
+    view.get_by_role("button", name="Forward").click()
+    after(1)
+    page.keyboard.press("Enter")
+    after(2)
+    page.keyboard.press("Shift+Tab")  # to the button back
+    page.keyboard.press("Space")
+    after(1)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # past the button forward, to the slider
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    after(3)
+    tokens = [row.inner_text().split() for row in view.locator("table .tokens").all()]
+    assert tokens == [
+        ["l", "ow"],
+        ["l", "ow", "e", "r"],
+        ["w", "i", "d", "est"],
+        ["n", "e", "w", "est"],
+    ]
+    page.keyboard.press("ArrowLeft")
+    after(2)
+    place = slider.bounding_box()
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 1000, place["y"], steps=5)
+    page.mouse.up()
+    wait_for_text(view, "No pair is left.")
+    page.keyboard.press("Tab")  # to the number, which can be typed
+    page.keyboard.press("Control+a")
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    after(4)
+    view.get_by_role("textbox", name="Your text").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("slowest")
+    wait_for_text(view, "Your text, in 3 tokens")
+    assert view.locator(".tokens").first.inner_text().split() == ["s", "low", "est"]
+
+
+def use_tokenizer_playground(page, view):
+    buttons = view.locator("button")
+    names = buttons.all_inner_texts()
+    field = view.get_by_role("textbox", name="Your text")
+    field.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("The caf\u00e9")
+    view.get_by_role("button", name="byte", exact=True).click()
+    wait_for_text(view, "byte: 9 tokens for 9 bytes, 1.00 bytes per token.")
+    assert view.locator(".token small").all_inner_texts()[-2:] == ["195", "169"]
+    buttons.first.focus()
+    for turn, name in enumerate(names):  # every tokenizer, with the keyboard alone
+        page.keyboard.press("Enter" if turn % 2 else "Space")
+        wait_for_text(view, f"{name}: ")
+        assert re.search(r": \d+ tokens? for 9 bytes, \d\.\d\d bytes per token", shown(view))
+        page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    page.keyboard.type(".")
+    wait_for_text(view, "for 10 bytes")
+
+
+USES = {
+    "utf8_explorer": use_utf8_explorer,
+    "merge_stepper": use_merge_stepper,
+    "tokenizer_playground": use_tokenizer_playground,
+}
+
+
+def contrast(ink, paper) -> float:
+    """How far two colours are apart, as WCAG 2 reckons: 4.5 and more is easy to read."""
+
+    def luminance(colour):
+        parts = (part / 255 for part in colour)
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    dark, bright = sorted([luminance(ink), luminance(paper)])
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def assert_readable(view) -> None:
+    """Every text in a view stands out from what is behind it."""
+    faint = [text for text, ink, paper in view.evaluate(COLOURS) if contrast(ink, paper) < 4.5]
+    assert faint == []
+
+
+def take_picture(page, name: str) -> None:
+    """Store what the whole notebook looks like, as far as a screenshot reaches."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    width, height = page.viewport_size["width"], page.viewport_size["height"]
+    length = page.locator(".jp-WindowedPanel-outer").evaluate("panel => panel.scrollHeight")
+    page.set_viewport_size({"width": width, "height": min(length + 120, 16_000)})
+    page.wait_for_timeout(500)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", timeout=60_000)
+    page.set_viewport_size({"width": width, "height": height})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PATHS)
+def test_a_notebook_runs_and_its_views_live(name, server):
+    file = f"{name}.ipynb"
+    source = "\n".join(cell.source for cell in notebooks.read(PATHS[name]).cells)
+    with browse() as (page, left):
+        page.goto(server.page(file))
+        server.wait_until_ready(file, 60)
+        views = LIVE.findall(source)
+        for view in views:  # as it is stored, before anything runs
+            cell = page.locator(".jp-CodeCell", has_text=f"widgets.{view}(")
+            assert cell.locator("img").count() == 1, "a live view is stored as a picture"
+
+        run_all(page, server, file, SECONDS)
+        ran = save(page, server, file).cells
+        counts = [cell.execution_count for cell in ran if cell.cell_type == "code"]
+        outputs = [output for cell in ran for output in cell.get("outputs", [])]
+        assert [o.traceback for o in outputs if o.output_type == "error"] == []
+        assert counts == list(range(1, len(counts) + 1))
+
+        boxes = page.locator(".workbook-live")
+        assert boxes.count() == len(views)
+        for place, view in enumerate(views):
+            boxes.nth(place).scroll_into_view_if_needed()
+            USES[view](page, boxes.nth(place))
+            assert_readable(boxes.nth(place))
+        take_picture(page, name)
+        if views:
+            menu(page, "Settings", "Theme", "JupyterLab Dark")
+            page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
+            for place in range(len(views)):
+                assert_readable(boxes.nth(place))
+                boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{views[place]}_dark.png")
+            menu(page, "Settings", "Theme", "JupyterLab Light")
+    assert left == [], "a page asked another machine for something"
+    assert not server.called_out(), "the server or a kernel asked another machine for something"
+
+
+def test_every_view_has_somebody_who_uses_it():
+    from workbook import widgets
+
+    assert set(USES) == set(widgets.__all__)
+    used = {name for path in PATHS.values() for cell in notebooks.read(path).cells
+            for name in LIVE.findall(cell.source)}  # fmt: skip
+    assert used == set(USES)
