@@ -8,9 +8,11 @@ import sys
 import webbrowser
 from pathlib import Path
 
+import nbformat
 import zmq
 
 from workbook import config, study
+from workbook.normalform import normalise
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -39,6 +41,7 @@ def serve(root: Path, page: str, port: int | None) -> None:
     token = secrets.token_hex(16)
     server = LabApp.initialize_server(argv=arguments(root, page, port, token))
     server.web_app.settings["page_config_hook"] = without_news
+    server.contents_manager.register_pre_save_hook(keep_in_normal_form)
     # At once, without a question, and also where this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
     address = f"http://{HOST}:{server.port}/{page}?token={token}"
@@ -70,6 +73,15 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
 def without_news(handler, page: dict) -> dict:
     """JupyterLab's settings for a page, with one extension more switched off."""
     return page | {"disabledExtensions": [*page["disabledExtensions"], NEWS]}
+
+
+def keep_in_normal_form(model: dict, path: str, **_) -> None:
+    """Have a worked notebook stored as it was, where JupyterLab only adds what machine it is on.
+
+    It saves what is merely looked at, and git would then take that for a change.
+    """
+    if model["type"] == "notebook" and path.startswith("notebooks/"):
+        model["content"] = normalise(nbformat.from_dict(model["content"]))
 
 
 def require_free(port: int) -> None:
