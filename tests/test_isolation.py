@@ -131,6 +131,13 @@ def test_threads_left_behind_are_ended():
     assert threading.active_count() == before
 
 
+def test_a_file_left_open_is_no_print_out(tmp_path):
+    (tmp_path / "text").touch()
+    with isolated() as isolation:
+        open(tmp_path / "text").read()  # noqa: SIM115
+    assert isolation.output == ""
+
+
 def test_a_thread_that_fails_is_no_warning():
     with isolated():
         threading.Thread(target=lambda: 1 / 0).start()

@@ -1,5 +1,6 @@
 """`workbook lab` serves this machine alone, on a free port, and stops when it is told to."""
 
+import json
 import os
 import re
 import signal
@@ -11,12 +12,12 @@ import urllib.error
 import urllib.request
 import webbrowser
 
-import nbformat
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from workbook import lab
+from workbook import lab, notebooks
+from workbook.normalform import normalise
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
 START = """
@@ -46,7 +47,7 @@ def checkout(tmp_path):
     (tmp_path / "notebooks").mkdir()
     notebook = new_notebook(cells=[new_code_cell("print(1)")])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, tmp_path / "notebooks" / "01_unicode.ipynb")
+    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", normalise(notebook))
     return tmp_path
 
 
@@ -88,6 +89,24 @@ def test_the_printed_address_opens_the_first_notebook_on_this_machine_only(serve
     assert status_of(f"{base}api/contents") == 403, "without the token nobody gets in"
     listening = [c for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"]
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+
+
+@POSIX
+@pytest.mark.slow
+def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkout):
+    """JupyterLab saves by itself what it added about the machine's Python."""
+    _, address = server
+    base, token = re.fullmatch(r"(http://[^/]+/).*=(\w+)", address).groups()
+    for folder, stays in (("notebooks", True), ("study", False)):
+        path = checkout / folder / "01_unicode.ipynb"
+        before = path.read_bytes()
+        url = f"{base}api/contents/{folder}/01_unicode.ipynb?token={token}"
+        with urllib.request.urlopen(url, timeout=20) as response:
+            model = json.load(response)
+        model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
+        save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
+        urllib.request.urlopen(save, timeout=20).close()
+        assert (path.read_bytes() == before) is stays
 
 
 @POSIX

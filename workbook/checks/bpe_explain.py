@@ -1,18 +1,16 @@
 """The mistake that explains what a learner's `train_bpe` did on several inputs."""
 
-import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from itertools import combinations
 from typing import NamedTuple
 
 from workbook.checks.base import Words, Wrong
 from workbook.checks.bpe_reference import Input, Pair, expected, train
 from workbook.checks.bpe_symptoms import first_difference, symptom
 from workbook.checks.bpe_variants import VARIANTS, Endless
+from workbook.checks.likeliest import likeliest
 from workbook.checks.text_variants import Variant
 
-PATIENCE = 2.0  # seconds spent on pairs of mistakes
 SHORT = 400  # bytes; on a text of this size all pairs of mistakes are tried
 
 
@@ -46,7 +44,8 @@ def explain(failed: Outcome, outcomes: list[Outcome]) -> Explanation:
 
     Where there is none: what can be seen from the merges, or from the inputs that raise errors.
     """
-    best = _best(failed, outcomes)
+    pairs = isinstance(failed.merges, list) and len(failed.given.data) < SHORT
+    best = likeliest(VARIANTS, failed, outcomes, _fits, pairs)
     if best:
         words = " And: ".join(variant.mistake for variant in best)
         return Explanation(lambda _: words, lambda outcome: _fits(best, outcome))
@@ -73,36 +72,8 @@ def predicted(given: Input, variants: tuple[Variant, ...]) -> list[Pair] | str:
         return "error"
 
 
-def _best(failed: Outcome, outcomes: list[Outcome]) -> tuple[Variant, ...]:
-    """The mistake, or the two, that explain most; empty where none does."""
-    singles = [(variant,) for variant in VARIANTS if _agrees((variant,), failed, outcomes)]
-    best = max(singles, key=lambda variants: _score(variants, outcomes), default=())
-    if best and _score(best, outcomes) == len(outcomes):
-        return best
-    if isinstance(failed.merges, list) and len(failed.given.data) < SHORT:
-        until = time.monotonic() + PATIENCE
-        for two in combinations(VARIANTS, 2):
-            if time.monotonic() > until:
-                break
-            apart = two[0].stage != two[1].stage
-            if apart and _agrees(two, failed, outcomes) and _score(two, outcomes) == len(outcomes):
-                return two
-    return best
-
-
 def _fits(variants: tuple[Variant, ...], outcome: Outcome) -> bool:
     return predicted(outcome.given, variants) == outcome.merges
-
-
-def _score(variants: tuple[Variant, ...], outcomes: list[Outcome]) -> int:
-    return sum(_fits(variants, outcome) for outcome in outcomes)
-
-
-def _agrees(variants: tuple[Variant, ...], failed: Outcome, outcomes: list[Outcome]) -> bool:
-    """True where they give the failed outcome, and spoil nothing that the learner has right."""
-    return _fits(variants, failed) and all(
-        _fits(variants, outcome) for outcome in outcomes if outcome.right
-    )
 
 
 def _begins_like(variant: Variant, outcome: Outcome) -> bool:

@@ -72,6 +72,7 @@ def isolated() -> Iterator[Isolation]:
             stack.callback(_quietly, keep())
         isolation.warnings = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not asked about
         stack.callback(_quietly, _catch_output(isolation.tape))
         stack.callback(_quietly, _catch_interrupts(isolation))
         for keep in (_keep_threads, _keep_processes):  # ended while their noise is still caught

@@ -106,8 +106,8 @@ class Grammar:
                 lines.append(line)
             elif line.startswith("#"):
                 continue
-            elif " = " in line:
-                head, _, items = line.partition(" = ")
+            elif " =" in line:
+                head, _, items = line.partition(" =")
                 lines = [items]
                 for name in self._forms(head):
                     self._define(self.lists, name, (head, lines))
@@ -134,7 +134,8 @@ class Grammar:
     def _compile_list(self, name: str) -> Node | str:
         """Plain words, remembered with all their forms, or else a choice of texts."""
         head, lines = self.lists[name]
-        items = [item.strip() for item in split(" ".join(lines), ",")]
+        text = " ".join(line.strip() for line in lines)
+        items = [item.strip() for item in split(text, ",")]
         if any(mark in item for item in items for mark in "{[<"):
             return self._choice(items)
         if head not in self._words:

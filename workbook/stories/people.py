@@ -45,6 +45,7 @@ ELDERS = {
     "plains": "Tortoise/he Elephant/she Hippo/she Giraffe/he Ostrich/she Rhino/he Stork/she",
     "birds": "Stork/he Owl/she Crow/he Goose/she Swan/she Eagle/he",
     "sea": "Octopus/he Whale/she Crab/he Turtle/she Lobster/he Walrus/he Eel/she",
+    "machines": "Crane/she Ferry/he Locomotive/she Lorry/he",
     "farm": "Donkey/he Goose/she Cow/she Dog/he Goat/she Horse/he Turkey/he Cat/she",
 }
 
