@@ -6,6 +6,7 @@ WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error. Screenshots g
 """
 
 import importlib.util
+import math
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from workbook import notebooks
 
 SECONDS = 600  # the longest that a notebook may take, on a machine that has other things to do
 SCREENSHOTS = ROOT / "build" / "screenshots"
+TALLEST = 8_000  # pixels of one screenshot
 PATHS = {path.stem: path for path in notebooks.find()}
 LIVE = re.compile(r"^widgets\.(\w+)\(", re.M)
 
@@ -171,14 +173,17 @@ def assert_readable(view) -> None:
     assert faint == []
 
 
-def take_picture(page, name: str) -> None:
-    """Store what the whole notebook looks like, as far as a screenshot reaches."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+def take_pictures(page, name: str) -> None:
+    """Store what the whole notebook looks like, in as many screenshots as it takes."""
     width, height = page.viewport_size["width"], page.viewport_size["height"]
-    length = page.locator(".jp-WindowedPanel-outer").evaluate("panel => panel.scrollHeight")
-    page.set_viewport_size({"width": width, "height": min(length + 120, 16_000)})
-    page.wait_for_timeout(500)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", timeout=60_000)
+    panel, cells = page.locator(".jp-WindowedPanel-outer"), page.locator(".jp-Cell")
+    page.set_viewport_size({"width": width, "height": TALLEST})
+    top, bottom = cells.first.bounding_box(), cells.last.bounding_box()
+    parts = (bottom["y"] + bottom["height"] - top["y"]) / panel.bounding_box()["height"]
+    for part in range(math.ceil(parts)):
+        panel.evaluate("(panel, part) => panel.scrollTo(0, part * panel.clientHeight)", part)
+        page.wait_for_timeout(300)
+        page.screenshot(path=SCREENSHOTS / f"{name}_{part + 1}.png", timeout=60_000)
     page.set_viewport_size({"width": width, "height": height})
 
 
@@ -208,7 +213,7 @@ def test_a_notebook_runs_and_its_views_live(name, server):
             boxes.nth(place).scroll_into_view_if_needed()
             USES[view](page, boxes.nth(place))
             assert_readable(boxes.nth(place))
-        take_picture(page, name)
+        take_pictures(page, name)
         if views:
             menu(page, "Settings", "Theme", "JupyterLab Dark")
             page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[1]
 # From the ground that everything stands on to the command line. A folder counts as one step. Names
 # that are not there yet keep their place for when they come.
 ORDER = """
-    files config claims utf8
+    files config claims utf8 visible
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry gpt2_files tokenizer
+    pretokens fastbpe bpe ancestry steps gpt2_files tokenizer pieces
     accounting runlog nn model optim data train generate experiments
-    measure plots token_plots widgets
+    measure plots token_plots live widget_pictures widgets_unicode widgets_bpe widgets
     prompts problems normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__
