@@ -350,7 +350,7 @@ class Ascii(Plain):
         return Path(input_path).read_text(encoding="ascii", errors="ignore")
 
 
-@mistake("ends of the file was stripped")
+@mistake("ends of the text was stripped")
 class FileStripped(Plain):
     def read(self, input_path):
         return super().read(input_path).strip()
@@ -470,7 +470,7 @@ class NewPairsForgotten(Incremental):
 
 @mistake("Something is kept from call to call")
 class KeepsCounts(Plain):
-    def words(self, text, kept=Counter()):
+    def words(self, text, kept=Counter()):  # noqa: B006 - this is the mistake
         kept.update(token for part in self.split(text) for token in self.pretokens(part))
         return [(self.ids(token), count) for token, count in kept.items()]
 

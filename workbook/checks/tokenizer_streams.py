@@ -14,7 +14,7 @@ from workbook.checks.tokenizer_reference import Setup, Text, predicted
 LONG = 20.0  # seconds that a long text may take
 READ_AHEAD = 1_500_000  # characters that may be read before the first id comes
 BUFFER = 32_000  # who reads further ahead than this is not measured: a buffer is no leak
-LINES = [line for line in cases.LEARNT_FROM.splitlines(keepends=True) if line.strip()]
+LINES = cases.LEARNT_FROM.splitlines(keepends=True)
 
 
 class Drained(Exception):  # noqa: N818 - a fact about the reader, not an error
@@ -105,9 +105,9 @@ def _memory_after(learner: Learner, setup: Setup, *read: int) -> list[int]:
 
 
 def check_speed(learner: Learner, method: str) -> None:
-    """Raise `Wrong` where a text of 50 kB, or a long word, takes much longer than it needs."""
+    """Raise `Wrong` where a text of 80 kB, or a long word, takes much longer than it needs."""
     setup = cases.setup()
-    lines = LINES * (50_000 // len("".join(LINES)))
+    lines = LINES * (80_000 // len("".join(LINES)))
     word = "gathered" * 250
     for text, what in (("".join(lines), "of lines"), (word, "of one word without a space")):
         given = Words(f"{method}(text), where the text is {len(text):,} characters {what}")
