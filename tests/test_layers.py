@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     files config claims utf8 visible
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry steps gpt2_files tokenizer pieces
+    pretokens fastbpe bpe ancestry steps gpt2_files simple_tokenizers tokenizer exchange tokens
+    pieces
     accounting runlog nn model optim data train generate experiments
     measure plots token_plots live widget_pictures widgets_unicode widgets_bpe widgets
     prompts problems normalform notebooks

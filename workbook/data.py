@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from workbook.files import atomic_write
+from workbook.tokenizer import token_dtype
 
 BLOCK = 1 << 18  # ids or characters in memory at a time
 
@@ -17,11 +18,6 @@ def read_text(path: str | os.PathLike) -> Iterator[str]:
     with Path(path).open(encoding="utf-8", newline="") as file:
         while block := file.read(BLOCK):
             yield block
-
-
-def token_dtype(vocab_size: int) -> np.dtype:
-    """The smallest unsigned type that holds every id below `vocab_size`: 2 bytes up to 65,536."""
-    return np.min_scalar_type(max(vocab_size - 1, 256))
 
 
 def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -> int:

@@ -61,7 +61,7 @@ class Ranked:
     def word(self, data):
         symbols = [bytes([b]) for b in data]
         while len(symbols) > 1:
-            pairs = list(zip(symbols[:-1], symbols[1:], strict=True))
+            pairs = [(symbols[i], symbols[i + 1]) for i in range(len(symbols) - 1)]
             best = min(pairs, key=lambda pair: self.ranks.get(pair, float("inf")))
             if best not in self.ranks:
                 break

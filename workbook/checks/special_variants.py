@@ -28,6 +28,14 @@ def _stripped(text: str, tokens: tuple[str, ...]) -> list[tuple[str, bool]]:
     ]
 
 
+def _stripped_beside(text: str, tokens: tuple[str, ...]) -> list[tuple[str, bool]]:
+    if not tokens:
+        return [(text, False)]
+    longest_first = sorted(tokens, key=len, reverse=True)
+    parts = regex.split(rf"\s*({'|'.join(map(regex.escape, longest_first))})\s*", text)
+    return [(part, at % 2 == 1) for at, part in enumerate(parts) if part]
+
+
 def _first_place(text: str, tokens: tuple[str, ...]) -> list[tuple[str, bool]]:
     parts = cut_specials(text, tokens)
     at = next((at for at, (_, special) in enumerate(parts) if special), len(parts))
@@ -110,6 +118,11 @@ SPECIALS = (
     Variant(
         "cut",
         _stripped,
+        "White space beside a special token was stripped: it belongs to the text.",
+    ),
+    Variant(
+        "cut",
+        _stripped_beside,
         "White space beside a special token was stripped: it belongs to the text.",
     ),
     Variant(

@@ -87,6 +87,17 @@ def _each_stripped(given: Pieces, encode_text: Callable[[str], list[int]]) -> It
         yield from encode_text(piece.strip())
 
 
+def _each_line(given: Pieces, encode_text: Callable[[str], list[int]]) -> Iterator[int]:
+    for piece in given.pieces:
+        yield from encode_text(f"{piece}\n")
+
+
+def _each_word(given: Pieces, encode_text: Callable[[str], list[int]]) -> Iterator[int]:
+    for piece in given.pieces:
+        for word in piece.split():
+            yield from encode_text(word)
+
+
 def _joined_with(gap: str, given: Pieces, encode_text: Callable[[str], list[int]]) -> Iterator[int]:
     yield from encode_text(gap.join(given.pieces))
 
@@ -130,6 +141,10 @@ def _left_over(given: Pieces, encode_text: Callable[[str], list[int]]) -> Iterat
         kept = kept[at:]
 
 
+LAST_ONLY = (
+    "Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
+    "for a special token, that comes in two parts."
+)
 STREAM = (
     Variant(
         "stream",
@@ -138,6 +153,8 @@ STREAM = (
         "contraction or a special token: keep back the end that the next piece may still change.",
     ),
     Variant("stream", _each_stripped, "The pieces were stripped: their white space is text."),
+    Variant("stream", _each_line, "A line end was added to each piece: the pieces are the text."),
+    Variant("stream", _each_word, "The pieces were split into words, and their spaces are lost."),
     Variant("stream", partial(_joined_with, " "), "The pieces were joined with spaces."),
     Variant("stream", partial(_joined_with, "\n"), "The pieces were joined with line ends."),
     Variant(
@@ -154,15 +171,9 @@ STREAM = (
     Variant(
         "stream",
         partial(_last_pretoken, lambda text, _: pretokens(text)),
-        "Only the last pre-token was kept back: that is not enough for a special token that comes "
-        "in two parts.",
+        LAST_ONLY,
     ),
-    Variant(
-        "stream",
-        partial(_last_pretoken, _pretokens_and_specials),
-        "Only the last pre-token was kept back: that is not enough for a special token that comes "
-        "in two parts, nor for a contraction such as 'll.",
-    ),
+    Variant("stream", partial(_last_pretoken, _pretokens_and_specials), LAST_ONLY),
     Variant(
         "stream",
         _left_over,

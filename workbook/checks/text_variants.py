@@ -126,7 +126,7 @@ READ = (
     Variant(
         "read",
         lambda data: decode(data).strip(),
-        "White space at the ends of the file was stripped: it is text like any other.",
+        "White space at the ends of the text was stripped: it is text like any other.",
     ),
 )
 

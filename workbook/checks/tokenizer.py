@@ -24,15 +24,20 @@ from workbook.checks.tokenizer_answers import (
 )
 from workbook.checks.tokenizer_files import check_files
 from workbook.checks.tokenizer_reference import BYTES_FIRST, SHUFFLED, Ids, Pieces, Text, predicted
-from workbook.checks.tokenizer_streams import check_lazy, check_speed
+from workbook.checks.tokenizer_streams import SLOW, check_lazy, check_speed
 from workbook.checks.tokenizer_symptoms import symptom
 from workbook.checks.word_variants import WORDS
 
 SIGNATURE = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
 NO_LIST = "It fails where special_tokens is None, which stands for no special tokens."
+ITERABLE = (
+    "The argument may be any iterable of strings, not only a file or a list: loop over it, and do "
+    "not ask for its length, an item or `read`."
+)
 PATIENCE = 3.0  # seconds spent on more inputs once one has failed
+LINE_ENDS = Variant("read", READ[0].function, r"The line ends \r\n became \n: they are text.")
 VARIANTS: dict[type, tuple[Variant, ...]] = {
-    Text: (*WORDS, *SPECIALS, *IDS, *PRETOKENS, *READ),
+    Text: (*WORDS, *SPECIALS, *IDS, *PRETOKENS, LINE_ENDS, *READ[2:]),
     Ids: DECODING,
     Pieces: STREAM,
 }
@@ -53,14 +58,14 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         ("from_files", lambda learner: notes.extend(check_files(learner))),
     ):
         try:
-            if not hasattr(attempt, name):
+            if is_stub(getattr(attempt, name, ...)) or not callable(getattr(attempt, name, None)):
                 raise NotAttempted
             check(learner)
             passed.append(f"`{name}`")
         except NotAttempted as stub:
             missing.append(str(stub) or f"`{name}` is still to write.")
     if missing:
-        right = [f"{' and '.join(passed)} passed."] if passed else []
+        right = [f"{', '.join(passed)}: passed."] if passed else []
         raise NotAttempted(" ".join([*right, *dict.fromkeys(missing)]))
     for argument in sorted(learner.changed):
         notes.append(
@@ -84,7 +89,24 @@ def _check_decode(learner: Learner) -> None:
 def _check_stream(learner: Learner) -> None:
     _check_cases(learner, cases.streams())
     check_speed(learner, "encode_iterable")
+    _check_twice(learner)
     check_lazy(learner)
+
+
+def _check_twice(learner: Learner) -> None:
+    """Raise `Wrong` where a second stream knows the first one."""
+    given = Pieces(cases.setup(), ("the c", "at"))
+    tokenizer = learner.make(given.setup)
+    run(tokenizer, given)
+    got = run(tokenizer, given)
+    if got != predicted(given):
+        raise Wrong(
+            "The second `encode_iterable` of a tokenizer differs from the first.",
+            given=described(given),
+            expected=readable(predicted(given), given.setup),
+            got=readable(got, given.setup),
+            mistake="What was kept back is still there: keep it in a local variable, not on self.",
+        )
 
 
 def _check_cases(learner: Learner, inputs: tuple[Text | Pieces | Ids, ...]) -> None:
@@ -111,7 +133,7 @@ def _report(
         failed = _smallest(learner, failed, best)
     words = " And: ".join(variant.mistake for variant in best)
     if failed.failure:
-        failed.failure.mistake = words or _shared(outcomes) or failed.failure.mistake
+        failed.failure.mistake = words or _about_error(failed, outcomes)
         raise failed.failure
     right, got = predicted(failed.given), failed.result
     if not isinstance(failed.given, Ids):
@@ -138,10 +160,14 @@ def _more(learner: Learner, inputs: Iterable[Text | Pieces | Ids]) -> list[Outco
     return more
 
 
-def _shared(outcomes: list[Outcome]) -> str:
+def _about_error(failed: Outcome, outcomes: list[Outcome]) -> str | None:
     """What the inputs that raise errors have in common, and no other has."""
+    if failed.result == "endless":
+        streamed = isinstance(failed.given, Pieces) and len(failed.given.pieces) > 2
+        return SLOW["encode_iterable"] if streamed else failed.failure.mistake
+    if isinstance(failed.given, Pieces) and ("Attribute" in failed.got or "Type" in failed.got):
+        return ITERABLE
     for condition, words in (
-        (lambda given: not given[1], "It fails on an empty input."),
         (lambda given: given.setup.special_tokens is None, NO_LIST),
         (lambda given: not given.setup.special_tokens, "It fails without special tokens."),
         (lambda given: bool(given.setup.special_tokens), "It fails with special tokens."),
@@ -160,7 +186,8 @@ def _shared(outcomes: list[Outcome]) -> str:
     ):
         if all(condition(outcome.given) == bool(outcome.failure) for outcome in outcomes):
             return words
-    return ""
+    empty = not "".join(map(str, failed.given[1]))
+    return "It fails on an empty text, or on an empty part of one." if empty else None
 
 
 def _smallest(learner: Learner, failed: Outcome, best: tuple[Variant, ...]) -> Outcome:
@@ -195,6 +222,11 @@ def _shrink_pieces(given: Pieces, still_fails: Callable[[Pieces], bool]) -> None
     pieces = shrink_list(
         list(given.pieces), lambda pieces: still_fails(given._replace(pieces=tuple(pieces)))
     )
+    for at in range(1, len(pieces)):
+        two = ["".join(pieces[:at]), "".join(pieces[at:])]
+        if len(pieces) > 2 and still_fails(given._replace(pieces=tuple(two))):
+            pieces = two
+            break
     for at in range(len(pieces)):
         left, right = pieces[:at], pieces[at + 1 :]
         pieces[at] = shrink(

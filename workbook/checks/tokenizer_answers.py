@@ -16,6 +16,7 @@ from workbook.checks.tokenizer_reference import (
 
 METHOD = {Text: "encode", Pieces: "encode_iterable", Ids: "decode"}
 REPLACED = "\ufffd"
+QUICK = 5.0  # seconds that a short input may take
 
 
 class Outcome(NamedTuple):
@@ -29,6 +30,11 @@ class Outcome(NamedTuple):
     def right(self) -> bool:
         """True where the result is the expected one."""
         return self.failure is None and same(self.result, predicted(self.given))
+
+    @property
+    def got(self) -> str:
+        """An error in words; empty where there is none."""
+        return dict(self.failure.rows)["got"] if self.failure else ""
 
 
 def same(one: list[int] | str, other: list[int] | str) -> bool:
@@ -64,12 +70,12 @@ class Learner:
             self.changed.add("merges")
         return made
 
-    def __call__(self, given: Text | Pieces | Ids, seconds: float = 5.0) -> list[int] | str:
+    def __call__(self, given: Text | Pieces | Ids, seconds: float | None = None) -> list[int] | str:
         """What the method that the input is for returns, in one form."""
         tokenizer = self.make(given.setup, described(given))
-        return run(tokenizer, given, seconds)
+        return run(tokenizer, given, seconds or QUICK)
 
-    def outcome(self, given: Text | Pieces | Ids, seconds: float = 5.0) -> Outcome:
+    def outcome(self, given: Text | Pieces | Ids, seconds: float | None = None) -> Outcome:
         """What becomes of an input; a result in a wrong form is raised at once."""
         try:
             result = self(given, seconds)
@@ -84,7 +90,7 @@ class Malformed(Wrong):
     """A result that is not of the kind asked for."""
 
 
-def run(tokenizer: Any, given: Text | Pieces | Ids, seconds: float = 5.0) -> list[int] | str:
+def run(tokenizer: Any, given: Text | Pieces | Ids, seconds: float = QUICK) -> list[int] | str:
     """What a tokenizer makes of an input, in one form: a list of ids or a text."""
     method = getattr(tokenizer, METHOD[type(given)])
     words = described(given)
@@ -145,7 +151,11 @@ def _text_of(result: Any, given: Words) -> str:
     if result is None:
         raise NotAttempted("`decode` returned None: is a `return` still to write?")
     if not isinstance(result, str):
-        mistake = "Bytes must still be decoded." if isinstance(result, bytes) else None
+        mistake = None
+        if isinstance(result, bytes | bytearray):
+            mistake = "Bytes must still be decoded."
+        elif isinstance(result, list | tuple):
+            mistake = "The parts must still be joined."
         raise Malformed(
             "`decode` does not give a str.",
             given=given,
@@ -158,29 +168,32 @@ def _text_of(result: Any, given: Words) -> str:
 
 def described(given: Text | Pieces | Ids) -> Words:
     """The call, and what the tokenizer is made of as far as it matters."""
-    if isinstance(given, Text):
-        argument, text = shown(given.text), given.text
-    elif isinstance(given, Pieces):
-        argument, text = shown(list(given.pieces)), "".join(given.pieces)
-    else:
-        argument, text = shown(list(given.ids)), predicted(given)
-    setup = described_setup(given.setup, text)
-    return Words(f"{METHOD[type(given)]}({argument}) of a tokenizer with {setup}")
+    if isinstance(given, Ids):
+        standing = readable(list(given.ids), given.setup)
+        return Words(f"decode(ids), the ids being {standing}")
+    text = given.text if isinstance(given, Text) else list(given.pieces)
+    setup = described_setup(given.setup, "".join(text))
+    return Words(f"{METHOD[type(given)]}({shown(text)}) of a tokenizer {setup}")
 
 
-def described_setup(setup: Setup, text: str | None = None) -> str:
+def described_setup(setup: Setup, text: str = "") -> str:
     """The merges that can apply to a text, the special tokens and the order of the ids."""
-    data = None if text is None else text.encode()
-    merges = [pair for pair in setup.merges if data is not None and b"".join(pair) in data]
-    words = f"{len(setup.merges)} merges"
-    if data is not None and len(merges) <= 8:
-        words = f"the merges {merges}" if merges else "no merge that applies"
-        if merges and len(merges) < len(setup.merges):
-            words += " (and others that do not apply)"
-    if setup.special_tokens:
-        words += f", special_tokens={list(setup.special_tokens)}"
-        if lacking := [token for token in setup.special_tokens if token not in setup.known]:
-            words += f" (not in the vocabulary: {', '.join(lacking)})"
+    merges = [pair for pair in setup.merges if b"".join(pair) in text.encode()]
+    others = len(setup.merges) - len(merges)
+    if len(merges) > 8 or (others and not merges):
+        words = f"with {len(setup.merges)} merges"
+    else:
+        words = f"with the merges {merges}" if merges else "without merges"
+        if others:
+            words += " (and others that cannot apply)"
+    if setup.special_tokens is None:
+        words += "; special_tokens is None"
+    else:
+        words += f"; special_tokens={list(setup.special_tokens)}"
+    if lacking := [token for token in setup.specials() if token not in setup.known]:
+        words += f", of which the vocabulary lacks {', '.join(lacking)}"
+    if only := [token for token in setup.known if token not in setup.specials()]:
+        words += f", though the vocabulary holds {', '.join(only)}"
     if setup.layout != BYTES_FIRST:
         words += f"; order of the vocabulary: {setup.layout}"
     return words

@@ -25,11 +25,12 @@ STAR = "<|.*|>"
 LEARNT_FROM = (
     "the cat ate the hat that the bat had; in the end the other cats gathered there, then left.\n"
     "banana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\n"
-    "It's what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces.\n"
+    "It's what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three "
+    "  and    four.\n"
     "naïve café über día наука 猫猫狗 한국어 🙂🙂 <|endoftext|> .* the\tthe end\n\n\n"
 )
 ACROSS = (  # merges across pre-tokens are learnt from these, to show where a text is not cut
-    "WE'LL the'LL the  end the\n\n\nend the\tend the\nend the \n the\u00a0the\u3000the x²x² a²"
+    "WE'LL the'LL the  end   the\n\n\nend the\tend the\nend the \n the\u00a0the\u3000the x²x² a²"
     " the_end a_b (the) the!!\r\nend 2026the the2026 x2 ½½ 1½ ١٢٣١٢ é1 猫2 the.* e\u0301e\u0301"
     " हिन्दी हिन्दी the<|endoftext|>the<|end a.b !?! '' 't 's"
 )
@@ -64,7 +65,8 @@ def texts() -> tuple[Text, ...]:
     plain, own, gpt2, mixed = map(setup, (BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED))
     handout = (b"t", b"h"), (b" ", b"c"), (b" ", b"a"), (b"th", b"e"), (b" a", b"t")
     end = (END,)
-    two, nested = (STAR, END), ("<|a|>", "<|a|><|b|>", "|><|")
+    two = STAR, END
+    nested = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
     return (
         Text(Setup(BYTES_FIRST, handout, (), None), "the cat ate"),
         Text(plain, ""),
@@ -75,7 +77,7 @@ def texts() -> tuple[Text, ...]:
         Text(mixed, "the banana that gathered"),
         Text(mixed, "café 猫狗 🙂🙃 naïve"),
         Text(plain, "It's we'll don't 'the' WE'LL"),
-        Text(plain, "the  end\n\n\nthe\t the \n the\u00a0the \u3000 "),
+        Text(plain, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
         Text(own, "in 2026 the19 x²x² ١٢ the_end (the) the!!\r\nend"),
         Text(setup(GPT2, end), f"the{END}the end{END}{END} cat \n{END}\n"),
         Text(setup(BYTES_FIRST, end, known=()), f"the{END}end"),
@@ -83,7 +85,7 @@ def texts() -> tuple[Text, ...]:
         Text(setup(SPECIALS_FIRST, None, known=end), f"the{END} end"),
         Text(setup(GPT2, two), f"a {STAR}b.*{END}c|>{STAR}<|x|>"),
         Text(setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the"),
-        Text(setup(SHUFFLED, nested), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>"),
+        Text(setup(SHUFFLED, nested), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the"),
         Text(gpt2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½"),
         Text(setup(GPT2, end), f"{LEARNT_FROM}{END}" * 3),
     )
@@ -119,10 +121,14 @@ def streams() -> tuple[Pieces, ...]:
     plain, mixed = setup(), setup(SHUFFLED)
     special = setup(GPT2, (END, "<|endof"))
     lines = LEARNT_FROM.splitlines(keepends=True)
+    gaps = "".join(
+        f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
+    )
+    long = f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{ACROSS}{gaps}"
     cut_up = (
         (plain, "there gathered"),
         (plain, "we'll they'd"),
-        (plain, "the  end\n\n\nthe \n"),
+        (plain, "the  end   the\n\n\nthe \n"),
         (mixed, "café 猫狗2026!!"),
         (special, f"the{END}end<|endof {END}{END}"),
     )
@@ -137,4 +143,8 @@ def streams() -> tuple[Pieces, ...]:
         ),
         *(Pieces(one, tuple(text)) for one, text in cut_up),
         Pieces(setup(GPT2, (END,)), tuple(lines)),
+        *(
+            Pieces(setup(GPT2, (END,)), tuple(long[at : at + n] for at in range(0, len(long), n)))
+            for n in (1, 7, 16, 61, 100, 333)
+        ),
     )

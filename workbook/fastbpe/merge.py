@@ -42,6 +42,16 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     return merges[: progress[0]]
 
 
+def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
+    """The merges as pairs of byte strings."""
+    tokens = [bytes([value]) for value in range(256)]
+    pairs = []
+    for left, right in merges.tolist():
+        pairs.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return pairs
+
+
 def lay_out(words: Counts) -> np.ndarray:
     """The cells (n, 2): a byte and the count of its word each, with an edge round every word."""
     edges = np.append(0, np.cumsum(words.lengths + 1))
@@ -59,7 +69,8 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     at = np.flatnonzero((symbols[:-1] >= 0) & (symbols[1:] >= 0)).astype(np.int32)
     codes = (symbols[at] << 8 | symbols[at + 1]).astype(np.uint16)
     at = at[np.argsort(codes, kind="stable")]
-    distinct, number = np.unique(codes, return_counts=True)
+    number = np.bincount(codes)
+    distinct = np.flatnonzero(number)
     # A merge takes a cell away and makes two pairs at most, so three places a cell suffice.
     places = np.empty(3 * len(cells), np.int32)
     places[: len(at)] = at
@@ -67,8 +78,8 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     if len(at):
         found = pairs[: len(distinct)]
         found[:, LEFT], found[:, RIGHT] = distinct >> 8, distinct & 0xFF
-        found[:, STOP] = np.cumsum(number)
-        found[:, START] = found[:, STOP] - number
+        found[:, STOP] = np.cumsum(number[distinct])
+        found[:, START] = found[:, STOP] - number[distinct]
         found[:, BOUND] = np.add.reduceat(cells[at, COUNT], found[:, START])
     return places, pairs, len(distinct), len(at)
 
