@@ -13,15 +13,15 @@ import shutil
 import sys
 
 import pytest
+from contrast import contrast
 from real_lab import COLOURS, ROOT, browse, chromium, menu, run_all, save, serve
 
-from workbook import notebooks
+from workbook import notebooks, widgets
 
 SECONDS = 600  # the longest that a notebook may take, on a machine that has other things to do
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TALLEST = 8_000  # pixels of one screenshot
 PATHS = {path.stem: path for path in notebooks.find()}
-LIVE = re.compile(r"^widgets\.(\w+)\(", re.M)
 
 
 def what_is_missing() -> str | None:
@@ -155,16 +155,7 @@ USES = {
 }
 
 
-def contrast(ink, paper) -> float:
-    """How far two colours are apart, as WCAG 2 reckons: 4.5 and more is easy to read."""
-
-    def luminance(colour):
-        parts = (part / 255 for part in colour)
-        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    dark, bright = sorted([luminance(ink), luminance(paper)])
-    return (bright + 0.05) / (dark + 0.05)
+LIVE = re.compile(rf"^(?:widgets\.)?({'|'.join(widgets.__all__)})\(", re.M)
 
 
 def assert_readable(view) -> None:
@@ -197,7 +188,7 @@ def test_a_notebook_runs_and_its_views_live(name, server):
         server.wait_until_ready(file, 60)
         views = LIVE.findall(source)
         for view in views:  # as it is stored, before anything runs
-            cell = page.locator(".jp-CodeCell", has_text=f"widgets.{view}(")
+            cell = page.locator(".jp-CodeCell", has_text=f"{view}(")
             assert cell.locator("img").count() == 1, "a live view is stored as a picture"
 
         run_all(page, server, file, SECONDS)
@@ -226,8 +217,6 @@ def test_a_notebook_runs_and_its_views_live(name, server):
 
 
 def test_every_view_has_somebody_who_uses_it():
-    from workbook import widgets
-
     assert set(USES) == set(widgets.__all__)
     used = {name for path in PATHS.values() for cell in notebooks.read(path).cells
             for name in LIVE.findall(cell.source)}  # fmt: skip

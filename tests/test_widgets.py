@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import matplotlib.image
 import pytest
+from contrast import contrast
 
 from workbook import bpe, live, widgets
 from workbook.normalform import WIDGET_VIEW
@@ -189,20 +190,13 @@ def test_a_stepper_on_many_words_answers_as_fast():
     assert "and 2,992 other words" in seen(view.html)
 
 
-def luminance(colour):
-    """The relative luminance of "#rrggbb", as WCAG 2 defines it."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one, other):
-    dark, bright = sorted([luminance(one), luminance(other)])
-    return (bright + 0.05) / (dark + 0.05)
+def rgb(colour):
+    """The parts of "#rrggbb"."""
+    return bytes.fromhex(colour.removeprefix("#"))
 
 
 def test_text_is_easy_to_read_and_frames_to_see():
     for ink, paper in live.TONES.values():
-        assert contrast(ink, paper) >= 4.5
+        assert contrast(rgb(ink), rgb(paper)) >= 4.5
     for page in ("#ffffff", "#111111"):  # JupyterLab's light and dark
-        assert contrast(live.EDGE, page) >= 3
+        assert contrast(rgb(live.EDGE), rgb(page)) >= 3
