@@ -75,6 +75,17 @@ def parser() -> argparse.ArgumentParser:
     get.add_argument("name", metavar="NAME")
     get.set_defaults(run=run_data_get)
 
+    export = commands.add_parser(
+        "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"
+    )
+    export.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="such as study; default: the worked notebooks"
+    )
+    export.add_argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025")
+    export.add_argument("--strict", action="store_true", help="fail where anything is missing")
+    export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
+    export.set_defaults(run=run_export)
+
     notebooks = commands.add_parser(
         "notebooks", help="run the worked notebooks again and store their outputs"
     )
@@ -172,6 +183,13 @@ def run_data_get(options: argparse.Namespace) -> None:
     from workbook import corpora
 
     print(*corpora.get(options.name), sep="\n")
+
+
+def run_export(options: argparse.Namespace) -> None:
+    from workbook.export import export
+
+    lines = export(options.folder, edition=options.edition, strict=options.strict, to=options.to)
+    print(*lines, sep="\n")
 
 
 def run_notebooks(options: argparse.Namespace) -> None:

@@ -1,0 +1,212 @@
+"""What a stranger wrote, as a syntax tree with nothing in it that could act or reach out.
+
+Markup is kept: text, lists, tables, formulas, code, links to the web, pictures that are stored in
+the notebook itself. Everything else goes: scripts, styles, frames, attributes, pictures that lie
+elsewhere, links that are no web addresses, passages meant for one output format.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from workbook.export import pandoc
+from workbook.export.nodes import (
+    PLAIN,
+    Node,
+    code,
+    depth,
+    listing,
+    node,
+    nodes_in,
+    rebuilt,
+    text_of,
+    words,
+)
+from workbook.export.tables import tidy
+
+DEEPEST = 60  # nodes inside each other; a list in a quote in a list needs 20
+LINES, LONGEST = 60, 2_000  # of a print-out: lines, and characters in one
+WEB = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
+LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
+EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,(.*)", re.DOTALL)
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Control codes, and the signs that make a line read otherwise than it is stored.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
+PAIRED = {
+    "b": "Strong", "strong": "Strong", "i": "Emph", "em": "Emph", "s": "Strikeout",
+    "del": "Strikeout", "sub": "Subscript", "sup": "Superscript", "u": "Underline",
+}  # fmt: skip
+FARTHEST = 200  # nodes between a tag and the one that closes it
+TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
+SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
+KEPT = {
+    "Str", "Emph", "Underline", "Strong", "Strikeout", "Superscript", "Subscript", "SmallCaps",
+    "Quoted", "Code", "Space", "SoftBreak", "LineBreak", "Math", "Link", "Image", "Note", "Span",
+    "Plain", "Para", "LineBlock", "CodeBlock", "BlockQuote", "OrderedList", "BulletList",
+    "DefinitionList", "Header", "HorizontalRule", "Table", "Figure", "Div",
+    "SingleQuote", "DoubleQuote", "InlineMath", "DisplayMath", "Decimal", "Period", "OneParen",
+    "DefaultStyle", "DefaultDelim", "LowerAlpha", "UpperAlpha", "LowerRoman", "UpperRoman",
+    "TwoParens", "Example", "AlignLeft", "AlignRight", "AlignCenter", "AlignDefault",
+    "ColWidth", "ColWidthDefault",
+}  # fmt: skip
+
+
+@dataclass
+class Cleaner:
+    """Reads many texts at once: pandoc starts twice, however many there are."""
+
+    keep_picture: Callable[[bytes], str | None]  # gives the name to show it by, None: no picture
+    note: Callable[[str], None]  # told what was left out
+    texts: dict[str, list[str]] = field(default_factory=lambda: {"markdown": [], "html": []})
+    read: dict[str, list[list[Node]]] = field(default_factory=dict)
+
+    def add(self, kind: str, text: str) -> int:
+        """A number for a text, by which `blocks` gives what it became."""
+        self.texts[kind].append(plain(text))
+        return len(self.texts[kind]) - 1
+
+    def parse(self) -> None:
+        """Read everything that was added."""
+        self.read["markdown"] = _read(self.texts["markdown"], pandoc.MARKDOWN)
+        raw = [
+            item["c"][1]
+            for item in nodes_in(self.read["markdown"])
+            if item["t"] == "RawBlock" and item["c"][0] == "html"
+        ]
+        first = len(self.texts["html"])
+        html = _read([*self.texts["html"], *raw], pandoc.HTML)
+        self.read["html"], self._raw = html[:first], iter(html[first:])
+        # In the order in which they were found, which is the order of `rebuilt`.
+        with_html = rebuilt(self.read["markdown"], self._with_html)
+        self.read["markdown"] = _without_tags(with_html)
+
+    def blocks(self, kind: str, number: int, place: str) -> list[Node]:
+        """The clean blocks of one text; `place` names it where something is left out."""
+        return rebuilt(self.read[kind][number], lambda item: self._clean(item, place))
+
+    def _with_html(self, item: Node):
+        """HTML among Markdown, read as what it is."""
+        if item["t"] == "RawBlock":
+            return next(self._raw) if item["c"][0] == "html" else []
+        return item
+
+    def _clean(self, item: Node, place: str):
+        kind, content = item["t"], item.get("c")
+        if kind not in KEPT:
+            return []
+        if kind == "Str":
+            return node("Str", visible(content))
+        if kind in ("Code", "CodeBlock"):
+            (_, classes, _), text = content
+            language = [name for name in classes[:1] if LANGUAGE.fullmatch(name)]
+            text = visible(text.expandtabs(4)).strip("\n")
+            return node(kind, [["", language if kind == "CodeBlock" else [], []], text])
+        if kind == "Header":  # the headings of the write-up are its problems
+            return node("Para", [node("Strong", content[2])])
+        if kind == "Link":
+            target = content[2][0]
+            is_web = WEB.fullmatch(target)
+            return node("Link", [PLAIN, content[1], [target, ""]]) if is_web else content[1]
+        if kind == "Image":
+            return self._image(content, place)
+        if kind == "Figure":
+            return content[2]
+        if kind in ("Div", "Span"):
+            return content[1]
+        if kind == "Table":
+            return tidy(content)
+        return item
+
+    def _image(self, content: list, place: str) -> list[Node]:
+        embedded = EMBEDDED.fullmatch(content[2][0])
+        name = None
+        if embedded:
+            with suppress(ValueError):  # of base64 that is none
+                name = self.keep_picture(base64.b64decode(embedded[1]))
+        if name is None:
+            self.note(f"{place} points to a picture that is not in the notebook: it is left out")
+            return [node("Emph", [*words("[A picture that is not in the notebook:"),
+                    node("Space"), *content[1], *words("]")])]  # fmt: skip
+        return [node("Image", [PLAIN, content[1], [name, ""]])]
+
+
+def plain(text: str) -> str:
+    """A text without terminal colours, and with what `\\r` overwrote gone, as a terminal shows."""
+    text = ANSI.sub("", text).replace("\r\n", "\n")
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    return visible("\n".join(lines))
+
+
+def visible(text: str) -> str:
+    """A text with the codes that show nothing written as Python writes them: `\\x00`."""
+    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def printed(text: str) -> list[Node]:
+    """A print-out as a block; of a very long one the beginning, and how much more there is."""
+    lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
+    shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
+    more = text.rstrip("\n").count("\n") + 1 - LINES
+    if more > 0:
+        shown.append(f"... {more:,} more lines")
+    return [listing("\n".join(shown))]
+
+
+def _read(texts: Sequence[str], source: str) -> list[list[Node]]:
+    """The blocks of each text; one that cannot be read, or is a maze, is shown as it stands."""
+    try:
+        found = pandoc.read(texts, source)
+    except (ValueError, RecursionError):
+        if len(texts) == 1:
+            return [printed(texts[0])]
+        return [_read([text], source)[0] for text in texts]
+    return [
+        printed(text) if depth(blocks) > DEEPEST else blocks
+        for text, blocks in zip(texts, found, strict=True)
+    ]
+
+
+def _without_tags(tree):
+    """The tree with HTML's tags inside lines taken for what they mean."""
+    if isinstance(tree, list):
+        return _paired([_without_tags(item) for item in tree])
+    if isinstance(tree, dict) and "c" in tree:
+        return {**tree, "c": _without_tags(tree["c"])}
+    return tree
+
+
+def _paired(items: list) -> list:
+    """A line in which a pair of tags became bold, italics and so on, and other tags nothing."""
+    found, here = [], 0
+    while here < len(items):
+        item, here = items[here], here + 1
+        if not _is_tag(item):
+            found.append(item)
+            continue
+        tag = TAG.match(item["c"][1])
+        name = tag[2].lower() if tag else ""
+        if name == "br":
+            found.append(node("LineBreak"))
+        if not tag or tag[1] or name not in {*PAIRED, *SILENT, "code", "kbd"}:
+            continue
+        ahead = range(here, min(here + FARTHEST, len(items)))
+        end = next((i for i in ahead if _closes(items[i], name)), None)
+        if end is None:
+            continue
+        inside, here = _paired(items[here:end]), end + 1
+        if name in PAIRED:
+            found.append(node(PAIRED[name], inside))
+        elif name not in SILENT:
+            found.append(code(text_of(inside)))
+    return found
+
+
+def _is_tag(item) -> bool:
+    return isinstance(item, dict) and item.get("t") == "RawInline"
+
+
+def _closes(item, name: str) -> bool:
+    tag = TAG.match(item["c"][1]) if _is_tag(item) else None
+    return bool(tag and tag[1] and tag[2].lower() == name)
