@@ -19,7 +19,7 @@ def export(
     it holds the learner's answers and code alone. `strict` raises ValueError where anything is
     missing, and writes nothing.
     """
-    from workbook.export import codezip, pages, pandoc, pdf, states, web
+    from workbook.export import codezip, glyphs, pages, pandoc, pdf, states, web
 
     edition = edition or config.edition()
     if edition not in config.EDITIONS:
@@ -33,14 +33,17 @@ def export(
             f"{len(write_up.missing)} things are missing, nothing is written:\n  {lines}"
         )
     document = pages.compose(write_up)
-    set_in_type, said = pdf.pdf(document)
+    missing = pdf.unshown(document)
+    set_in_type, formulas = pdf.pdf(document, missing)
+    said = glyphs.complaints(missing)
+    said += [f"a formula cannot be set and stands as it was typed: {f[:60]}" for f in formulas]
     if strict and (document.notes or said):
         lines = "\n  ".join([*document.notes, *said])
         raise ValueError(f"not all can be shown, nothing is written:\n  {lines}")
     to = Path(to)
     files = {
         "writeup.md": web.markdown(document).encode(),
-        "writeup.html": web.html(document).encode(),
+        "writeup.html": web.html(document, missing).encode(),
         "writeup.pdf": set_in_type,
         "code.zip": codezip.code_zip(write_up),
         **{f"{web.PICTURES}/{name}": data for name, data in document.album.files.items()},

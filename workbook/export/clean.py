@@ -28,7 +28,7 @@ from workbook.export.tables import tidy
 
 DEEPEST = 60  # nodes inside each other; a list in a quote in a list needs 20
 LINES, LONGEST = 60, 2_000  # of a print-out: lines, and characters in one
-WEB = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
+WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
 EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,(.*)", re.DOTALL)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -41,6 +41,15 @@ PAIRED = {
 FARTHEST = 200  # nodes between a tag and the one that closes it
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
+ENCLOSING = {*PAIRED, *SILENT, "code", "kbd"}
+KNOWN = re.compile(
+    "a|abbr|article|aside|audio|base|body|br|button|center|cite|dd|details|dfn|div|dl|dt|embed"
+    "|figcaption|figure|font|footer|form|frame|h[1-6]|head|header|hr|html|img|input|label|li|link"
+    "|main|mark|math|meta|nav|noscript|ol|option|p|picture|pre|q|section|select|small|source|span"
+    "|summary|svg|table|tbody|td|textarea|tfoot|th|thead|title|tr|tt|ul|var|video"
+)
+SOURCE = re.compile(r"""\bsrc\s*=\s*(["']?)(.*?)\1(?=[\s/>])""", re.IGNORECASE | re.DOTALL)
+ALT = re.compile(r"""\balt\s*=\s*(["'])(.*?)\1""", re.IGNORECASE | re.DOTALL)
 KEPT = {
     "Str", "Emph", "Underline", "Strong", "Strikeout", "Superscript", "Subscript", "SmallCaps",
     "Quoted", "Code", "Space", "SoftBreak", "LineBreak", "Math", "Link", "Image", "Note", "Span",
@@ -88,9 +97,11 @@ class Cleaner:
 
     def _with_html(self, item: Node):
         """HTML among Markdown, read as what it is."""
-        if item["t"] == "RawBlock":
-            return next(self._raw) if item["c"][0] == "html" else []
-        return item
+        if item["t"] != "RawBlock" or item["c"][0] != "html":
+            return [] if item["t"] == "RawBlock" else item
+        blocks, tag = next(self._raw), TAG.fullmatch(item["c"][1].strip())
+        is_text = tag and not KNOWN.fullmatch(tag[2].lower()) and tag[2].lower() not in ENCLOSING
+        return [node("Para", [node("Str", tag[0])])] if is_text else blocks
 
     def _clean(self, item: Node, place: str):
         kind, content = item["t"], item.get("c")
@@ -127,8 +138,9 @@ class Cleaner:
                 name = self.keep_picture(base64.b64decode(embedded[1]))
         if name is None:
             self.note(f"{place} points to a picture that is not in the notebook: it is left out")
-            return [node("Emph", [*words("[A picture that is not in the notebook:"),
-                    node("Space"), *content[1], *words("]")])]  # fmt: skip
+            named = [*words(":"), node("Space"), *content[1]] if content[1] else []
+            said = [*words("[A picture that is not in the notebook"), *named, *words("]")]
+            return [node("Emph", said)]
         return [node("Image", [PLAIN, content[1], [name, ""]])]
 
 
@@ -178,29 +190,40 @@ def _without_tags(tree):
 
 
 def _paired(items: list) -> list:
-    """A line in which a pair of tags became bold, italics and so on, and other tags nothing."""
+    """A line in which HTML's tags became what they mean: bold, a break, a picture, or nothing.
+
+    What only looks like a tag, such as `<unk>`, is text.
+    """
     found, here = [], 0
     while here < len(items):
         item, here = items[here], here + 1
         if not _is_tag(item):
             found.append(item)
             continue
-        tag = TAG.match(item["c"][1])
+        text = item["c"][1]
+        tag = TAG.match(text)
         name = tag[2].lower() if tag else ""
-        if name == "br":
-            found.append(node("LineBreak"))
-        if not tag or tag[1] or name not in {*PAIRED, *SILENT, "code", "kbd"}:
-            continue
         ahead = range(here, min(here + FARTHEST, len(items)))
         end = next((i for i in ahead if _closes(items[i], name)), None)
-        if end is None:
-            continue
-        inside, here = _paired(items[here:end]), end + 1
-        if name in PAIRED:
-            found.append(node(PAIRED[name], inside))
-        elif name not in SILENT:
-            found.append(code(text_of(inside)))
+        if name == "br":
+            found.append(node("LineBreak"))
+        elif name == "img":
+            source, alt = SOURCE.search(text), ALT.search(text)
+            words_of_it = words(alt[2]) if alt else []
+            found.append(node("Image", [PLAIN, words_of_it, [source[2] if source else "", ""]]))
+        elif tag and not tag[1] and name in ENCLOSING and end is not None:
+            inside, here = _paired(items[here:end]), end + 1
+            found += _enclosed(name, inside)
+        elif tag and not KNOWN.fullmatch(name):
+            found.append(node("Str", text))
     return found
+
+
+def _enclosed(name: str, inside: list[Node]) -> list[Node]:
+    """What stands between two tags, as what they make of it."""
+    if name in PAIRED:
+        return [node(PAIRED[name], inside)]
+    return [] if name in SILENT else [code(text_of(inside))]
 
 
 def _is_tag(item) -> bool:

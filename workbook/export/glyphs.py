@@ -45,11 +45,13 @@ def complaints(missing: Iterable[str]) -> list[str]:
     return [
         f"no installed font shows {'; '.join(names[:8])}"
         + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        + f": the PDF has their numbers instead (on Debian: apt install {package})"
+        + f": their numbers stand instead (on Debian: apt install {package})"
         for package, names in by_package.items()
     ]
 
 
-def replaced(text: str, missing: Iterable[str]) -> str:
-    """The text with each missing letter written as its number."""
-    return text.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in missing})
+def replaced(text: str, missing: Iterable[str], before: str = "") -> str:
+    """The text with each missing letter written as its number; `before` may hold a `{}` for it."""
+    return text.translate(
+        {ord(letter): f"{before.format(letter)}[U+{ord(letter):04X}]" for letter in missing}
+    )

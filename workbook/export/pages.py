@@ -142,7 +142,7 @@ def _states(write_up: WriteUp) -> Node:
         for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter)
     ]
     heads = [words(head) for head in ("Problem", "What it is about", "Points", "State")]
-    return table(heads, groups, (0.29, 0.28, 0.09, 0.34), "states")
+    return table(heads, groups, (0.28, 0.32, 0.08, 0.32), "states")
 
 
 def _points(entry: Entry, edition: str) -> str:
@@ -180,7 +180,9 @@ class _Composer:
         points = problem.points[edition]
         worth = {None: "no points printed", 1: "1 point"}.get(points, f"{points} points")
         title = [code(name), node("Space"), *words(problem.title)]
-        said = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}")
+        short = "; ".join(f"{part}: {line}" if part else line for part, line in entry.short)
+        state = f"{entry.in_words} ({short})" if short else entry.in_words
+        said = words(f"{worth} · {SIGNS[entry.state]} {state}")
         head = [header(2, title, name), box("state", [para(*said)])]
         if not (entry.answers or entry.listings):
             return [box("open", head)]

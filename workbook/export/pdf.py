@@ -7,27 +7,35 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from workbook.export import glyphs, pandoc, tables
 from workbook.export.nodes import Node, node, nodes_in, rebuilt, text_of
 from workbook.export.pages import Document
+from workbook.export.pictures import Album
 
 COLUMNS = 100  # letters of code in one line: as many as the package's own lines have
-LONG = re.compile(r"\S{25,}")  # a word that may be broken at any place
+LONG = 45  # letters of a word that fit on any line; in a table's cell half of them
 GOES_ON = "↪ "
+POINTS_A_PIXEL, WIDEST, HIGHEST = 0.6, 376, 540  # of a picture, in points
 FAMILY = "Libertinus Serif"  # of the text; it comes with typst
 TABLE_SIZE = 9  # points, where a table fits
 SMALLEST = 0.7  # of that, before a table is split
 MOST_LETTERS = tables.WIDE / SMALLEST
 
 
-def pdf(document: Document) -> tuple[bytes, list[str]]:
-    """The PDF, and notes on the letters and formulas that could not be set."""
+def unshown(document: Document) -> list[str]:
+    """The letters of a write-up that no font of this machine can show."""
+    return glyphs.unshown(text_of([*document.lead, *document.blocks]), _fonts(), FAMILY)
+
+
+def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[str]]:
+    """The PDF, with the numbers of letters that are `missing`, and formulas that it could not set.
+
+    Those stand in it as they were typed.
+    """
     fonts = _fonts()
-    blocks = [*document.lead, *document.blocks]
-    texts = "".join([document.title, document.subtitle, text_of(blocks)])
-    missing = glyphs.unshown(texts, fonts, FAMILY)
     body, refused = _markup(document, missing)
     with tempfile.TemporaryDirectory() as folder:
         for name, data in document.album.files.items():
@@ -40,10 +48,10 @@ def pdf(document: Document) -> tuple[bytes, list[str]]:
                 raise ValueError(f"typst could not set the write-up: {error}") from None
             refused += [formula for formula in bad if formula not in refused]
             done = _compiled(_markup(document, missing, bad)[0], document, folder, fonts)
-    said = [f"a formula cannot be set and stands as it was typed: {f[:60]}" for f in refused]
-    return done, [*glyphs.complaints(missing), *said]
+    return done, list(dict.fromkeys(refused))
 
 
+@cache
 def _fonts():
     """The fonts of typst and of this machine, and the DejaVu fonts that come with matplotlib."""
     import importlib.util
@@ -74,15 +82,14 @@ def _markup(
     document: Document, missing: Sequence[str], bad: Sequence[str] = ()
 ) -> tuple[str, list[str]]:
     """The body in typst's language, and the formulas that pandoc could not put into it."""
-    parts, refused = [], []
+    album, parts, refused = document.album, [], []
     for blocks in (document.lead, document.blocks):
-        laid_out = rebuilt(list(blocks), _laid_out)
-        safe = rebuilt(laid_out, lambda item: _safe(item, missing, bad))
+        laid_out = rebuilt(list(blocks), lambda item: _laid_out(item, album))
+        safe = rebuilt(laid_out, lambda item: _safe(item, album, missing, bad))
         text, said = pandoc.write(safe, "typst")
         parts.append(text)
         refused += said
-    subtitle = string(glyphs.replaced(document.subtitle, missing))
-    return f"#opening({subtitle})[\n{parts[0]}\n]\n{parts[1]}", refused
+    return f"#opening({string(document.subtitle)})[\n{parts[0]}\n]\n{parts[1]}", refused
 
 
 def string(text: str) -> str:
@@ -101,7 +108,7 @@ def _inside(opening: str, blocks: Sequence[Node], closing: str = "]") -> list[No
     return [first, *blocks, last]
 
 
-def _laid_out(item: Node):
+def _laid_out(item: Node, album: Album):
     """A node in the place and size that the page gives it."""
     kind, content = item["t"], item.get("c")
     if kind == "Div":
@@ -110,18 +117,19 @@ def _laid_out(item: Node):
         return _table(item)
     if kind == "Figure":
         image = content[2][0]["c"][0]
-        return _inside(f"#shown({_image(image)})[", content[1][1])
-    if kind == "Image":  # of a figure too: that one is taken apart afterwards
-        return item
+        return _inside(f"#shown({_image(image, album)})[", content[1][1])
     if kind == "Para" and reads_from_the_right(content):
         return _inside("#[#set text(dir: rtl)", [item])
     return item
 
 
-def _image(item: Node) -> str:
-    """The call that shows a picture of the album."""
+def _image(item: Node, album: Album) -> str:
+    """The call that shows a picture, no larger than fits with its caption on a page."""
     _, alt, (name, _) = item["c"]
-    return f"image({string(name)}, alt: {string(text_of(alt))})"
+    wide, high = album.size(name)
+    scale = min(POINTS_A_PIXEL, WIDEST / wide, HIGHEST / high)
+    size = f"width: {wide * scale:.1f}pt, height: {high * scale:.1f}pt"
+    return f"image({string(name)}, {size}, alt: {string(text_of(alt))})"
 
 
 def _table(item: Node) -> list[Node]:
@@ -130,8 +138,14 @@ def _table(item: Node) -> list[Node]:
         return _inside("#states[", [item])
     pieces = tables.split(item, MOST_LETTERS)
     widest = max(sum(width + 2 for width in tables.widths(piece)) for piece in pieces)
+    pieces = rebuilt(pieces, _narrow)
     size = max(SMALLEST, min(1, tables.WIDE / widest)) * TABLE_SIZE
     return _inside(f"#[#show table: set text(size: {size:.1f}pt)", pieces)
+
+
+def _narrow(item: Node) -> Node:
+    """A word in a cell, where it may be broken sooner than in a line."""
+    return node("Str", _breakable(item["c"], LONG // 2)) if item["t"] == "Str" else item
 
 
 def reads_from_the_right(inlines: Sequence[Node]) -> bool:
@@ -140,7 +154,7 @@ def reads_from_the_right(inlines: Sequence[Node]) -> bool:
     return unicodedata.bidirectional(first) in ("R", "AL")
 
 
-def _safe(item: Node, missing: Sequence[str], bad: Sequence[str]) -> Node:
+def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) -> Node:
     """A node whose text cannot be taken for typst's language."""
     kind, content = item["t"], item.get("c")
     if kind == "Str":
@@ -153,13 +167,13 @@ def _safe(item: Node, missing: Sequence[str], bad: Sequence[str]) -> Node:
         source = string(wrapped(glyphs.replaced(text, missing)))
         return node("RawBlock", ["typst", f"#raw(block: true{language}, {source})"])
     if kind == "Image":
-        return _raw(f"#box({_image(item)});")
+        return _raw(f"#box({_image(item, album)});")
     return item
 
 
-def _breakable(text: str) -> str:
+def _breakable(text: str, longest: int = LONG) -> str:
     """A text in which each very long word may be broken at any place."""
-    return LONG.sub(lambda word: "\u200b".join(word[0]), text)
+    return re.sub(rf"[^\s\u200b]{{{longest + 1},}}", lambda word: "\u200b".join(word[0]), text)
 
 
 def wrapped(text: str) -> str:

@@ -27,6 +27,13 @@ class Album:
         self.files[name] = data
         return name
 
+    def size(self, name: str) -> tuple[int, int]:
+        """Width and height of a picture in pixels."""
+        from PIL import Image
+
+        with Image.open(BytesIO(self.files[name])) as picture:
+            return picture.size
+
 
 def _checked(data: bytes) -> bytes | None:
     """The picture, made smaller where it is huge; None where it cannot be drawn."""

@@ -1,11 +1,24 @@
 """The write-up as Markdown beside its pictures, and as one HTML file that needs nothing else."""
 
 import base64
+import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from workbook.export import pandoc
-from workbook.export.nodes import PLAIN, Node, header, node, para, rebuilt, words
+from workbook.export import glyphs, pandoc
+from workbook.export.nodes import (
+    PLAIN,
+    Node,
+    header,
+    link,
+    node,
+    nodes_in,
+    para,
+    rebuilt,
+    text_of,
+    words,
+)
 from workbook.export.pages import Document
 from workbook.export.pdf import reads_from_the_right
 
@@ -38,9 +51,19 @@ PAGE = """\
 def markdown(document: Document) -> str:
     """The write-up in GitHub's Markdown; its pictures are named in the folder `figures`."""
 
+    slugs = {
+        item["c"][1][0]: _slug(text_of(item["c"][2]))
+        for item in nodes_in(document.blocks)
+        if item["t"] == "Header"
+    }
+
     def change(item: Node):
         if item["t"] == "Div":
             return item["c"][1]
+        if item["t"] == "Link" and item["c"][2][0].startswith("#"):
+            return link(item["c"][1], f"#{slugs[item['c'][2][0][1:]]}")
+        if item["t"] == "Table" and "states" in item["c"][0][1]:
+            return _of_lines(item)
         if item["t"] == "Image":
             alt, (name, _) = item["c"][1:]
             return node("Image", [PLAIN, alt, [f"{PICTURES}/{name}", ""]])
@@ -53,8 +76,26 @@ def markdown(document: Document) -> str:
     return pandoc.write(blocks, "gfm+tex_math_dollars")[0]
 
 
-def html(document: Document) -> str:
-    """The write-up as one page: pictures inside, formulas as MathML, no scripts."""
+def _slug(heading: str) -> str:
+    """The name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _of_lines(table: Node) -> Node:
+    """A table that Markdown can write in lines: without the rows that group others."""
+    attributes, caption, columns, head, bodies, foot = table["c"]
+    columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
+    bodies = [
+        [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]] for body in bodies
+    ]
+    return node("Table", [attributes, caption, columns, head, bodies, foot])
+
+
+def html(document: Document, missing: Sequence[str] = ()) -> str:
+    """The write-up as one page: pictures inside, formulas as MathML, no scripts.
+
+    A letter that is `missing` on this machine has its number beside it: others may show it.
+    """
 
     def change(item: Node):
         kind, content = item["t"], item.get("c")
@@ -63,6 +104,10 @@ def html(document: Document) -> str:
             data = base64.b64encode(document.album.files[name]).decode()
             form = "png" if name.endswith("png") else "jpeg"
             return node("Image", [PLAIN, alt, [f"data:image/{form};base64,{data}", ""]])
+        if kind == "Str":
+            return node("Str", glyphs.replaced(content, missing, "{}"))
+        if kind in ("Code", "CodeBlock"):
+            return node(kind, [content[0], glyphs.replaced(content[1], missing, "{}")])
         if kind == "Table":
             return node("Div", [["", ["table"], []], [item]])
         if kind in ("Para", "Plain") and reads_from_the_right(content):
