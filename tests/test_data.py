@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from workbook import data
-from workbook.data import read_tokens, token_dtype, write_tokens
+from workbook.data import read_text, read_tokens, token_dtype, write_tokens
+
+
+def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "BLOCK", 4)
+    text = "Eins\r\nzwei\ndreißig 🐉\r"
+    (tmp_path / "text.txt").write_bytes(text.encode())
+    blocks = list(read_text(tmp_path / "text.txt"))
+    assert "".join(blocks) == text
+    assert max(map(len, blocks)) == 4
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_the_result_and_the_arguments_pass_through():
 
 
 def test_seconds_are_those_of_the_call():
-    assert 0.4 <= measured(hold, 1).seconds < 2
+    assert 0.4 <= measured(hold, 1).seconds < 5
 
 
 def test_memory_of_the_run_is_seen_and_that_of_this_process_is_not():

@@ -6,7 +6,8 @@
     again       until the vocabulary is full, or no pair is left
 
 `train_naive` counts all pairs anew for each merge. `train_incremental` keeps the counts and mends
-them where a merge changed a word. Both give the same merges; the notebook 02_bpe times them.
+them where a merge changed a word. `train_bpe` takes the latter for small files, and for large ones
+the compiled engine in `fastbpe`. All give the same merges; the notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import pairwise
 
-from workbook.pretokens import check_special_tokens, count_pretokens
+from workbook.pretokens import COMPILED_FROM, check_special_tokens, count_pretokens, text_file
 
 Pair = tuple[bytes, bytes]
 
@@ -46,8 +47,13 @@ def train_bpe(
             f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
             f"need at least {smallest}"
         )
-    counts = count_pretokens(input_path, special_tokens, executor)
-    merges = train_incremental(counts, vocab_size - smallest)
+    path, num_merges = text_file(input_path), vocab_size - smallest
+    if path.stat().st_size >= COMPILED_FROM:
+        from workbook.fastbpe import engine  # numba takes a second to import
+
+        merges = engine.train(path, special_tokens, num_merges, executor)
+    else:
+        merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
     return vocab | dict(enumerate(tokens, start=len(vocab))), merges
 

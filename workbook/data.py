@@ -1,20 +1,23 @@
-"""Token files: a text's ids, encoded once, stored as NumPy arrays, read without loading them."""
+"""Text in, ids out: a text read in blocks, its ids stored as arrays and read without loading."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from workbook.files import atomic_write
+from workbook.tokenizer import token_dtype
 
-BLOCK = 1 << 18  # ids in memory at a time
+BLOCK = 1 << 18  # ids or characters in memory at a time
 
 
-def token_dtype(vocab_size: int) -> np.dtype:
-    """The smallest unsigned type that holds every id below `vocab_size`: 2 bytes up to 65,536."""
-    return np.min_scalar_type(max(vocab_size - 1, 256))
+def read_text(path: str | os.PathLike) -> Iterator[str]:
+    """The text of a UTF-8 file in blocks, its line ends as they are."""
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        while block := file.read(BLOCK):
+            yield block
 
 
 def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -> int:

@@ -3,6 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 from workbook import problems
@@ -43,7 +44,8 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
         found = problems.get(problem)
         part = problems.part_of(found, part)
     except ValueError as error:
-        return Report("not attempted", str(problem)[:60], None, f"Nothing was checked: {error}.")
+        named = problem if type(problem) is str else type(problem).__name__
+        return Report("not attempted", named, None, f"Nothing was checked: {error}")
     try:
         with isolated() as isolation:
             report = _fitting(found, attempt, part)
@@ -91,7 +93,7 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
     try:
         with limit(TOTAL_SECONDS):
             _expect_its_kind(problem, attempt)
-            said = _checker(problem)(attempt, part)
+            said = _checker(problem)(_plain(attempt), part)
         if isinstance(said, Facts):
             claim = "Nothing in it is wrong that can be checked here. Does it say these things?"
             return Report("read", problem.id, part, claim, facts=tuple(said))
@@ -109,6 +111,15 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
     except BaseException as error:
         got = Words(failure(error))
         return _wrong(problem, part, Wrong("What it gave back could not be examined.", got=got))
+
+
+def _plain(attempt: Any) -> Any:
+    """Numbers of numpy and others as Python's own, also inside a tuple or a list."""
+    if type(attempt) in (tuple, list):
+        return type(attempt)(map(_plain, attempt))
+    if isinstance(attempt, Integral):
+        return int(attempt)
+    return float(attempt) if isinstance(attempt, Real) else attempt
 
 
 def _wrong(problem: Problem, part: str | None, wrong: Wrong) -> Report:

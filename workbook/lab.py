@@ -8,10 +8,15 @@ import sys
 import webbrowser
 from pathlib import Path
 
+import nbformat
+import zmq
+
 from workbook import config, study
+from workbook.normalform import normalise
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
+NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and asks to be allowed to
 
 
 def start(port: int | None = None) -> None:
@@ -35,10 +40,13 @@ def serve(root: Path, page: str, port: int | None) -> None:
 
     token = secrets.token_hex(16)
     server = LabApp.initialize_server(argv=arguments(root, page, port, token))
+    server.web_app.settings["page_config_hook"] = without_news
+    server.contents_manager.register_pre_save_hook(keep_in_normal_form)
     # At once, without a question, and also where this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
-    print(f"JupyterLab: http://{HOST}:{server.port}/{page}?token={token}")
-    print("Ctrl-C stops it.", flush=True)
+    address = f"http://{HOST}:{server.port}/{page}?token={token}"
+    # The server has put its own first step, to listen, into this queue before.
+    server.io_loop.add_callback(print, f"JupyterLab: {address}\nCtrl-C stops it.", flush=True)
     server.start()
 
 
@@ -50,16 +58,30 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         f"--ServerApp.port={FIRST_PORT if port is None else port}",
         f"--ServerApp.port_retries={50 if port is None else 0}",
         f"--ServerApp.open_browser={has_browser()}",
-        "--Application.log_level=WARN",
+        "--Application.log_level=ERROR",  # what a learner can do nothing about stays unsaid
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
         f"--LabApp.workspaces_dir={root / 'study' / '.workbook' / 'workspaces'}",
-        "--LabApp.news_url=None",  # nothing is asked of other hosts
-        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
     ]
+    if zmq.has("curve"):  # what a notebook and its kernel say stays between them
+        told.append("--KernelManager.transport_encryption=auto")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         told.append("--allow-root")  # in a container; JupyterLab refuses root otherwise
     return told
+
+
+def without_news(handler, page: dict) -> dict:
+    """JupyterLab's settings for a page, with one extension more switched off."""
+    return page | {"disabledExtensions": [*page["disabledExtensions"], NEWS]}
+
+
+def keep_in_normal_form(model: dict, path: str, **_) -> None:
+    """Have a worked notebook stored as it was, where JupyterLab only adds what machine it is on.
+
+    It saves what is merely looked at, and git would then take that for a change.
+    """
+    if model["type"] == "notebook" and path.startswith("notebooks/"):
+        model["content"] = normalise(nbformat.from_dict(model["content"]))
 
 
 def require_free(port: int) -> None:

@@ -7,7 +7,7 @@ matplotlib's own font has: a Chinese character or an emoji would come out as an 
 
 from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
-from types import MappingProxyType
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +16,7 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -235,21 +236,30 @@ def curves(
     ax: Axes | None = None,
     *,
     log: bool = False,
-    marks: Mapping[str, float] = MappingProxyType({}),
+    marks: Mapping[str, float] | None = None,
 ) -> Axes:
     """A line a column of `table` over its index, named at its end; dashed levels at the `marks`.
 
-    The name of the index labels the x axis, which is logarithmic with `log`.
+    Where ends lie too close for names, a legend has them. The name of the index labels the x axis,
+    which is logarithmic with `log`.
     """
     ax = _axes(ax)
-    for i, column in enumerate(table.columns):
-        line = table[column].dropna()
-        ax.plot(line.index, line, color=COLOURS[i], linewidth=2, marker="o" if log else None, ms=4)
-        ax.annotate(
-            column, (line.index[-1], line.iloc[-1]), (7, 0), color=COLOURS[i],
-            textcoords="offset points", fontweight="bold", va="center", annotation_clip=False,
-        )  # fmt: skip
-    for name, level in marks.items():
+    ends = {column: table[column].dropna() for column in table.columns}
+    close = 0.06 * (table.max(axis=None) - table.min(axis=None))
+    apart = all(
+        one.index[-1] != other.index[-1] or abs(one.iloc[-1] - other.iloc[-1]) > close
+        for one, other in combinations(ends.values(), 2)
+    )
+    for colour, (name, line) in zip(COLOURS, ends.items(), strict=False):
+        ax.plot(line, color=colour, linewidth=2, marker="o" if log else None, ms=4, label=name)
+        if apart:
+            ax.annotate(
+                name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour,
+                textcoords="offset points", fontweight="bold", va="center", annotation_clip=False,
+            )  # fmt: skip
+    if not apart:
+        ax.legend(loc="best")
+    for name, level in (marks or {}).items():
         ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
         ax.annotate(
             name, (table.index[0], level), (0, 3), textcoords="offset points", fontsize=8, color=INK
@@ -258,6 +268,8 @@ def curves(
         ax.set_xscale("log", base=2)
         ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
         ax.minorticks_off()
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(table.index.name)
     ax.set_ylabel(quantity)
     ax.grid()

@@ -10,6 +10,7 @@ that a file larger than memory, or a stream without end, is cut exactly like one
 
 import codecs
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -25,9 +26,18 @@ PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 LONGEST_CONTRACTION = len("'re")
 
 PIECE = 1 << 16  # characters cut at a time
-SPAN = 1 << 21  # bytes of a file that one worker counts at a time
+SPAN = 1 << 21  # bytes of a file that are held at a time
+SPANS_A_TASK = 64  # of one worker among several: a second or two of compiled work
+COMPILED_FROM = 5 << 20  # bytes of a file, from which on the compiled engine of `fastbpe` is used
 
 _pattern = regex.compile(PATTERN)
+# The same pattern where all text is ASCII: there Python's own `re` can say it, in half the time.
+_ascii_pattern = re.compile(
+    PATTERN.replace(r"[^\s\p{L}\p{N}]", r"[^\sA-Za-z0-9]")
+    .replace(r"\p{L}", "[A-Za-z]")
+    .replace(r"\p{N}", "[0-9]"),
+    re.ASCII,
+)
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
 # three kinds of UTF-8 sequences hold no white space (what Unicode has of it outside ASCII starts
@@ -47,9 +57,8 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     >>> list(pretokenize(["Hello, wor", "ld!<|e", "nd|>It's"], ["<|end|>"]))
     ['Hello', ',', ' world', '!', '<|end|>', 'It', "'s"]
     """
-    specials = check_special_tokens(special_tokens)
-    special = regex.compile("|".join(map(regex.escape, specials)) or "(?!)")
-    reach = max(map(len, specials), default=1)
+    special = special_pattern(special_tokens)
+    reach = max(map(len, special_tokens), default=1)
     text, enough = "", 0
     for piece in _bounded(pieces):
         text += piece
@@ -60,6 +69,20 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
         text = text[sum(map(len, tokens)) :]
         enough = 2 * len(text)  # a long word that comes in crumbs is not looked at for each of them
     yield from _settled(text, special, len(text), finished=True)
+
+
+def whole_pretokens(text: str, special: regex.Pattern) -> list[str]:
+    """The pre-tokens and special tokens of a text that is all there, at once.
+
+    `special` is a `special_pattern`.
+    """
+    return _settled(text, special, len(text), finished=True)
+
+
+def special_pattern(special_tokens: Sequence[str]) -> regex.Pattern:
+    """What finds special tokens, and of those that begin together the longest."""
+    specials = check_special_tokens(special_tokens)
+    return regex.compile("|".join(map(regex.escape, specials)) or "(?!)")
 
 
 def check_special_tokens(special_tokens: Sequence[str]) -> list[str]:
@@ -97,14 +120,15 @@ def _settled(text: str, special: regex.Pattern, certain: int, finished: bool = F
     Special tokens that start before index `certain` are wholly in sight; behind it the text may
     turn out to be the beginning of one.
     """
+    find = (_ascii_pattern if text.isascii() else _pattern).findall
     tokens, start = [], 0
     for match in special.finditer(text):
         if match.start() >= certain:
             break
-        tokens += _pattern.findall(text, start, match.start())
+        tokens += find(text, start, match.start())
         tokens.append(match[0])
         start = match.end()
-    tail = _pattern.findall(text, start, max(start, certain))
+    tail = find(text, start, max(start, certain))
     held = 0
     # What touches the end may grow, and a "'" needs two characters more to be no contraction.
     while tail and not finished and held < LONGEST_CONTRACTION:
@@ -124,9 +148,7 @@ def count_pretokens(
     different pre-tokens, not on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8.
     """
-    path = Path(input_path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file; expected a UTF-8 text file to count")
+    path = text_file(input_path)
     cuts = [0, path.stat().st_size]
     if executor is None:
         return _count_span(path, special_tokens, *cuts)
@@ -136,6 +158,14 @@ def count_pretokens(
     for counts in executor.map(_count_span, repeat(path), repeat(special_tokens), starts, ends):
         total.update(counts)
     return total
+
+
+def text_file(path: str | os.PathLike) -> Path:
+    """The path of a file that is there. Raises: FileNotFoundError."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file; expected a UTF-8 text file")
+    return path
 
 
 def cut_points(path: Path, special_tokens: Sequence[str] = (), span: int = SPAN) -> list[int]:
@@ -163,15 +193,20 @@ def cut_points(path: Path, special_tokens: Sequence[str] = (), span: int = SPAN)
     return [*points, size]
 
 
+def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
+    """The cuts shared out among tasks: each gets a row of spans, and starts where one ended."""
+    return [cuts[at : at + SPANS_A_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_A_TASK)]
+
+
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:
     """The counts of the bytes [start, end) of a file."""
-    counts = Counter(pretokenize(_read_span(path, start, end), special_tokens))
+    counts = Counter(pretokenize(read_span(path, start, end), special_tokens))
     for token in special_tokens:
         counts.pop(token, None)
     return counts
 
 
-def _read_span(path: Path, start: int, end: int) -> Iterator[str]:
+def read_span(path: Path, start: int, end: int) -> Iterator[str]:
     """The text of the bytes [start, end) of a file, piece by piece; line ends stay as they are."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:

@@ -231,9 +231,11 @@ def get(id: str) -> Problem:
 
 def part_of(problem: Problem, part: str | None) -> str | None:
     """`part` as the problem knows it: "A" and "(a)" are "a", and "" is None."""
-    if part is None or part == "":
+    if part is not None and not isinstance(part, str):
+        raise ValueError(f"expected a part such as 'a', got a {type(part).__name__}")
+    name = (part or "").strip("() ").lower()
+    if not name:
         return None
-    name = part.strip("() ").lower() if isinstance(part, str) else None
     if name in problem.parts:
         return name
     has = f"the parts {', '.join(problem.parts)}" if problem.parts else "no parts"

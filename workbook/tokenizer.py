@@ -5,46 +5,59 @@
                ->  the | _c at         merges, the earliest learnt first
                ->  [257, 300, 279]     ids
 
-`Tokenizer` is byte-level BPE. The character, byte and word tokenizers beside it are what it is
-compared with, and share its interface.
+`Tokenizer` is byte-level BPE, read here in plain Python. Long text and files take the compiled
+engine of `fastbpe`, which gives the same ids. The character, byte and word tokenizers that it is
+compared with share its interface.
 """
 
 import heapq
-import operator
 import os
-from collections import Counter
+import pickle
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import chain
+from concurrent.futures import Executor
+from functools import lru_cache, partial
+from itertools import chain, pairwise, repeat
 from typing import Self
 
-from workbook import gpt2_files
-from workbook.pretokens import check_special_tokens, pretokenize
+import numpy as np
 
-CACHED_PRETOKENS = 1 << 16  # whose ids a tokenizer remembers from call to call: about 20 MB
+from workbook import gpt2_files
+from workbook.pretokens import (
+    COMPILED_FROM,
+    check_special_tokens,
+    cut_points,
+    pretokenize,
+    read_span,
+    special_pattern,
+    task_cuts,
+    text_file,
+    whole_pretokens,
+)
+from workbook.simple_tokenizers import (
+    ByteTokenizer,
+    CharacterTokenizer,
+    Encoder,
+    WordTokenizer,
+    look_up,
+    require_text,
+)
+
+__all__ = [
+    "ByteTokenizer",
+    "CharacterTokenizer",
+    "Tokenizer",
+    "WordTokenizer",
+    "compression_ratio",
+    "token_dtype",
+]
+
+SHORT = 4096  # characters of a text that may be cut at its spaces
+CACHED = 1 << 16  # pre-tokens whose ids a tokenizer remembers from call to call: about 20 MB
 STREAM_PRETOKENS = 1 << 10  # and within a stream, which is to run in less than 1 MB
 
-
-class Encoder:
-    """What all tokenizers share: ids from a string or from a stream, and the errors."""
-
-    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        raise NotImplementedError
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
-        a lone surrogate, which has no UTF-8."""
-        if not isinstance(text, str):
-            raise TypeError(f"encode takes a string, got {type(text).__name__}; decode bytes first")
-        return list(self._ids([text]))
-
-    def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        """The ids of the joined strings, one by one, in constant memory.
-
-        They are those of `encode` on the whole text, wherever the strings are cut, and come as
-        soon as no later text can change them.
-        """
-        return self._ids(iterable)
+_joined = chain.from_iterable
+_blank_run = re.compile(r"\s ")
 
 
 class Tokenizer(Encoder):
@@ -63,8 +76,8 @@ class Tokenizer(Encoder):
     ):
         self.vocab = dict(vocab)
         self.merges = list(merges)
-        self.special_tokens = list(dict.fromkeys(special_tokens or ()))
         check_special_tokens(special_tokens or ())
+        self.special_tokens = list(dict.fromkeys(special_tokens or ()))
         known = set(self.vocab.values())
         for token in self.special_tokens:
             if token.encode() not in known:
@@ -82,7 +95,12 @@ class Tokenizer(Encoder):
                     )
             pair = self._id_of[left], self._id_of[right]
             self._ranks.setdefault(pair, (rank, self._id_of[left + right]))
-        self._remembered = lru_cache(CACHED_PRETOKENS)(self._merge)
+        self._special = special_pattern(self.special_tokens)
+        self._may_be_chunked = not any(" " in token for token in self.special_tokens)
+        self._remembered = lru_cache(CACHED)(self._merge)
+        self._first_chunk = lru_cache(CACHED)(partial(self._chunk, ""))
+        self._later_chunk = lru_cache(CACHED)(partial(self._chunk, " "))
+        self._idle_encoders = []
 
     @classmethod
     def from_files(
@@ -110,14 +128,80 @@ class Tokenizer(Encoder):
 
         Raises: ValueError where an id is not in the vocabulary, TypeError where it is no integer.
         """
-        return b"".join(_look_up(self.vocab, ids)).decode("utf-8", errors="replace")
+        return b"".join(look_up(self.vocab, ids)).decode("utf-8", errors="replace")
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
+        a lone surrogate, which has no UTF-8.
+
+        Long text goes through the compiled engine.
+        """
+        if len(require_text(text)) >= COMPILED_FROM and (encoder := self._take_encoder()):
+            try:
+                return encoder.encode(text).tolist()
+            except UnicodeEncodeError as error:
+                raise _lone_surrogate(text[error.start]) from error
+            finally:
+                self._idle_encoders.append(encoder)
+        if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
+            first, *later = text.split(" ")
+            return [*self._first_chunk(first), *_joined(map(self._later_chunk, later))]
+        return list(_joined(map(self._remembered, whole_pretokens(text, self._special))))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
         remembered = lru_cache(STREAM_PRETOKENS)(self._merge)
-        return chain.from_iterable(map(remembered, pretokenize(iterable, self.special_tokens)))
+        return _joined(map(remembered, pretokenize(iterable, self.special_tokens)))
+
+    def encode_file(self, path: str | os.PathLike, executor: Executor | None = None) -> np.ndarray:
+        """The ids of a UTF-8 file, in the smallest unsigned type that holds every id.
+
+        With an executor (processes, threads, or a cluster whose workers see the file), parts of
+        the file are encoded side by side.
+        Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+        """
+        cuts = cut_points(text_file(path), self.special_tokens)
+        if executor is None:
+            parts = self.encode_spans(path, cuts)
+        else:
+            tasks = task_cuts(cuts)
+            parts = executor.map(encode_task, repeat(pickle.dumps(self)), repeat(path), tasks)
+        return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
+
+    def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
+        """The ids of the spans of a file between these cuts, which `cut_points` found."""
+        dtype = token_dtype(self.vocab_size)
+        small = cuts[-1] - cuts[0] < COMPILED_FROM
+        encoder = None if small else self._take_encoder()
+        if encoder is None:
+            for start, end in pairwise(cuts):
+                yield np.fromiter(self._ids(read_span(path, start, end)), dtype)
+        else:
+            for ids in encoder.encode_file(path, cuts):
+                yield ids.astype(dtype)
+            self._idle_encoders.append(encoder)
+
+    def _take_encoder(self):
+        """A compiled encoder for one thread, to be given back; None where it cannot do the job."""
+        try:
+            return self._idle_encoders.pop()
+        except IndexError:
+            from workbook.fastbpe import encode, engine  # numba takes a second to import
+
+            engine.compile_all()
+            special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
+            return encode.make_encoder(self._id_of, self.merges, special_ids, self._merge)
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        return chain.from_iterable(map(self._remembered, pretokenize(pieces, self.special_tokens)))
+        return _joined(map(self._remembered, pretokenize(pieces, self.special_tokens)))
+
+    def _chunk(self, space: str, chunk: str) -> tuple[int, ...]:
+        """The ids of what stands between two spaces, with the space before it.
+
+        A pre-token always begins at a space that no other white space precedes. To split a text
+        there, and remember the ids of each chunk, is quicker than a pattern is.
+        """
+        tokens = whole_pretokens(space + chunk, self._special)
+        return tuple(_joined(map(self._remembered, tokens)))
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
         """The ids of one pre-token: the earliest learnt merge first, of equals the leftmost.
@@ -158,10 +242,7 @@ class Tokenizer(Encoder):
         try:
             return [self._id_of[bytes([byte])] for byte in pretoken.encode()]
         except UnicodeEncodeError as error:
-            raise ValueError(
-                f"{pretoken!r} holds a lone surrogate, which has no UTF-8; decode the text with "
-                f'errors="replace" where it comes from'
-            ) from error
+            raise _lone_surrogate(pretoken) from error
         except KeyError as error:
             raise ValueError(
                 f"the vocabulary lacks the byte {error.args[0]!r} of {pretoken!r}; a byte-level "
@@ -173,57 +254,27 @@ class Tokenizer(Encoder):
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
-class CharacterTokenizer(Encoder):
-    """One id a character: its code point."""
-
-    vocab_size = 0x110000
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The characters with these code points."""
-        return "".join(map(chr, ids))
-
-    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        return map(ord, chain.from_iterable(pieces))
+def _lone_surrogate(text: str) -> ValueError:
+    return ValueError(
+        f"{text!r} holds a lone surrogate, which has no UTF-8; decode the text with "
+        f'errors="replace" where it comes from'
+    )
 
 
-class ByteTokenizer(Encoder):
-    """One id a byte of the UTF-8 text."""
-
-    vocab_size = 256
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of these bytes; what is no UTF-8 becomes U+FFFD."""
-        return bytes(ids).decode("utf-8", errors="replace")
-
-    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        return chain.from_iterable(piece.encode() for piece in pieces)
+def encode_task(tokenizer: bytes, path: str | os.PathLike, cuts: Sequence[int]) -> np.ndarray:
+    """The ids of a part of a file, by a pickled tokenizer: what a worker does."""
+    return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
 
 
-class WordTokenizer(Encoder):
-    """One id a pre-token of GPT-2's pattern; what the vocabulary lacks is `<unk>`, id 0."""
+@lru_cache(1)
+def unpickled(tokenizer: bytes) -> Tokenizer:
+    """The tokenizer, one for all tasks of a process, so that it remembers what it encoded."""
+    return pickle.loads(tokenizer)
 
-    UNKNOWN = "<unk>"
 
-    def __init__(self, words: Iterable[str]):
-        self.words = list(dict.fromkeys([self.UNKNOWN, *words]))
-        self._id_of = {word: word_id for word_id, word in enumerate(self.words)}
-
-    @classmethod
-    def from_counts(cls, counts: Counter[str], vocab_size: int) -> Self:
-        """The tokenizer of the most frequent words; of equals the one seen first."""
-        return cls(word for word, _ in counts.most_common(vocab_size - 1))
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of words, `<unk>` included."""
-        return len(self.words)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The words joined; what was unknown reads `<unk>`."""
-        return "".join(_look_up(dict(enumerate(self.words)), ids))
-
-    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        return (self._id_of.get(word, 0) for word in pretokenize(pieces))
+def token_dtype(vocab_size: int) -> np.dtype:
+    """The smallest unsigned type that holds every id below `vocab_size`: 2 bytes up to 65,536."""
+    return np.min_scalar_type(max(vocab_size - 1, 256))
 
 
 def compression_ratio(text: str, ids: Sequence[int]) -> float:
@@ -231,17 +282,3 @@ def compression_ratio(text: str, ids: Sequence[int]) -> float:
     if not len(ids):
         raise ValueError("there is no token to divide by; measure on a text that is not empty")
     return len(text.encode()) / len(ids)
-
-
-def _look_up(vocab: dict, ids: Iterable[int]) -> Iterator:
-    """The tokens of the ids, with errors that name the id."""
-    for token_id in ids:
-        try:
-            yield vocab[operator.index(token_id)]
-        except KeyError:
-            raise ValueError(
-                f"id {token_id} is not in the vocabulary, which has {len(vocab):,} ids from "
-                f"{min(vocab, default=0)} to {max(vocab, default=0)}"
-            ) from None
-        except TypeError:
-            raise TypeError(f"an id is an integer, got {token_id!r}; pass a list of ids") from None

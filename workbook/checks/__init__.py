@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from workbook.checks.encodings import unicode2
+from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_experiments import (
     tokenizer_experiments,
     train_bpe_expts_owt,
@@ -19,6 +20,7 @@ CHECKS: dict[str, Callable] = {
         train_bpe,
         train_bpe_tinystories,
         train_bpe_expts_owt,
+        tokenizer,
         tokenizer_experiments,
     )
 }

@@ -138,6 +138,8 @@ def _vocab_mistake(missing: list[bytes], extra: list[bytes], given: Input) -> st
     if extra and not missing:
         if set(extra) <= specials | {bytes([byte]) for byte in range(256)}:
             return "A token has two ids: each is in the vocabulary once."
+        if extra == [b"<|endoftext|>"]:
+            return "Only what `special_tokens` lists is special, and <|endoftext|> is not in it."
         return "There are tokens that no merge made."
     if any(byte.decode("latin-1").encode() in extra for byte in missing if len(byte) == 1):
         return "`chr(b).encode()` is two bytes from 128 on: the byte b is `bytes([b])`."

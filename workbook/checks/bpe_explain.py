@@ -1,14 +1,14 @@
 """The mistake that explains what a learner's `train_bpe` did on several inputs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache, partial
-from itertools import combinations
 from typing import NamedTuple
 
-from workbook.checks.base import Wrong
+from workbook.checks.base import Words, Wrong
 from workbook.checks.bpe_reference import Input, Pair, expected, train
 from workbook.checks.bpe_symptoms import first_difference, symptom
 from workbook.checks.bpe_variants import VARIANTS, Endless
+from workbook.checks.likeliest import likeliest
 from workbook.checks.text_variants import Variant
 
 SHORT = 400  # bytes; on a text of this size all pairs of mistakes are tried
@@ -26,11 +26,16 @@ class Outcome(NamedTuple):
         """True where nothing is wrong."""
         return self.failure is None and self.merges == expected(self.given)
 
+    @property
+    def got(self) -> list[Pair] | Words:
+        """The merges, or what came in their place, in words."""
+        return Words(dict(self.failure.rows)["got"]) if self.failure else self.merges
+
 
 class Explanation(NamedTuple):
-    """The likely mistake in words, and whether another outcome comes from it too."""
+    """The likely mistake of an outcome in words, and whether another one comes from it too."""
 
-    words: str
+    words: Callable[[Outcome], str]
     fits: Callable[[Outcome], bool]
 
 
@@ -39,24 +44,21 @@ def explain(failed: Outcome, outcomes: list[Outcome]) -> Explanation:
 
     Where there is none: what can be seen from the merges, or from the inputs that raise errors.
     """
-    single = list(_agreeing(((variant,) for variant in VARIANTS), failed, outcomes))
-    best = max(single, key=lambda variants: _score(variants, outcomes), default=None)
-    if len(failed.given.data) < SHORT and (best is None or _score(best, outcomes) < len(outcomes)):
-        two = (pair for pair in combinations(VARIANTS, 2) if pair[0].stage != pair[1].stage)
-        pairs = list(_agreeing(two, failed, outcomes))
-        pair = max(pairs, key=lambda variants: _score(variants, outcomes), default=None)
-        if pair and (best is None or _score(pair, outcomes) == len(outcomes)):
-            best = pair
+    pairs = isinstance(failed.merges, list) and len(failed.given.data) < SHORT
+    best = likeliest(VARIANTS, failed, outcomes, _fits, pairs)
     if best:
         words = " And: ".join(variant.mistake for variant in best)
-        return Explanation(words, lambda outcome: _fits(best, outcome))
+        return Explanation(lambda _: words, lambda outcome: _fits(best, outcome))
     if isinstance(failed.merges, str):
-        return Explanation(_errors(outcomes), lambda outcome: _error(outcome) == _error(failed))
-    for begins_like in (partial(_begins_like, variant) for variant in VARIANTS):
-        if all(map(begins_like, outcomes)):
-            return Explanation(begins_like.args[0].mistake, begins_like)
-    seen = symptom(failed.given, failed.merges)
-    return Explanation(seen.words, lambda outcome: _kind(outcome) == seen.kind)
+        words = _errors(outcomes)
+        return Explanation(lambda _: words, lambda outcome: _error(outcome) == _error(failed))
+    alike = (v for v in VARIANTS if all(_begins_like(v, outcome) for outcome in outcomes))
+    if variant := next(alike, None):
+        return Explanation(lambda _: variant.mistake, partial(_begins_like, variant))
+    return Explanation(
+        lambda outcome: symptom(outcome.given, outcome.merges).words,
+        lambda outcome: _kind(outcome) == _kind(failed),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -72,21 +74,6 @@ def predicted(given: Input, variants: tuple[Variant, ...]) -> list[Pair] | str:
 
 def _fits(variants: tuple[Variant, ...], outcome: Outcome) -> bool:
     return predicted(outcome.given, variants) == outcome.merges
-
-
-def _score(variants: tuple[Variant, ...], outcomes: list[Outcome]) -> int:
-    return sum(_fits(variants, outcome) for outcome in outcomes)
-
-
-def _agreeing(
-    candidates: Iterable[tuple[Variant, ...]], failed: Outcome, outcomes: list[Outcome]
-) -> Iterable[tuple[Variant, ...]]:
-    """The mistakes that give the failed outcome and spoil nothing that the learner has right."""
-    for variants in candidates:
-        if _fits(variants, failed) and all(
-            _fits(variants, outcome) for outcome in outcomes if outcome.right
-        ):
-            yield variants
 
 
 def _begins_like(variant: Variant, outcome: Outcome) -> bool:
@@ -108,7 +95,7 @@ def _error(outcome: Outcome) -> str | None:
     """The type of the error that an outcome is, such as "KeyError"."""
     if outcome.failure is None or isinstance(outcome.merges, list):
         return None
-    return str(outcome.failure.got).partition(":")[0]
+    return outcome.got.partition(":")[0]
 
 
 ERRORS = (

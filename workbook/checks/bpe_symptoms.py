@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
-from workbook.checks.bpe_reference import RIGHT, Input, Pair, count, expected, merge
+from workbook.checks.bpe_reference import RIGHT, Input, Pair, Word, count, expected, merge
 from workbook.checks.tie_variants import TIE
 
 
@@ -26,14 +26,12 @@ def symptom(given: Input, got: list[Pair]) -> Symptom:
     right = expected(given)
     at = first_difference(right, got)
     words, weights = count(RIGHT, given)
-    before: set[Pair] = {pair for word in words for pair in pairwise(word)}
+    counts = _pair_counts(words, weights)
+    before: Counter[Pair] = Counter()
     for pair in right[:at]:
+        before |= counts
         words = [merge(word, pair) for word in words]
-        before |= {pair for word in words for pair in pairwise(word)}
-    counts: Counter[Pair] = Counter()
-    for word, weight in zip(words, weights, strict=True):
-        for pair in pairwise(word):
-            counts[pair] += weight
+        counts = _pair_counts(words, weights)
     if at == len(got):
         return Symptom(
             "few",
@@ -47,23 +45,43 @@ def symptom(given: Input, got: list[Pair]) -> Symptom:
     return _wrong_pair(given, counts, before, right[at], got, at)
 
 
+def _pair_counts(words: list[Word], weights: list[int]) -> Counter[Pair]:
+    counts: Counter[Pair] = Counter()
+    for word, weight in zip(words, weights, strict=True):
+        for pair in pairwise(word):
+            counts[pair] += weight
+    return counts
+
+
 def _wrong_pair(given, counts, before, wanted: Pair, got: list[Pair], at: int) -> Symptom:
     """Why the pair `got[at]` is not the one to merge, but `wanted` is."""
     pair = got[at]
     if pair in got[:at] and not counts[pair]:
-        return Symptom("again", f"{pair} was merged before: then its count must go.")
-    if counts[pair] == counts[wanted]:
         return Symptom(
-            "tie",
-            f"{TIE}{pair} and {wanted} both occur {_times(counts[pair])}, and you took the lesser.",
+            "again",
+            f"{pair} was merged before. Either that merge did not change the words, or the count "
+            "of the pair did not go.",
         )
+    if counts[pair] == counts[wanted]:
+        words = f"{pair} and {wanted} both occur {_times(counts[pair])}. If your rule for ties is "
+        if before[wanted] > counts[wanted]:
+            words += (
+                "right, then the count of the greater pair, which an earlier merge lowered, was "
+            )
+            words += "lost: a heap needs a new entry whenever a count changes."
+        else:
+            words += "right, then one of your counts is not: print both."
+        return Symptom("tie", TIE + words)
     if counts[pair]:
-        where = (
-            "The counts were wrong before the first merge: look at the pre-tokens, and at how "
-            "often each is counted."
-            if not at
-            else f"A count was not kept right through the {at} merges before this one."
-        )
+        made = [token for token in wanted if len(token) > 1]
+        if not at:
+            where = "Look at the pre-tokens, at how often each is counted, and at the last pair."
+        elif before[pair] > counts[pair]:
+            where = "The count of a pair that an earlier merge broke up is stale: take it off."
+        elif made:
+            where = f"The pairs of the new token {made[0]!r} with its neighbours must be counted."
+        else:
+            where = "A count was not kept right through the merges before this one."
         return Symptom(
             "count",
             f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. {where}",
@@ -71,7 +89,7 @@ def _wrong_pair(given, counts, before, wanted: Pair, got: list[Pair], at: int) -
     return _no_pair(given, before, pair)
 
 
-def _no_pair(given: Input, before: set[Pair], pair: Pair) -> Symptom:
+def _no_pair(given: Input, before: Counter[Pair], pair: Pair) -> Symptom:
     """Where a pair may come from that does not occur."""
     joined = pair[0] + pair[1]
     documents = RIGHT["split"](given.data.decode(), given.special_tokens)

@@ -1,5 +1,6 @@
 """The usual mistakes of a BPE trainer, each with its name: variants of the reference's stages."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
@@ -41,21 +42,21 @@ def _merge_and_step_once(word: Word, pair: Pair) -> Word:
 
 
 def _merge_as_text(word: Word, pair: Pair) -> Word:
-    merged: Word = []
-    for token in word:
-        if merged and merged[-1].endswith(pair[0]) and token.startswith(pair[1]):
-            merged[-1] += token
-        else:
-            merged.append(token)
-    return merged
+    gap = b"\xff\xff"  # stands in no UTF-8
+    return gap.join(word).replace(gap.join(pair), pair[0] + pair[1]).split(gap)
 
 
-def _mend(counts, word, merged, pair, weight, pairs, *, old=True, new=True) -> None:
-    """Mend the counts, but leave out one half of the work."""
-    for gone in pairs(word) if old else ():
-        counts[gone] -= weight
-    for come in pairs(merged) if new else ():
-        counts[come] += weight
+def _mend_half(counts, word, merged, pair, weight, pairs, *, old, whole) -> None:
+    """Take off the old pairs of a word or count the new ones, but not both.
+
+    `whole`: those of the whole word, also the pairs that the merge left as they were.
+    """
+    gone, come = Counter(pairs(word)), Counter(pairs(merged))
+    changed = gone if old else come
+    if not whole:
+        changed = changed - (come if old else gone)
+    for pair, times in changed.items():
+        counts[pair] += weight * (-times if old else times)
 
 
 def _mend_near(counts, word, merged, pair, weight, pairs, *, left=True, right=True, fresh=True):
@@ -80,6 +81,7 @@ def _mend_near(counts, word, merged, pair, weight, pairs, *, left=True, right=Tr
         at += 2
 
 
+STALE = "The counts are stale: "
 COUNTS = (
     Variant(
         "weigh",
@@ -91,6 +93,11 @@ COUNTS = (
         lambda documents: weigh(list(dict.fromkeys(document)) for document in documents),
         "Each pre-token was counted once in each stretch between special tokens: count it as often "
         "as it occurs.",
+    ),
+    Variant(
+        "weigh",
+        lambda documents: {token: n for token, n in weigh(documents).items() if n > 1},
+        "Pre-tokens that occur once were left out.",
     ),
     Variant(
         "symbols",
@@ -106,6 +113,11 @@ COUNTS = (
         "pairs",
         _apart,
         "Overlapping pairs were not counted: in aaa the pair (a, a) counts twice.",
+    ),
+    Variant(
+        "pairs",
+        lambda word: pairwise(word[:-1]),
+        "The last pair of each word was not counted: a `range` that ends one too early.",
     ),
     Variant("merge", _merge_first, "Only the first place of the pair in each word was merged."),
     Variant(
@@ -127,37 +139,33 @@ COUNTS = (
     ),
     Variant(
         "mend",
-        partial(_mend, old=False, new=False),
+        lambda *_: None,
         "The pairs were counted once and never again: each merge changes the counts of its "
         "neighbours.",
     ),
-    Variant(
-        "mend",
-        partial(_mend, old=False),
-        "The counts are stale: after a merge, pairs of its parts with their neighbours are gone, "
-        "and must be taken off.",
-    ),
-    Variant(
-        "mend",
-        partial(_mend, new=False),
-        "The counts are stale: after a merge, the pairs of the new token with its neighbours must "
-        "be counted.",
+    *(
+        Variant("mend", partial(_mend_half, old=old, whole=whole), STALE + mistake)
+        for old, mistake in (
+            (False, "after a merge, take off the pairs that it broke up."),
+            (True, "after a merge, count the pairs of the new token with its neighbours."),
+        )
+        for whole in (False, True)
     ),
     Variant(
         "mend",
         partial(_mend_near, left=False),
-        "The counts are stale: the neighbour on the left of a merge was forgotten.",
+        STALE + "the neighbour on the left of a merge was forgotten.",
     ),
     Variant(
         "mend",
         partial(_mend_near, right=False),
-        "The counts are stale: the neighbour on the right of a merge was forgotten.",
+        STALE + "the neighbour on the right of a merge was forgotten.",
     ),
     Variant(
         "mend",
         partial(_mend_near, fresh=False),
-        "The counts are stale where a pair comes twice in a row (abab): the neighbour of the "
-        "second is the new token.",
+        STALE + "where a pair comes twice in a row (abab), the neighbour of the second is the new "
+        "token.",
     ),
 )
 
@@ -171,6 +179,11 @@ SIZES = (
         lambda given: given.vocab_size - 256,
         "The special tokens belong to `vocab_size`: there is room for "
         "vocab_size - 256 - len(special_tokens) merges.",
+    ),
+    _size(
+        lambda given: given.vocab_size - 257,
+        "One special token was assumed: there is room for vocab_size - 256 - len(special_tokens) "
+        "merges.",
     ),
     _size(lambda given: given.num_merges - 1, "There is one merge too few: off by one."),
     _size(lambda given: given.num_merges + 1, "There is one merge too many: off by one."),

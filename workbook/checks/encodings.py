@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
-from workbook.checks.figures import bytes_in, claims, is_prose, quoted, text_of
+from workbook.checks.figures import bytes_in, claims, is_explained, is_prose, quoted, text_of
 from workbook.utf8 import flaw
 
 WIDTHS = {"8": "utf-8", "16": "utf-16", "32": "utf-32"}
@@ -36,7 +36,9 @@ def _why_utf8(attempt: Any) -> str | Facts:
             return 'Those are the sizes of "hello", with the byte order marks.'
         return Facts(WHY_UTF8)
     if type(attempt) is dict:
-        attempt = ". ".join(f"'hello' in {key} is {value} bytes" for key, value in attempt.items())
+        for key, value in attempt.items():
+            _check_sizes(f"'hello' in {key} is {value} bytes")
+        return "The sizes are right."
     text = text_of(attempt, "sizes in bytes, or your reasons in words")
     is_right = _check_sizes(text)
     if claims(text, r"\b4(?:\.[23]\d*)? (?:billion|bn)|\b4[, ]?294[, ]?967|2\s?(?:\*\*|\^)\s?32"):
@@ -60,7 +62,7 @@ def _why_utf8(attempt: Any) -> str | Facts:
             got=6,
             mistake="Forms of 5 and 6 bytes were given up in 2003: Unicode ends at U+10FFFF.",
         )
-    if is_right and not is_prose(text.replace("bytes", "").replace("hello", "")):
+    if is_right and not is_explained(text):
         return "The sizes are right."
     return Facts(WHY_UTF8)
 
@@ -159,12 +161,13 @@ def _fails_byte_by_byte(attempt: Any) -> str | Facts:
     found = bytes_in(text)
     if found:
         praise = _judge_example(found[0])
-        return praise if not is_prose(text) else _with_fact(praise)
+        return praise if not is_explained(text) else _with_fact(praise)
     if not is_prose(text):
         return _judge_example(text.encode("utf-8", errors="surrogatepass"))
     examples = [each for each in quoted(text) if not each.isascii()]
     if examples:
-        return _with_fact(_judge_example(examples[0].encode()))
+        praise = _judge_example(examples[0].encode())
+        return _with_fact(praise) if is_explained(text) else praise
     return Facts(("it gives an input as bytes, or a character outside ASCII", WHY_BYTE_BY_BYTE))
 
 
@@ -212,7 +215,9 @@ def _two_bytes(attempt: Any) -> str | Facts:
     found = [data for data in bytes_in(text) if len(data) == 2] or bytes_in(text)
     if found:
         praise = _judge_pair(found[0])
-        return Facts((f"the bytes are right: {praise}", WHY_NOTHING)) if is_prose(text) else praise
+        if is_explained(text):
+            return Facts((f"the bytes are right: {praise}", WHY_NOTHING))
+        return praise
     if is_prose(text):
         return Facts(("it names two bytes, such as C3 A9 in hexadecimal", WHY_NOTHING))
     raise Wrong(

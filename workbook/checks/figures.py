@@ -81,20 +81,29 @@ def _number(text: str) -> float:
 
 def claims(text: str, pattern: str) -> bool:
     """True where a clause of the text matches the pattern and denies nothing."""
-    clauses = re.split(r"(?<=[.;!?])\s|\n|,? but |: ", text)
+    clauses = re.split(r"(?<=[.;!?])\s|\n|,? but ", text)
     return any(re.search(pattern, each, re.I) and not _NOT.search(each) for each in clauses)
 
 
 def is_prose(text: str) -> bool:
-    """True for a text of four words or more: an explanation and not an example."""
-    return len(re.findall(r"[^\W\d_]{2,}", text)) >= 4
+    """True for a text of four words or more, hexadecimal digits apart: more than an example."""
+    return _words(text) >= 4
+
+
+def is_explained(text: str) -> bool:
+    """True for a text that is long enough to give reasons, and not only a figure with its name."""
+    return _words(text) > 12
+
+
+def _words(text: str) -> int:
+    return len(re.findall(r"(?!\b[0-9a-fA-F]{2}\b)[^\W\d_]{2,}", text))
 
 
 def bytes_in(text: str) -> list[bytes]:
     """The bytes that a text spells out: literals, then escapes, then pairs of hex digits.
 
-    >>> bytes_in("c3 28"), bytes_in("the pair 0xC0, 0x20"), bytes_in(r"b'\\\\xe2\\\\x82'")
-    ([b'\\xc3('], [b'\\xc0 '], [b'\\xe2\\x82'])
+    >>> bytes_in("the pair 0xC3, 0xA9"), bytes_in("41 c3"), bytes_in("12 and 24")
+    ([b'\\xc3\\xa9'], [b'A\\xc3'], [])
     """
     literals = re.findall(r"\bb'(?:[^'\\]|\\.)*'|\bb\"(?:[^\"\\]|\\.)*\"", text)
     found = []
@@ -121,7 +130,7 @@ def quoted(text: str) -> list[str]:
     """What stands between quotes or backticks, each once, in order."""
     marks = r"'([^'\n]+)'|\"([^\"\n]+)\"|`([^`\n]+)`|\u201c([^\u201d\n]+)\u201d"
     marks += r"|\u2018([^\u2019\n]+)\u2019"
-    found = ["".join(match) for match in re.findall(rf"(?<!\w)(?:{marks})(?!\w)", text)]
+    found = ["".join(match) for match in re.findall(rf"(?<!\w)b?(?:{marks})(?!\w)", text)]
     return list(dict.fromkeys(found))
 
 

@@ -67,14 +67,17 @@ class Isolation:
 def isolated() -> Iterator[Isolation]:
     """A block after which the state of the process is as it was before, printing included."""
     isolation = Isolation()
-    with ExitStack() as stack:
-        for keep in (_keep_threads, _keep_processes, _keep_random, _keep_numbers, _keep_process):
+    with ExitStack() as stack:  # put back from the last to the first
+        for keep in (_keep_random, _keep_numbers, _keep_process):
             stack.callback(_quietly, keep())
         isolation.warnings = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("default")
-        for undo in (_catch_output(isolation.tape), _catch_interrupts(isolation)):
-            stack.callback(_quietly, undo)
-        stack.callback(_keep_builtins())  # first to be put back: the others call them
+        warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not asked about
+        stack.callback(_quietly, _catch_output(isolation.tape))
+        stack.callback(_quietly, _catch_interrupts(isolation))
+        for keep in (_keep_threads, _keep_processes):  # ended while their noise is still caught
+            stack.callback(_quietly, keep())
+        stack.callback(_keep_builtins())  # first of all: the others call them
         yield isolation
 
 
@@ -202,15 +205,22 @@ def _keep_threads() -> Callable[[], None]:
     before = set(threading.enumerate())
 
     def undo():
-        deadline = time.monotonic() + GRACE_SECONDS
-        for thread in set(threading.enumerate()) - before:
-            thread.join(max(0.0, deadline - time.monotonic()))
-            if thread.is_alive() and thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-                )
+        left = _joined(set(threading.enumerate()) - before)
+        for thread in left:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+            )
+        _joined(left)
 
     return undo
+
+
+def _joined(threads: set[threading.Thread]) -> set[threading.Thread]:
+    """Those of the threads that have not ended after a short wait for all of them together."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return {thread for thread in threads if thread.is_alive()}
 
 
 def _keep_processes() -> Callable[[], None]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
-from workbook.checks.figures import is_prose, quantities, sentence, text_of
+from workbook.checks.figures import is_explained, is_prose, quantities, sentence, text_of
 
 PILE = 825e9  # bytes
 HOUR, DAY = 3600.0, 86_400.0
@@ -54,7 +54,7 @@ def pile(attempt: Any) -> str | Facts:
         long = [pair for pair in pairs if pair[1] >= HOUR]
         pairs = long if len(long) == 1 else []
     praise = _judged(*(fitting or pairs)[0]) if pairs else None
-    if is_prose(text):
+    if is_explained(text) or (praise is None and is_prose(text)):
         return Facts(filter(None, (praise, *FACTS)))
     if praise is None:
         raise NotAttempted(f"A speed and a time are needed. Hand in {HOW}.")

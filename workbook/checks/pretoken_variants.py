@@ -160,6 +160,35 @@ PRETOKENS = (
     ),
     Variant(
         "pretokens",
+        lambda document: [token for line in document.splitlines() for token in pretokens(line)],
+        "The text was cut into lines without their ends: line ends are text like any other, and "
+        "several in a row are one run of white space.",
+    ),
+    Variant(
+        "pretokens",
+        lambda document: [f"{word} " for word in document.split()],
+        "Words were given a space behind them: in GPT-2's pattern the space stands before the "
+        "word, where the text has one.",
+    ),
+    Variant(
+        "pretokens",
+        lambda document: [f" {word}" for word in document.split()],
+        "Words were split at white space and given a space: use GPT-2's pattern, which keeps the "
+        "text as it is.",
+    ),
+    Variant(
+        "pretokens",
+        lambda document: [f"{word}</w>" for word in document.split()],
+        "Words were given the end mark </w> of the first BPE paper: byte-level BPE has none, and "
+        "keeps the space before the word.",
+    ),
+    Variant(
+        "pretokens",
+        lambda document: [token.replace(" ", "Ġ") for token in pretokens(document)],
+        "Spaces became Ġ: that is only how GPT-2 writes them in its files. Train on the bytes.",
+    ),
+    Variant(
+        "pretokens",
         _lines,
         "The text was cut at line ends before the pattern saw it: several line ends in a row are "
         "one run of white space, and it spans lines.",

@@ -1,4 +1,4 @@
-"""The smallest text that still fails: a failing one, with piece after piece taken away."""
+"""The smallest input that still fails: a failing one, with piece after piece taken away."""
 
 import re
 import time
@@ -12,18 +12,27 @@ def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) 
     text so far is the answer.
     """
     until = time.monotonic() + seconds
-    words = re.findall(r"\s*\S+|\s+", text)
-    return "".join(_reduce(list("".join(_reduce(words, still_fails, until))), still_fails, until))
+
+    def joined_fails(parts: list[str]) -> bool:
+        return still_fails("".join(parts))
+
+    words = _reduced(re.findall(r"\s*\S+|\s+", text), joined_fails, until)
+    return "".join(_reduced(list("".join(words)), joined_fails, until))
 
 
-def _reduce(parts: list[str], still_fails: Callable[[str], bool], until: float) -> list[str]:
+def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
+    """A list, made of some of the items, that fails too and of which none can be spared."""
+    return _reduced(items, still_fails, time.monotonic() + seconds)
+
+
+def _reduced(parts: list, still_fails: Callable[[list], bool], until: float) -> list:
     """The parts that are left when stretches of them are dropped, long ones first."""
-    size = len(parts) // 2
+    size = len(parts)
     while size and time.monotonic() < until:
         dropped, at = False, 0
         while at < len(parts) and time.monotonic() < until:
             rest = parts[:at] + parts[at + size :]
-            if still_fails("".join(rest)):
+            if still_fails(rest):
                 parts, dropped = rest, True
             else:
                 at += size

@@ -4,6 +4,7 @@ A check runs the variants on an input that a learner's code gets wrong. The one 
 learner's code gives names the mistake.
 """
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,6 +56,13 @@ def _unescaped(text: str, special_tokens: tuple[str, ...]) -> list[str]:
     return [piece or "" for piece in regex.split("|".join(special_tokens), text)]
 
 
+def _one_after_another(text: str, special_tokens: tuple[str, ...]) -> list[str]:
+    parts = [text]
+    for token in special_tokens:
+        parts = [piece for part in parts for piece in part.split(token)]
+    return parts
+
+
 def _empty_pattern(text: str, special_tokens: tuple[str, ...]) -> list[str]:
     return documents(text, special_tokens) if special_tokens else list(text)
 
@@ -82,10 +90,43 @@ READ = (
         lambda data: decode(data).lower(),
         "The text was turned into lower case: BPE keeps every byte as it is.",
     ),
+    *(
+        Variant(
+            "read",
+            lambda data, form=form: unicodedata.normalize(form, decode(data)),
+            f"The text was normalised ({form}): BPE keeps every byte as it is.",
+        )
+        for form in ("NFC", "NFKC", "NFD")
+    ),
+    Variant(
+        "read",
+        lambda data: decode(data).replace("\n", " "),
+        "Line ends were replaced by spaces: they are text like any other.",
+    ),
+    Variant(
+        "read",
+        lambda data: regex.sub(r"\s+", " ", decode(data)),
+        "Runs of white space were replaced by one space: they are text like any other.",
+    ),
+    Variant(
+        "read",
+        lambda data: "\n".join(line.strip() for line in decode(data).split("\n")),
+        "White space at the ends of lines was stripped: it is text like any other.",
+    ),
+    Variant(
+        "read",
+        lambda data: "".join(decode(data).splitlines()),
+        "The line ends are lost: they are text like any other.",
+    ),
+    Variant(
+        "read",
+        lambda data: "".join(line.strip() for line in decode(data).splitlines()),
+        "The lines were stripped, and their ends are lost: they are text like any other.",
+    ),
     Variant(
         "read",
         lambda data: decode(data).strip(),
-        "White space at the ends of the file was stripped: it is text like any other.",
+        "White space at the ends of the text was stripped: it is text like any other.",
     ),
 )
 
@@ -117,6 +158,18 @@ SPLIT = (
         "split",
         lambda text, tokens: _cut(text, list(tokens[-1:])),
         "Only the last special token was treated as special.",
+    ),
+    Variant(
+        "split",
+        lambda text, tokens: text.split("|".join(tokens)) if tokens else [text],
+        "The special tokens were joined by | before `re.escape`, which escapes the | as well: "
+        "escape each one, then join.",
+    ),
+    Variant(
+        "split",
+        lambda text, tokens: regex.split(r"<\|.*?\|>", text),
+        "Everything of the form <|...|> was treated as special: only what `special_tokens` lists "
+        "is.",
     ),
     Variant(
         "split",
@@ -152,12 +205,12 @@ SPLIT = (
     ),
     Variant(
         "split",
-        lambda text, tokens: documents(text, tokens)[1:] if tokens else [text],
+        lambda text, tokens: documents(text, tokens)[1:] or [text],
         "The text before the first special token was left out.",
     ),
     Variant(
         "split",
-        lambda text, tokens: documents(text, tokens)[:-1] if tokens else [text],
+        lambda text, tokens: documents(text, tokens)[:-1] or [text],
         "The text behind the last special token was left out.",
     ),
     Variant(
@@ -172,13 +225,13 @@ SPLIT_OPEN = (  # told, but not refused: the course leaves it open for training
     Variant(
         "split",
         lambda text, tokens: _cut(text, list(tokens)),
-        "Where one special token begins with another, the longer one was split: sort them by "
+        "Where one special token begins with another, the longer one was cut apart: sort them by "
         "length, longest first, before you join them to a pattern.",
     ),
     Variant(
         "split",
-        lambda text, tokens: _cut(text, sorted(tokens, key=len)),
-        "Where one special token contains another, the shorter one was taken: try the longest "
-        "first.",
+        _one_after_another,
+        "Where one special token contains another, the longer one was cut apart: split at all of "
+        "them in one pass, trying the longest first.",
     ),
 )

@@ -38,16 +38,16 @@ TIES = (
         "you took the smaller pair of ids.",
     ),
     _tie(
-        lambda tied, words, ids: max(tied, key=lambda pair: pair[0] + pair[1]),
+        lambda tied, words, ids: max(_seen(words, tied), key=lambda pair: pair[0] + pair[1]),
         "you compared the two parts joined to one string, and (b'a', b'bc') is less than "
         "(b'ab', b'b') though abc is greater than abb.",
     ),
     _tie(
-        lambda tied, words, ids: max(tied, key=lambda pair: _text(pair, "replace")),
+        lambda tied, words, ids: max(_seen(words, tied), key=lambda pair: _text(pair, "replace")),
         "you compared decoded text, where bytes that are no whole character all become U+FFFD.",
     ),
     _tie(
-        lambda tied, words, ids: max(tied, key=lambda pair: _text(pair, "ignore")),
+        lambda tied, words, ids: max(_seen(words, tied), key=lambda pair: _text(pair, "ignore")),
         "you compared decoded text, where bytes that are no whole character vanish.",
     ),
     _tie(

@@ -26,7 +26,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     """A block that is stopped after `seconds`; `TimedOut` is raised where it ends.
 
     On the main thread of Unix an alarm signal interrupts even a sleep. Elsewhere the exception is
-    planted from a second thread, and arrives when the interpreter runs its next line.
+    planted from a second thread, and arrives when the interpreter runs its next line. Neither
+    breaks into one long call of C code, such as `sum(range(10**12))`: it stops when that returns.
 
     A bare `except:` in an endless loop would swallow the stop. So the exception, when it is
     thrown away, sets off the next one: its `__del__` is a C function, which trips the alarm

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
-from workbook.checks.figures import claims, is_prose, quantities, sentence, text_of
+from workbook.checks.figures import claims, is_explained, quantities, sentence, text_of
 from workbook.checks.pile import pile
 from workbook.checks.trained import longest_token, resources
 
@@ -45,7 +45,7 @@ def _tinystories(attempt: Any) -> str | Facts:
         return token
     text = text_of(attempt, "the longest token as bytes, or time, memory and token in a sentence")
     said = resources(text)
-    if said and not is_prose(text):
+    if said and not is_explained(text):
         return said
     return Facts(
         (
@@ -110,10 +110,8 @@ def ratios_in(attempt: Any) -> list[float]:
         attempt = list(attempt.values())
     if type(attempt) in (tuple, list):
         return [ratio for item in attempt for ratio in ratios_in(item)]
-    if hasattr(attempt, "item") and not isinstance(attempt, str):  # a number of numpy or torch
-        return [float(attempt.item())]
     text = text_of(attempt, "bytes per token: a number, several, or a sentence")
-    if not is_prose(text):
+    if not is_explained(text):
         return [q.value for q in quantities(text) if q.kind in ("", "bytes")]
     numbers = [*_PER_TOKEN.findall(text), *_AFTER_CORPUS.findall(text)]
     return [float(number) for number in numbers]
@@ -179,7 +177,7 @@ def _foreign_ratio(attempt: Any) -> str | Facts:
 
 
 def _ratios_said(attempt: Any, ratios: list[float], fact: str) -> str | Facts:
-    if isinstance(attempt, str) and (is_prose(attempt) or not ratios):
+    if isinstance(attempt, str) and (is_explained(attempt) or not ratios):
         return Facts(("bytes per token, not tokens per byte", fact, "how many documents, which"))
     if not ratios:
         raise NotAttempted
@@ -199,7 +197,7 @@ def _uint16(attempt: Any) -> str | Facts:
     for figure in figures:
         if figure in (2**15, 2**15 - 1, 65_534, 65_537) and not limits & set(figures):
             _refuse_limit(figure)
-    if not is_prose(text) and limits & set(figures):
+    if not is_explained(text) and limits & set(figures):
         return _uint16_figure(next(figure for figure in figures if figure in limits))
     return Facts(
         (

@@ -10,12 +10,13 @@ from workbook.checks import bpe_cases, bpe_variants
 from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function
 from workbook.checks.bpe_answers import answer, check_vocab, described
 from workbook.checks.bpe_explain import Explanation, Outcome, explain, predicted
-from workbook.checks.bpe_reference import Input, expected
+from workbook.checks.bpe_reference import Input, Pair, expected
 from workbook.checks.bpe_symptoms import first_difference
 from workbook.checks.shrink import shrink
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
 PATIENCE = 3.0  # seconds spent on more inputs once one has failed
+QUICK = 5.0  # seconds that a short text may take
 LONG = 20.0  # seconds that a long text may take
 
 
@@ -27,18 +28,18 @@ class Learner:
         self.folder = Path(folder)
         self.calls = 0
 
-    def __call__(self, given: Input, seconds: float = 5.0) -> Any:
+    def __call__(self, given: Input, seconds: float, shown: Words | None = None) -> Any:
         """What it returns. Raises `Wrong` or `NotAttempted` like `base.call`."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
         path.write_bytes(given.data)
         arguments = str(path), given.vocab_size, list(given.special_tokens)
-        return call(self.attempt, *arguments, seconds=seconds, given=described(given))
+        return call(self.attempt, *arguments, seconds=seconds, given=shown or described(given))
 
-    def outcome(self, given: Input, seconds: float = 5.0) -> Outcome:
+    def outcome(self, given: Input, seconds: float | None = None) -> Outcome:
         """What becomes of an input; a result in a wrong form is raised at once."""
         try:
-            result = self(given, seconds)
+            result = self(given, seconds or QUICK)
         except Wrong as failure:
             return Outcome(given, "endless" if failure.timed_out else "error", failure)
         vocab, merges = answer(result, given)
@@ -60,8 +61,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
             outcomes.append(learner.outcome(given))
             if not outcomes[-1].right:
                 _report(learner, outcomes)
-        _check_whole_words(learner)
-        _check_speed(learner)
+        _check_long_texts(learner)
         notes = _notes(learner)
     return " ".join(["Merges and vocabulary agree with the reference on every text.", *notes])
 
@@ -69,7 +69,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
 def _report(learner: Learner, outcomes: list[Outcome]) -> None:
     """Raise what is wrong with the last outcome, in its smallest form, with the likely mistake."""
     failed = outcomes[-1]
-    _check_state(learner, outcomes[0])
+    _check_state(learner, outcomes[0], failed)
     if failed.failure and isinstance(failed.merges, list):
         raise failed.failure
     if failed.merges != "endless":
@@ -78,36 +78,65 @@ def _report(learner: Learner, outcomes: list[Outcome]) -> None:
     if failed.merges != "endless":
         failed = _smallest(learner, failed, explanation)
     if failed.failure:
-        failed.failure.mistake = explanation.words or failed.failure.mistake
+        failed.failure.mistake = explanation.words(failed) or failed.failure.mistake
         raise failed.failure
-    right = expected(failed.given)
-    at = first_difference(right, failed.merges)
-    claim = f"Merge {at + 1} is not the expected one."
-    if at == min(len(right), len(failed.merges)):
-        claim = f"There are too {'many' if at == len(right) else 'few'} merges."
     raise Wrong(
-        claim,
+        _claim(failed),
         given=described(failed.given),
-        expected=right,
+        expected=expected(failed.given),
         got=failed.merges,
-        mistake=explanation.words,
+        mistake=explanation.words(failed),
     )
 
 
-def _check_state(learner: Learner, first: Outcome) -> None:
-    """Raise `Wrong` where the first input has another result now than it had at first."""
-    if first.merges == "endless":
+def _kind(outcome: Outcome) -> str:
+    """In which of a few ways an outcome is wrong, so that a smaller one is wrong in the same."""
+    if isinstance(outcome.merges, str) or outcome.merges == expected(outcome.given):
+        return outcome.merges if isinstance(outcome.merges, str) else "right"
+    return _claim(outcome)[:14]  # without the number
+
+
+def _claim(failed: Outcome) -> str:
+    """Where the merges begin to be wrong."""
+    right = expected(failed.given)
+    at = first_difference(right, failed.merges)
+    if at == len(right):
+        return "There are too many merges."
+    if at == len(failed.merges):
+        return "There are too few merges."
+    return f"Merge {at + 1} is not the expected one."
+
+
+def _check_state(learner: Learner, first: Outcome, failed: Outcome) -> None:
+    """Raise `Wrong` where a call is not what it was before, or knows an earlier text."""
+    if "endless" in (first.merges, failed.merges):
         return
-    again = learner.outcome(first.given)
-    if again.merges != first.merges:
-        raise Wrong(
-            "The same call gave another result the second time.",
-            given=described(first.given),
-            expected=expected(first.given),
-            got=again.failure.got if again.failure else again.merges,
-            mistake="Something is kept from call to call: a global, a default argument such as "
-            "`merges=[]`, or a cache. Start every call with fresh lists and dicts.",
-        )
+    again, other = learner.outcome(first.given), learner.outcome(bpe_cases.OTHER)
+    if again.merges != first.merges or again.right != first.right:
+        claim, shown = "The same call gave another result the second time.", again
+    elif _remembers(other, first):
+        claim, shown = "There are merges of bytes that only an earlier text holds.", other
+    elif learner.outcome(failed.given).merges != failed.merges:
+        claim, shown = "The same call gave another result the second time.", failed
+    else:
+        return
+    raise Wrong(
+        claim,
+        given=described(shown.given),
+        expected=expected(shown.given),
+        got=shown.got,
+        mistake="Something is kept from call to call: a global, a default argument such as "
+        "`merges=[]`, or a cache; or chance decides between ties. Start every call with fresh "
+        "lists and dicts.",
+    )
+
+
+def _remembers(outcome: Outcome, earlier: Outcome) -> bool:
+    """True where a merge comes from the earlier text and not from its own."""
+    if isinstance(outcome.merges, str):
+        return False
+    tokens = [left + right for left, right in outcome.merges]
+    return any(t in earlier.given.data and t not in outcome.given.data for t in tokens)
 
 
 def _more(learner: Learner, outcomes: list[Outcome]) -> list[Outcome]:
@@ -121,7 +150,7 @@ def _more(learner: Learner, outcomes: list[Outcome]) -> list[Outcome]:
 
 def _smallest(learner: Learner, failed: Outcome, explanation: Explanation) -> Outcome:
     """The smallest input, found within some seconds, that fails in the same way."""
-    best = failed
+    best, kind = failed, _kind(failed)
 
     def still_fails(given: Input) -> bool:
         nonlocal best
@@ -129,7 +158,7 @@ def _smallest(learner: Learner, failed: Outcome, explanation: Explanation) -> Ou
             outcome = learner.outcome(given, seconds=1.0)
         except Wrong:
             return False
-        if outcome.right or not explanation.fits(outcome):
+        if _kind(outcome) != kind or not explanation.fits(outcome):
             return False
         best = outcome
         return True
@@ -150,36 +179,38 @@ def _smallest(learner: Learner, failed: Outcome, explanation: Explanation) -> Ou
     return best
 
 
-def _check_whole_words(learner: Learner) -> None:
-    """Raise `Wrong` where a long file is read in parts that cut words."""
+def _check_long_texts(learner: Learner) -> None:
+    """Raise `Wrong` where a long file is read in parts that cut words, or takes far too long."""
     given = bpe_cases.one_word()
-    outcome = learner.outcome(given, seconds=LONG)
-    if not outcome.right:
-        raise Wrong(
-            "A long file gives other merges than a short one of the same words.",
-            given=Words(
-                f"train_bpe(path, {given.vocab_size}, []); the file holds the word "
-                f"{bpe_cases.WORD!r} {len(given.data) // len(bpe_cases.WORD.encode()):,} times"
-            ),
-            expected=expected(given),
-            got=outcome.failure.got if outcome.failure else outcome.merges,
-            mistake="Probably the file is read in parts whose borders fall inside words, or inside "
-            "the bytes of a character. Move each border to a special token, or hold back the end "
-            "of a part until the next one is there.",
-        )
-
-
-def _check_speed(learner: Learner) -> None:
-    """Raise `Wrong` where a megabyte takes much longer than a plain solution does."""
-    given = bpe_cases.megabyte()
-    described = Words(
-        f"train_bpe(path, {given.vocab_size:,}, {list(given.special_tokens)}); the file holds "
-        f"{len(given.data):,} bytes of made-up words"
+    times = len(given.data) // len(bpe_cases.WORD.encode())
+    _check_long(
+        learner,
+        given,
+        expected(given),
+        f"the word {bpe_cases.WORD!r} {times:,} times",
+        "Probably the file is read in parts whose borders fall inside words, or inside the bytes "
+        "of a character. Move each border to a special token, or hold back the end of a part until "
+        "the next one is there.",
     )
+    given = bpe_cases.megabyte()
+    _check_long(
+        learner,
+        given,
+        bpe_cases.megabyte_merges(given),
+        f"{len(given.data):,} bytes of made-up words",
+        "All short texts were right, so this shows at size only: counts that drift from merge to "
+        "merge, parts of the file counted twice or left out, or workers whose counts are not added "
+        "up.",
+    )
+
+
+def _check_long(learner: Learner, given: Input, right: list[Pair], held: str, mistake: str) -> None:
+    """Raise `Wrong` unless the merges of a long text, told as `held`, come right and in time."""
+    call = f"train_bpe(path, {given.vocab_size}, {list(given.special_tokens)})"
+    shown = Words(f"{call}; the file holds {held}")
     try:
-        _, merges = answer(learner(given, seconds=LONG), given)
+        _, merges = answer(learner(given, LONG, shown), given)
     except Wrong as failure:
-        failure.given = described
         if failure.timed_out:
             failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
             failure.mistake = (
@@ -187,17 +218,14 @@ def _check_speed(learner: Learner) -> None:
                 "pre-token once, with its number, and mend only the counts that a merge changes."
             )
         raise
-    right = bpe_cases.megabyte_merges(given)
     if merges != right:
         at = first_difference(right, merges)
         raise Wrong(
-            f"Merge {at + 1} of a megabyte of text is not the expected one.",
-            given=described,
+            f"Merge {at + 1} of a long text is not the expected one, though short texts are right.",
+            given=shown,
             expected=right[: at + 1],
             got=merges[: at + 1],
-            mistake="All short texts were right, so this shows at size only: counts that drift "
-            "from merge to merge, parts of the file counted twice or left out, or workers whose "
-            "counts are not added up.",
+            mistake=mistake,
         )
 
 

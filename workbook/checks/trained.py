@@ -5,10 +5,14 @@ from itertools import pairwise
 from typing import Any
 
 from workbook.checks.base import Words, Wrong
-from workbook.checks.figures import Quantity, bytes_in, quantities, quoted
+from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora
 TITLES = {"tinystories": "TinyStories with 10,000 ids", "owt": "OpenWebText with 32,000 ids"}
+_ITS_LENGTH = re.compile(
+    r"['\"`\u2019\u201d]*[\s,;:(=-]*(?:(?:and|which|that|it|has|is|of|with|takes|length)\s+)*"
+    r"(\d+)\s*bytes?\b"
+)
 WORDS_OF_STORIES = (b" accomplishment", b" disappointment", b" responsibility")
 PARENT_ONLY = 100e6  # bytes: less than a handful of Python processes take together
 LONG_RUN = 60  # seconds
@@ -90,15 +94,18 @@ def _nature(token: bytes) -> str:
 
 
 def _token_in_text(text: str, corpus: str) -> str | None:
-    """Praise for a text that is just a token; None for others; raises for a wrong length."""
-    _check_repeats(text)
-    lengths = [q for q in quantities(text) if q.kind == "bytes" and q.unit.lower().startswith("b")]
-    for token in quoted(text) or ([text] if _is_a_token(text) else []):
-        token = token.removeprefix("b'").replace("Ġ", " ")
-        after = [q for q in lengths if q.start >= text.find(token.lstrip()) and q.value < 200]
+    """Praise for a text that says little but a token; else None; raises for a wrong length."""
+    praise = _check_repeats(text)
+    for name in quoted(text):
+        after = _ITS_LENGTH.match(text, text.find(name) + len(name))
         if after:
-            _refuse_length(token.encode(), int(after[0].value))
-    return _token(text.replace("Ġ", " ").encode(), corpus) if _is_a_token(text) else None
+            token = re.sub(r"^b?(['\"])(.*)\1$", r"\2", name).replace("Ġ", " ").encode()
+            _refuse_length(token, int(after[1]))
+            praise = praise or _token(token, corpus)
+            break  # others may be named as tied with the first
+    if _is_a_token(text):
+        return _token(text.replace("Ġ", " ").encode(), corpus)
+    return None if is_explained(text) else praise
 
 
 def _is_a_token(text: str) -> bool:
@@ -125,17 +132,21 @@ def _refuse_length(token: bytes, length: int) -> None:
     )
 
 
-def _check_repeats(text: str) -> None:
-    """Raise where "C3 83 repeated 16 times, 64 bytes" does not add up."""
+def _check_repeats(text: str) -> str | None:
+    """Praise where "C3 83 repeated 16 times, 64 bytes" adds up; raises where it does not."""
     said = re.search(r"(\d+)\s*(?:times|x|\u00d7)\D{0,30}?(\d+)\s*bytes", text)
     spelled = bytes_in(text)
-    if said and spelled and len(spelled[0]) * int(said[1]) != int(said[2]):
+    if not (said and spelled):
+        return None
+    length = len(spelled[0]) * int(said[1])
+    if length != int(said[2]):
         raise Wrong(
             "Token and length do not fit together.",
             given=f"len({spelled[0]!r} * {said[1]})",
-            expected=len(spelled[0]) * int(said[1]),
+            expected=length,
             got=int(said[2]),
         )
+    return f"{length} bytes.{_nature(spelled[0])}"
 
 
 def resources(text: str) -> str | None:

@@ -7,7 +7,11 @@ from workbook.checks.base import Facts, Words, Wrong
 from workbook.checks.figures import claims, is_prose, text_of
 
 NUL = chr(0)
-NUL_NAMES = re.compile(r"\bnul(?:l|-|\b)|U\+0000|\\x00|\\u0000|\\0|␀|\^@|\x00", re.I)
+NUL_NAMES = re.compile(
+    r"\bnul(?:l|-|\b)|(?:ascii|code ?point|unicode) (?:code )?(?:0|zero)\b"
+    r"|U\+0000|\\x00|\\u0000|\\0|␀|\^@|\x00",
+    re.I,
+)
 BYTES_REPR = r"\bb['\"]*(?:\\x00|\\0|\x00)"
 # The text of our own prompt, and the one in the handout.
 TEXTS_WITH_NUL = (f"before{NUL}after", f"this is a test{NUL}string")
@@ -165,7 +169,10 @@ def _inside_text(attempt: Any) -> str | Facts:
             mistake="NUL cannot be seen on the screen, but it stays in the text.",
         )
     _refuse_bytes_repr(text)
-    if claims(text, r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"):
+    in_c = re.search(r"\bC\b", text)  # where it is true
+    if not in_c and claims(
+        text, r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"
+    ):
         raise Wrong(
             "The text goes on after it.",
             given=f"len({TEXTS_WITH_NUL[0]!r})",

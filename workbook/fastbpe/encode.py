@@ -8,18 +8,19 @@ encoding costs what scanning and looking up cost. The memory of both is bounded:
 emptied and fills again with what the text uses by then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from workbook.fastbpe.machine import PADDING, byte, compiled, store, word
+from workbook.fastbpe.machine import byte, compiled, padded, store, word
 from workbook.fastbpe.scan import character_kinds, token_end
-from workbook.fastbpe.table import Table, claim, find
-from workbook.fastbpe.text import Documents
+from workbook.fastbpe.table import Table, entry
+from workbook.fastbpe.text import Documents, documents_of, read_documents, special_bytes
 
 LONGEST = 4096  # bytes of a pre-token that is merged here, in quadratic time
-MOST_SLOTS = 1 << 21  # 64 MB of slots
-MOST_BYTES = 1 << 26  # 64 MB of long pre-tokens, and of ids
+MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
+MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 NO_MERGE = np.int64(1 << 62)
 DONE, GROW, TOO_LONG = range(3)
 ID_BITS = np.uint64(32)
@@ -29,15 +30,23 @@ NUMBER_MASK = np.uint64(0xFFFF_FFFF)
 class Encoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
-    Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols (n, 2),
-    `ids` (256 + n) the id of each symbol. `encode_long` gives the ids of a pre-token too long for
-    the table.
+    Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
+    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens, and
+    `encode_long` gives the ids of a pre-token that is too long to be merged here. One thread at a
+    time.
     """
 
     def __init__(
-        self, merges: np.ndarray, ids: np.ndarray, encode_long: Callable[[str], Sequence[int]]
+        self,
+        merges: np.ndarray,
+        ids: np.ndarray,
+        special_ids: Mapping[str, int],
+        encode_long: Callable[[str], Sequence[int]],
     ):
         self.ids = ids.astype(np.int64)
+        self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
+        self.special_tokens = list(special_ids)
+        self.special = special_bytes(self.special_tokens)
         self.encode_long = encode_long
         self.pairs = np.zeros((1 << max(2 * len(merges), 2).bit_length(), 2), np.uint64)
         enter_pairs(merges.astype(np.int64), self.pairs.ctypes.data, len(self.pairs))
@@ -50,18 +59,26 @@ class Encoder:
         self.pieces = np.empty(1 << 16, np.int64)
         self.used_pieces = 0
 
-    def encode(self, documents: Documents, special_ids: np.ndarray) -> np.ndarray:
-        """The ids of a text; behind document i stands special_ids[i], unless it is below 0."""
+    def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
+        """The ids of a file, span by span between the cuts."""
+        for documents in read_documents(path, self.special_tokens, cuts):
+            yield self.encode_documents(documents)
+
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text. Raises: UnicodeEncodeError where it holds a lone surrogate."""
+        return self.encode_documents(documents_of(padded(text.encode()), self.special))
+
+    def encode_documents(self, documents: Documents) -> np.ndarray:
+        """The ids of documents and of the special tokens between them."""
+        special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
         kinds = character_kinds().ctypes.data
-        out = np.empty(len(documents.text) + len(special_ids), np.uint32)
+        out = np.empty(len(documents.text), np.uint32)
         progress = np.array([0, documents.starts[0], 0, self.used_pieces])
         while True:
-            table = self.table
-            status, length = encode_documents(
-                documents.starts, documents.ends, special_ids, kinds,
-                table.slots.ctypes.data, len(table.slots), table.pool.ctypes.data,
-                len(table.pool), table.used.ctypes.data, self.pieces,
-                self.pairs.ctypes.data, len(self.pairs), self.ids, self.scratch, out, progress,
+            status, length = encode_on(
+                documents.starts, documents.ends, special_ids, kinds, self.table.address,
+                self.pieces, self.pairs.ctypes.data, len(self.pairs), self.ids, self.scratch,
+                out, progress,
             )  # fmt: skip
             self.used_pieces = progress[3]
             if status == DONE:
@@ -77,46 +94,66 @@ class Encoder:
 
     def make_room(self, length: int) -> None:
         """A larger table and more room for ids, or an empty one where they are large enough."""
-        bytes_held = self.table.used[1] + 8 * self.used_pieces
-        if self.table.is_full() and len(self.table.slots) >= MOST_SLOTS or bytes_held > MOST_BYTES:
+        many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
+        if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
             self.forget()
         self.table.grow(length)
         if self.used_pieces + length > len(self.pieces):
             self.pieces = np.concatenate([self.pieces, np.empty_like(self.pieces)])
 
 
+def make_encoder(
+    ids: Mapping[bytes, int],
+    merges: Sequence[tuple[bytes, bytes]],
+    special_ids: Mapping[str, int],
+    encode_long: Callable[[str], Sequence[int]],
+) -> Encoder | None:
+    """The encoder of a vocabulary and merges; None where only the readable tokenizer can do it.
+
+    That is: some byte has no id, two merges make the same token, or one joins what none made.
+    """
+    tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
+    symbols = {token: symbol for symbol, token in enumerate(tokens)}
+    parts = {part for merge in merges for part in merge}
+    if (
+        len(symbols) < len(tokens)
+        or not parts <= symbols.keys()
+        or not symbols.keys() <= ids.keys()
+    ):
+        return None
+    pairs = [(symbols[left], symbols[right]) for left, right in merges]
+    return Encoder(
+        np.array(pairs, np.int64).reshape(-1, 2),
+        np.array([ids[token] for token in tokens]),
+        special_ids,
+        encode_long,
+    )
+
+
 @compiled
-def encode_documents(
-    starts, ends, special_ids, kinds, slots, capacity, pool, pool_size, used, pieces,
-    pairs, pairs_capacity, ids, scratch, out, progress,
+def encode_on(
+    starts, ends, special_ids, kinds, table, pieces, pairs, pairs_capacity, ids, scratch, out,
+    progress,
 ):  # fmt: skip
     """Encode on from `progress` (document, address, ids written, pieces used).
 
     Returns a status and, unless all is done, the length of the pre-token it stopped at.
     """
-    document, at, written, used_pieces = progress
-    while True:
+    document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
+    status = length = 0
+    while document < len(starts):
         end = ends[document]
         while at < end:
             stop = token_end(at, end, kinds)
             length = stop - at
             if length > LONGEST:
-                progress[0], progress[1], progress[2], progress[3] = (
-                    document, at, written, used_pieces,
-                )  # fmt: skip
-                return TOO_LONG, length
-            slot = find(slots, capacity, pool, at, length)
-            if word(slot + 16) == 0:
-                if (
-                    2 * np.int64(word(used)) >= capacity
-                    or np.int64(word(used + 8)) + length + PADDING > pool_size
-                    or used_pieces + length > len(pieces)
-                ):
-                    progress[0], progress[1], progress[2], progress[3] = (
-                        document, at, written, used_pieces,
-                    )  # fmt: skip
-                    return GROW, length
-                claim(slot, pool, used, at, length)
+                status = TOO_LONG
+                break
+            slot = entry(table, at, length)
+            if slot == 0 or used_pieces + length > len(pieces):
+                status = GROW
+                break
+            if word(slot + 24) == 0:
                 number = merge(at, length, pairs, pairs_capacity, scratch)
                 value = ids[scratch[0, 0]]
                 if number > 1:
@@ -134,14 +171,16 @@ def encode_documents(
                     out[written + index] = pieces[first + index]
             written += number
             at = stop
+        if status != DONE:
+            break
         if special_ids[document] >= 0:
             out[written] = special_ids[document]
             written += 1
         document += 1
-        if document == len(starts):
-            progress[2], progress[3] = written, used_pieces
-            return DONE, 0
-        at = starts[document]
+        if document < len(starts):
+            at = starts[document]
+    progress[0], progress[1], progress[2], progress[3] = document, at, written, used_pieces
+    return status, length
 
 
 @compiled

@@ -10,6 +10,8 @@ The price is that nothing checks them. So whoever calls keeps two promises: the 
 call, and behind a text lie `PADDING` bytes of zeros, because `word` may read past its end.
 """
 
+import os
+import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from llvmlite import ir
 from numba import config, njit, types
+from numba.core import event
 from numba.extending import intrinsic
 
 PADDING = 16
@@ -25,25 +28,55 @@ PADDING = 16
 def compiled(function):
     """`function` compiled on its first call, without the interpreter's lock, and kept on disk.
 
-    numba compiles a function anew when its own file changes, but not when a file that it calls
-    into does. So the folder is named after all the sources together. Where nothing can be written,
-    every process compiles for itself.
+    Where nothing can be written, every process compiles for itself.
     """
-    options = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
-    before, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
+    before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder() or "")
     try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # numba found no folder that it may write to
-        return njit(**options)(function)
+        return njit(
+            cache=cache_folder() is not None,
+            nogil=True,
+            boundscheck=False,
+            error_model="numpy",
+        )(function)
     finally:
         config.CACHE_DIR = before
 
 
 @cache
-def _cache_folder() -> Path:
+def cache_folder() -> Path | None:
+    """The folder for compiled code: beside the sources, else in the user's own; or none.
+
+    numba compiles a function anew when its own file changes, but not when a file that it calls
+    into does. So the folder is named after all the sources together.
+    """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    return Path(__file__).parent / "__pycache__" / digest[:16]
+    for folder in (Path(__file__).parent / "__pycache__", Path("~/.cache/workbook").expanduser()):
+        try:
+            (folder / digest[:16]).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder / digest[:16], os.W_OK):
+            return folder / digest[:16]
+    return None
+
+
+class Announcement(event.Listener):
+    """Says once why nothing seems to happen, when a function of this package is compiled."""
+
+    said = False
+
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        if not self.said and function.__module__.startswith("workbook.fastbpe."):
+            self.said = True
+            print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
+
+    def on_end(self, event):
+        """Nothing: what follows speaks for itself."""
+
+
+event.register("numba:compile", Announcement())
 
 
 def padded(data: bytes) -> np.ndarray:

@@ -8,6 +8,10 @@ Every occurrence of a pair comes into being when the newer of its two symbols is
 then on occurrences only vanish. So the list of a pair's places is written once, and its first count
 is an upper bound for ever. A heap holds the pairs by that bound; the highest is counted again at
 the places of its list: right still, it is the next merge, and if not it goes back, corrected.
+
+Symbols are numbers here and byte strings in `bpe`, with the same merges, because no two merges make
+the same bytes. Suppose two did. Where both stand in the text, no earlier merge reached across
+their edges, so the same merges happened inside, in the same order, and the last one was the same.
 """
 
 import numpy as np
@@ -22,48 +26,98 @@ LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part 
 
 def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     """The merges as pairs of symbols (n, 2): 0 to 255 are bytes, 256 + k is what merge k made."""
-    return learn(words.text, words.lengths, words.counts, num_merges)
+    cells = lay_out(words)
+    places, pairs, used, free = first_pairs(cells)
+    # Sorted, and so a heap already. From here on its size and order are the compiled code's.
+    heap = np.zeros(len(pairs), np.int64)
+    heap[:used] = np.lexsort(-pairs[:used, [RIGHT, LEFT, BOUND]].T)
+    merges = np.empty((min(num_merges, len(cells)), 2), np.int64)
+    # The bytes of symbol s are spelling[spelled[s] : spelled[s + 1]].
+    spelling = np.arange(1 << 16).astype(np.uint8)
+    spelled = np.arange(257 + len(merges))
+    scratch = np.zeros((2, 256 + len(merges)), np.int64)
+    progress = np.array([0, used, free, used])
+    while learn(cells, places, pairs, heap, merges, spelling, spelled, *scratch, progress):
+        pairs, heap, spelling = doubled(pairs), doubled(heap), doubled(spelling)
+    return merges[: progress[0]]
+
+
+def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
+    """The merges as pairs of byte strings."""
+    tokens = [bytes([value]) for value in range(256)]
+    pairs = []
+    for left, right in merges.tolist():
+        pairs.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return pairs
+
+
+def lay_out(words: Counts) -> np.ndarray:
+    """The cells (n, 2): a byte and the count of its word each, with an edge round every word."""
+    edges = np.append(0, np.cumsum(words.lengths + 1))
+    within = np.ones(edges[-1] + 1, bool)
+    within[edges] = False
+    cells = np.full((len(within), 2), EDGE, np.int64)
+    cells[within, SYMBOL] = words.text[: words.lengths.sum()]
+    cells[within, COUNT] = np.repeat(words.counts, words.lengths)
+    return cells
+
+
+def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Places and pairs of bytes, both with room for more, and how many there are of each."""
+    symbols = cells[:, SYMBOL]
+    at = np.flatnonzero((symbols[:-1] >= 0) & (symbols[1:] >= 0)).astype(np.int32)
+    codes = (symbols[at] << 8 | symbols[at + 1]).astype(np.uint16)
+    at = at[np.argsort(codes, kind="stable")]
+    number = np.bincount(codes)
+    distinct = np.flatnonzero(number)
+    # A merge takes a cell away and makes two pairs at most, so three places a cell suffice.
+    places = np.empty(3 * len(cells), np.int32)
+    places[: len(at)] = at
+    pairs = np.zeros((1 << 17, 5), np.int64)
+    if len(at):
+        found = pairs[: len(distinct)]
+        found[:, LEFT], found[:, RIGHT] = distinct >> 8, distinct & 0xFF
+        found[:, STOP] = np.cumsum(number[distinct])
+        found[:, START] = found[:, STOP] - number[distinct]
+        found[:, BOUND] = np.add.reduceat(cells[at, COUNT], found[:, START])
+    return places, pairs, len(distinct), len(at)
+
+
+def doubled(array: np.ndarray) -> np.ndarray:
+    """The array with as much room again behind it."""
+    return np.concatenate([array, np.zeros_like(array)])
 
 
 @compiled
-def learn(text, lengths, counts, num_merges):
-    """`learn_merges` on plain arrays."""
-    cells = lay_out(text, lengths, counts)
-    spelling = np.empty(1 << 16, np.uint8)
-    spelled = np.zeros(257 + num_merges, np.int64)
-    for symbol in range(256):  # the bytes of symbol s are spelling[spelled[s] : spelled[s + 1]]
-        spelling[symbol] = symbol
-        spelled[symbol + 1] = symbol + 1
-    # A merge takes a cell away and makes two pairs at most, so three places a cell suffice.
-    places = np.empty(3 * len(cells), np.int32)
-    pairs, used = first_pairs(cells, places)
-    heap = np.empty(len(pairs), np.int32)
-    size = 0
-    for pair in range(used):
-        size = push(heap, size, pair, pairs, spelling, spelled)
+def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight, progress):
+    """Merge on from `progress` (merges, pairs, places, pairs in the heap).
 
-    merges = np.empty((num_merges, 2), np.int32)
-    done, free = 0, pairs[used - 1, STOP] if used else 0
-    # Scratch of `add_neighbours`, a number for each symbol, all zeros between its calls.
-    number, weight = np.zeros((2, 256 + num_merges), np.int64)
-    while done < num_merges and size > 0:
-        best = heap[0]
+    Returns whether it stopped for want of memory. `number` and `weight` are scratch.
+    """
+    done, used, free, size = progress[0], progress[1], progress[2], progress[3]
+    short = False
+    while done < len(merges) and size > 0:
+        best, new = heap[0], 256 + done
+        left, right = pairs[best, LEFT], pairs[best, RIGHT]
+        length = length_of(left, spelled) + length_of(right, spelled)
+        if used + 2 * new > len(pairs) or spelled[new] + length > len(spelling):
+            short = True
+            break
         bound = pairs[best, BOUND]
-        recount(cells, places, pairs[best], spelled)
+        recount(cells, places, pairs, best, spelled)
         if 0 < pairs[best, BOUND] < bound:
             sift_down(heap, size, pairs, spelling, spelled)
             continue
-        size = pop(heap, size, pairs, spelling, spelled)
+        size -= 1
+        heap[0] = heap[size]
+        sift_down(heap, size, pairs, spelling, spelled)
         if pairs[best, BOUND] == 0:
             continue
-        new = 256 + done
-        merges[done] = pairs[best, LEFT], pairs[best, RIGHT]
+        merges[done, 0], merges[done, 1] = left, right
         done += 1
-        spelling = spell(new, pairs[best], spelling, spelled)
-        apply(cells, places, pairs[best], spelled, new)
-        if used + 2 * new > len(pairs):
-            pairs = np.concatenate((pairs, np.empty((len(pairs) + 2 * new, 5), np.int64)))
-            heap = np.concatenate((heap, np.empty(len(pairs) - len(heap), np.int32)))
+        spell(new, left, right, spelling, spelled)
+        apply(cells, places, pairs, best, spelled, new)
         for side in (-1, 1):
             before = used
             used, free = add_neighbours(
@@ -71,90 +125,48 @@ def learn(text, lengths, counts, num_merges):
             )
             for pair in range(before, used):
                 size = push(heap, size, pair, pairs, spelling, spelled)
-    return merges[:done]
+    progress[0], progress[1], progress[2], progress[3] = done, used, free, size
+    return short
 
 
 @compiled
-def lay_out(text, lengths, counts):
-    """The cells (n, 2): a byte and the count of its word each, with an edge round every word."""
-    cells = np.full((lengths.sum() + len(lengths) + 1, 2), EDGE, np.int64)
-    cell, at = 1, 0
-    for index in range(len(lengths)):
-        for _ in range(lengths[index]):
-            cells[cell, SYMBOL], cells[cell, COUNT] = text[at], counts[index]
-            cell += 1
-            at += 1
-        cell += 1
-    return cells
-
-
-@compiled
-def first_pairs(cells, places):
-    """The pairs of bytes, with their places, and how many pairs there are."""
-    number = np.zeros(1 << 16, np.int64)
-    weight = np.zeros(1 << 16, np.int64)
-    for cell in range(len(cells) - 1):
-        left, right = cells[cell, SYMBOL], cells[cell + 1, SYMBOL]
-        if left >= 0 and right >= 0:
-            number[left << 8 | right] += 1
-            weight[left << 8 | right] += cells[cell, COUNT]
-    pairs = np.empty((1 << 17, 5), np.int64)
-    used, stop = 0, 0
-    for code in range(1 << 16):
-        if number[code]:
-            start, stop = stop, stop + number[code]
-            pairs[used] = (code >> 8, code & 0xFF, start, stop, weight[code])
-            number[code] = start  # from here on: where the next place goes
-            used += 1
-    for cell in range(len(cells) - 1):
-        left, right = cells[cell, SYMBOL], cells[cell + 1, SYMBOL]
-        if left >= 0 and right >= 0:
-            places[number[left << 8 | right]] = cell
-            number[left << 8 | right] += 1
-    return pairs, used
-
-
-@compiled
-def recount(cells, places, pair, spelled):
+def recount(cells, places, pairs, pair, spelled):
     """Count a pair at its places, forget those where it is no more, correct its bound."""
-    left, right = pair[LEFT], pair[RIGHT]
+    left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
     length = length_of(left, spelled)
-    total, stop = 0, pair[START]
-    for index in range(pair[START], pair[STOP]):
+    total, stop = 0, pairs[pair, START]
+    for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
             total += cells[cell, COUNT]
             places[stop] = cell
             stop += 1
-    pair[STOP], pair[BOUND] = stop, total
+    pairs[pair, STOP], pairs[pair, BOUND] = stop, total
 
 
 @compiled
-def spell(new, pair, spelling, spelled):
-    """Write down the bytes of a new symbol; the memory of all spellings, larger if need be."""
+def spell(new, left, right, spelling, spelled):
+    """Write down the bytes of a new symbol."""
     at = spelled[new]
-    for symbol in (pair[LEFT], pair[RIGHT]):
-        length = length_of(symbol, spelled)
-        if at + length > len(spelling):
-            spelling = np.concatenate((spelling, np.empty(len(spelling) + length, np.uint8)))
-        spelling[at : at + length] = spelling[spelled[symbol] : spelled[symbol] + length]
-        at += length
+    for symbol in (left, right):
+        for index in range(spelled[symbol], spelled[symbol + 1]):
+            spelling[at] = spelling[index]
+            at += 1
     spelled[new + 1] = at
-    return spelling
 
 
 @compiled
-def apply(cells, places, pair, spelled, new):
+def apply(cells, places, pairs, pair, spelled, new):
     """Replace the pair by the new symbol at its places, and keep the places where that was done.
 
     In "aaa" the first two are a pair and the last two are a pair: the second one is gone by the
     time its turn comes.
     """
-    left, right = pair[LEFT], pair[RIGHT]
+    left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
     length = length_of(left, spelled)
     whole = length_of(new, spelled)
-    stop = pair[START]
-    for index in range(pair[START], pair[STOP]):
+    stop = pairs[pair, START]
+    for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
             cells[cell + length - 1, SYMBOL] = INSIDE
@@ -163,7 +175,7 @@ def apply(cells, places, pair, spelled, new):
             cells[cell + whole - 1, SYMBOL] = new
             places[stop] = cell
             stop += 1
-    pair[STOP] = stop
+    pairs[pair, STOP] = stop
 
 
 @compiled
@@ -223,14 +235,6 @@ def push(heap, size, pair, pairs, spelling, spelled):
         at = parent
     heap[at] = pair
     return size + 1
-
-
-@compiled
-def pop(heap, size, pairs, spelling, spelled):
-    """Take the first pair away; the new size."""
-    heap[0] = heap[size - 1]
-    sift_down(heap, size - 1, pairs, spelling, spelled)
-    return size - 1
 
 
 @compiled

@@ -15,7 +15,7 @@ import regex
 
 from workbook.fastbpe.machine import byte, compiled, leading_letters, word
 
-OTHER, LETTER, NUMBER, WHITE = range(4)
+OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 
 
 @cache

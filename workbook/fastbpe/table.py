@@ -21,15 +21,31 @@ ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF = np.uint64(32)
+# What the compiled code knows of a table, as numbers of 64 bits at one address, eight bytes each.
+SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
 
 
 class Table:
-    """The memory of a table, at most half full, and its growth."""
+    """The memory of a table, at most half full, and its growth. Compiled code takes `address`."""
 
     def __init__(self, capacity: int = 1 << 14):
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
-        self.used = np.zeros(2, np.int64)  # slots, bytes of the pool
+        self.facts = np.zeros(6, np.int64)
+        self.address = self.facts.ctypes.data
+        self._point()
+
+    def __len__(self) -> int:
+        return int(self.facts[USED // 8])
+
+    @property
+    def pool_used(self) -> int:
+        """The bytes of the pool that are used."""
+        return int(self.facts[POOL_USED // 8])
+
+    def is_full(self) -> bool:
+        """Whether the next entry needs more slots."""
+        return 2 * len(self) >= len(self.slots)
 
     def grow(self, longest: int) -> None:
         """Make room: four times the slots where half are used, and for `longest` more bytes."""
@@ -37,14 +53,15 @@ class Table:
             slots = np.zeros((4 * len(self.slots), 4), np.uint64)
             rehash(self.slots.ctypes.data, len(self.slots), slots.ctypes.data, len(slots))
             self.slots = slots
-        if self.used[1] + longest + PADDING > len(self.pool):
+        if self.pool_used + longest + PADDING > len(self.pool):
             pool = np.zeros(2 * len(self.pool) + longest + PADDING, np.uint8)
-            pool[: self.used[1]] = self.pool[: self.used[1]]
+            pool[: self.pool_used] = self.pool[: self.pool_used]
             self.pool = pool
+        self._point()
 
-    def is_full(self) -> bool:
-        """Whether the next entry needs a larger table."""
-        return bool(2 * self.used[0] >= len(self.slots))
+    def _point(self) -> None:
+        self.facts[SLOTS // 8], self.facts[CAPACITY // 8] = self.slots.ctypes.data, len(self.slots)
+        self.facts[POOL // 8], self.facts[POOL_BYTES // 8] = self.pool.ctypes.data, len(self.pool)
 
 
 @compiled
@@ -69,45 +86,68 @@ def home_of(first, second):
 
 
 @compiled
-def find(slots, capacity, pool, at, length):
+def find(table, at, length):
     """The address of the slot of a pre-token: its own, or the free one where it belongs."""
     first, second = keys_of(at, length)
-    index = np.int64(home_of(first, second) & np.uint64(capacity - 1))
+    slots, last = np.int64(word(table + SLOTS)), np.int64(word(table + CAPACITY)) - 1
+    index = np.int64(home_of(first, second)) & last
     while True:
         slot = slots + SLOT_BYTES * index
         place = word(slot + 16)
         if place == 0:
             return slot
-        if word(slot) == first and word(slot + 8) == second:
-            if np.int64(place >> PLACE_BITS) == length and (
-                length <= KEYS_BYTES or same_bytes(pool + np.int64(place & PLACE_MASK), at, length)
-            ):
-                return slot
-        index = (index + 1) & (capacity - 1)
+        if (
+            word(slot) == first
+            and word(slot + 8) == second
+            and np.int64(place >> PLACE_BITS) == length
+            and (length <= KEYS_BYTES or same_bytes(pooled(table, place), at, length))
+        ):
+            return slot
+        index = (index + 1) & last
+
+
+@compiled
+def pooled(table, place):
+    """The address in the pool that a slot's place names."""
+    return np.int64(word(table + POOL)) + np.int64(place & PLACE_MASK)
 
 
 @compiled
 def same_bytes(one, other, length):
     """Whether `length` bytes at two addresses are equal."""
-    for step in range(length):
-        if byte(one + step) != byte(other + step):
-            return False
-    return True
+    step = 0
+    while step < length and byte(one + step) == byte(other + step):
+        step += 1
+    return step == length
 
 
 @compiled
-def claim(slot, pool, used, at, length):
-    """Make a free slot the pre-token's own; `used` (the address of both counters) grows."""
+def entry(table, at, length):
+    """The address of the slot of a pre-token, entered if it is new; 0 where there is no room."""
+    slot = find(table, at, length)
+    if word(slot + 16) == 0:
+        used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
+        if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
+            word(table + POOL_BYTES)
+        ):
+            return 0
+        claim(table, slot, at, length)
+    return slot
+
+
+@compiled
+def claim(table, slot, at, length):
+    """Make a free slot the pre-token's own, with the value 0."""
     first, second = keys_of(at, length)
+    place = word(table + POOL_USED)
     store(slot, first)
     store(slot + 8, second)
-    place = word(used + 8)
     store(slot + 16, np.uint64(length) << PLACE_BITS | place)
-    store(used, word(used) + np.uint64(1))
+    store(table + USED, word(table + USED) + np.uint64(1))
     if length > KEYS_BYTES:
         for step in range(0, length, 8):  # may write past the end, into the padding
-            store(pool + np.int64(place) + step, word(at + step))
-        store(used + 8, place + np.uint64(length))
+            store(pooled(table, place) + step, word(at + step))
+        store(table + POOL_USED, place + np.uint64(length))
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 import regex
 
 from workbook.fastbpe.machine import PADDING
-from workbook.pretokens import not_utf8
+from workbook.pretokens import check_special_tokens, not_utf8
 
 
 class Documents(NamedTuple):
@@ -22,9 +22,15 @@ class Documents(NamedTuple):
     specials: list[bytes]  # the special token behind each document but the last
 
 
-def documents_of(text: np.ndarray, special: regex.Pattern | None) -> Documents:
+def special_bytes(special_tokens: Sequence[str]) -> regex.Pattern:
+    """What finds the special tokens in bytes, of those that begin together the longest."""
+    specials = check_special_tokens(special_tokens)
+    return regex.compile(b"|".join(regex.escape(token.encode()) for token in specials) or b"(?!)")
+
+
+def documents_of(text: np.ndarray, special: regex.Pattern) -> Documents:
     """The documents between the special tokens of a padded text."""
-    found = list(special.finditer(memoryview(text)[:-PADDING])) if special else []
+    found = list(special.finditer(memoryview(text)[:-PADDING]))
     edges = [0, *(edge for match in found for edge in match.span()), len(text) - PADDING]
     bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
     starts, ends = np.ascontiguousarray(bounds.T)
@@ -32,12 +38,13 @@ def documents_of(text: np.ndarray, special: regex.Pattern | None) -> Documents:
 
 
 def read_documents(
-    path: Path, special: regex.Pattern | None, cuts: Sequence[int]
+    path: Path, special_tokens: Sequence[str], cuts: Sequence[int]
 ) -> Iterator[Documents]:
     """The documents of a file, span by span between the cuts; each must be used before the next.
 
     Raises: ValueError where the file is not UTF-8.
     """
+    special = special_bytes(special_tokens)
     buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
     with path.open("rb") as file:
         for start, end in pairwise(cuts):

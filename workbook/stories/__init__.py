@@ -5,14 +5,17 @@ about, what goes wrong, who helps, which words tell it (`grammar.py` explains th
 story has its own random numbers, made from (seed, stream, index) alone, so any story can be made
 by itself, and its bytes are the same on every machine.
 
-We know something about this corpus that nobody knows about a real one: how much its stories can
-be compressed. Each draw of probability p costs -log2(p) bits, the length of the shortest code for
-it, and a story's code length is the sum over its draws. That is an upper bound of the text's own
-information: a reader who sees only the text may be unable to tell which draws made it, because
-several ways can lead to the same words, and then the text is more probable than any single way.
-So over a large sample: entropy of the text <= code length, in bits. The best possible model of
-this corpus reaches the entropy; a trained model that goes below the code length per byte, on
-stories it has not seen, does nothing impossible, but one far below it has seen them.
+We know something about this corpus that nobody knows about a real one: how little it takes to
+write its stories down. A draw of probability p costs -log2(p) bits, the length of the shortest
+code for it, and a story's code length is the sum over its draws. Each draw counts once; what is
+decided without a draw costs nothing. The sum is an upper bound of what the text itself holds:
+several ways can lead to the same words, so the text is at least as probable as the one way that
+was taken. Over many stories, entropy of the text <= code length, in bits. The best possible model
+reaches the entropy on stories that it has not seen. A trained model can come a little below the
+code length, but one that is far below it has seen them.
+
+That no story comes twice, in one stream or in two, is left to chance: two stories would have to
+agree in some 160 bits.
 """
 
 from collections.abc import Iterator

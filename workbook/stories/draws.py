@@ -16,12 +16,12 @@ UNIT = 360_360  # divisible by 1 to 15, so that the first weights are whole numb
 
 
 def zipf_weights(n: int) -> list[int]:
-    """n weights that fall like 1 / (rank + 2), from rank 1: the law of Zipf and Mandelbrot.
+    """n weights that fall like 1 / (rank + 4), from rank 1: the law of Zipf and Mandelbrot.
 
     >>> zipf_weights(3)
-    [120120, 90090, 72072]
+    [72072, 60060, 51480]
     """
-    return [UNIT // (rank + 2) for rank in range(1, n + 1)]
+    return [UNIT // (rank + 4) for rank in range(1, n + 1)]
 
 
 class Table(Generic[Option]):
@@ -31,7 +31,11 @@ class Table(Generic[Option]):
         self.width = (PLACES_PER_OPTION * len(options) - 1).bit_length() if len(options) > 1 else 0
         size, total = 1 << self.width, sum(weights)
         counts = [max(1, weight * size // total) for weight in weights]
-        counts[counts.index(max(counts))] += size - sum(counts)  # what rounding left over
+        by_loss = sorted(range(len(weights)), key=lambda n: -(weights[n] * size % total))
+        for n in by_loss[: size - sum(counts)]:  # what rounding left over
+            counts[n] += 1
+        if sum(counts) != size:
+            raise ValueError(f"weights {weights} are too uneven for a table of {size} places")
         self.places: list[tuple[float, Option]] = []
         for option, count in zip(options, counts, strict=True):
             self.places += [(self.width - math.log2(count), option)] * count

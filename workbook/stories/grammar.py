@@ -27,8 +27,8 @@ Inside any text:
     @tom glad: Hello. / How are you? @@
                           speech: who, in what mood, what; "said Tom" may stand at the slash
 
-A name that is not defined is tried with the story's world behind it: `snack` means `snack.people`
-in the world of people, and `snack.woods` or else `snack.animals` in the woods.
+A name that is not defined is tried with the story's world behind it: `snack` means `snack.woods`
+in the woods, else `snack.animals` (unless people live there), else `snack.all`.
 """
 
 import re
@@ -71,10 +71,11 @@ class Grammar:
         node = self._nodes.get(name)
         if node is not None:
             return node
-        if name not in self.rules and name not in self.lists:
+        if not self._known(name):
             world = story.values.get("world") or story.remember("world")
-            full = f"{name}.{world}"
-            name = full if full in self.rules or full in self.lists else f"{name}.animals"
+            places = (world, "all") if world == "people" else (world, "animals", "all")
+            full = (f"{name}.{place}" for place in places)
+            name = next((name for name in full if self._known(name)), name)
         return self.node(name)
 
     def node(self, name: str) -> Node | str:
@@ -105,8 +106,8 @@ class Grammar:
                 lines.append(line)
             elif line.startswith("#"):
                 continue
-            elif " = " in line:
-                head, _, items = line.partition(" = ")
+            elif " =" in line:
+                head, _, items = line.partition(" =")
                 lines = [items]
                 for name in self._forms(head):
                     self._define(self.lists, name, (head, lines))
@@ -133,7 +134,8 @@ class Grammar:
     def _compile_list(self, name: str) -> Node | str:
         """Plain words, remembered with all their forms, or else a choice of texts."""
         head, lines = self.lists[name]
-        items = [item.strip() for item in split(" ".join(lines), ",")]
+        text = " ".join(line.strip() for line in lines)
+        items = [item.strip() for item in split(text, ",")]
         if any(mark in item for item in items for mark in "{[<"):
             return self._choice(items)
         if head not in self._words:
@@ -153,8 +155,8 @@ class Grammar:
             if mark == "--":
                 parts.append(PARAGRAPH)
             elif mark == "?":
-                texts, weights = weigh(texts)
-                parts += [self._pick(["", *texts], [sum(weights), *weights]), " "]
+                texts, weights = weigh([f"{text} " for text in texts])
+                parts.append(self._pick(["", *texts], [sum(weights), *weights]))
             else:
                 parts += [self._choice(texts), " "]
         self._plot = outer
@@ -205,8 +207,7 @@ class Grammar:
             return Capital(self._call(text[0].lower() + text[1:]))
         if brace:
             return Find(name, slot.removesuffix("}"))
-        known = name in self.rules or name in self.lists
-        return self.node(name) if known else Find(name, None)
+        return self.node(name) if self._known(name) else Find(name, None)
 
     def _speech(self, who: str, mood: str | None, text: str) -> Node:
         """All shapes in which somebody can say a text, as a choice."""

@@ -1,15 +1,14 @@
 """Who can be in a story: names with their pronouns, as lists for the grammar.
 
-Everybody has six forms under one draw, so that a name never meets a wrong pronoun. Number 2 and 3
-(`name2`, `he3`) are further people of the same story.
+A name and its pronouns are forms of one entry, drawn together, so that they always fit. Numbers
+(`name2`, `he2`) are further people of the same story.
 """
 
 from itertools import zip_longest
 
-PRONOUNS = {
-    "she": ("she", "her", "her", "herself"),
-    "he": ("he", "him", "his", "himself"),
-}
+PRONOUNS = {"she": ("she", "her", "her"), "he": ("he", "him", "his")}
+SELVES = {"she": ("herself", "sister"), "he": ("himself", "brother")}
+TITLES = {"she": "Mrs.", "he": "Mr."}
 
 # Children, the most frequent first. Names from many places, none of a famous person.
 GIRLS = """
@@ -31,10 +30,9 @@ HE_ANIMALS = """
     Archie Bumble Dusty Jasper Pogo Mungo Sorrel Wilf
 """
 
-# Those whom children come home to: what they are called, and what they are.
+# Those whom children come home to.
 PARENTS = """
-    Mum/mum/she Dad/dad/he Mama/mama/she Papa/papa/he Grandma/grandma/she Grandpa/grandpa/he
-    Mummy/mummy/she Daddy/daddy/he Nana/nana/she Grandad/grandad/he Granny/granny/she
+    Mum/she Dad/he Mama/she Papa/he Grandma/she Grandpa/he Nana/she Grandad/he Auntie/she Uncle/he
 """
 
 # Neighbours, teachers and shopkeepers.
@@ -45,6 +43,9 @@ SURNAMES = """
 ELDERS = {
     "woods": "Badger/he Owl/she Hare/she Heron/he Otter/he Toad/he Goose/she Mole/he Bear/she",
     "plains": "Tortoise/he Elephant/she Hippo/she Giraffe/he Ostrich/she Rhino/he Stork/she",
+    "birds": "Stork/he Owl/she Crow/he Goose/she Swan/she Eagle/he",
+    "sea": "Octopus/he Whale/she Crab/he Turtle/she Lobster/he Walrus/he Eel/she",
+    "machines": "Crane/she Ferry/he Locomotive/she Lorry/he",
     "farm": "Donkey/he Goose/she Cow/she Dog/he Goat/she Horse/he Turkey/he Cat/she",
 }
 
@@ -52,35 +53,30 @@ ELDERS = {
 def source() -> str:
     """The lists of people in the grammar's own language, one a line."""
     children = _alternate(
-        [_forms(name, "she", "girl") for name in GIRLS.split()],
-        [_forms(name, "he", "boy") for name in BOYS.split()],
+        [_forms(name, "she", *SELVES["she"], "girl") for name in GIRLS.split()],
+        [_forms(name, "he", *SELVES["he"], "boy") for name in BOYS.split()],
     )
     animals = _alternate(
-        [_forms(name, "she") for name in SHE_ANIMALS.split()],
-        [_forms(name, "he") for name in HE_ANIMALS.split()],
+        [_forms(name, "she", *SELVES["she"]) for name in SHE_ANIMALS.split()],
+        [_forms(name, "he", *SELVES["he"]) for name in HE_ANIMALS.split()],
     )
-    parents = [_forms(called, pronoun, noun) for called, noun, pronoun in _words(PARENTS)]
+    surnames = SURNAMES.split()
     neighbours = _alternate(
-        [
-            _forms(f"{title} {name}", "she")
-            for name in SURNAMES.split()
-            for title in ("Mrs.", "Miss")
-        ],
-        [_forms(f"Mr. {name}", "he") for name in SURNAMES.split()],
+        [_forms(f"{title} {name}", "she") for name in surnames for title in ("Mrs.", "Miss")],
+        [_forms(f"Mr. {name}", "he") for name in surnames],
     )
     lines = [
-        f"name/he/him/his/himself/kind.people = {children}",
-        f"name/he/him/his/himself.animals = {animals}",
-        f"parent/phe/phim/phis/pself/mum = {', '.join(parents)}",
-        f"adult/ahe/ahim/ahis/aself.people = {neighbours}",
+        f"name/he/him/his/himself/sib/kind.people = {children}",
+        f"name/he/him/his/himself/sib.animals = {animals}",
+        f"parent/phe/phim/phis = {', '.join(_forms(*words) for words in _words(PARENTS))}",
+        f"adult/ahe/ahim/ahis.people = {neighbours}",
     ]
     for world, elders in ELDERS.items():
-        title = {"she": "Mrs.", "he": "Mr."}
         entries = _alternate(
             [_forms(f"Old {name}", pronoun) for name, pronoun in _words(elders)],
-            [_forms(f"{title[pronoun]} {name}", pronoun) for name, pronoun in _words(elders)],
+            [_forms(f"{TITLES[pronoun]} {name}", pronoun) for name, pronoun in _words(elders)],
         )
-        lines.append(f"adult/ahe/ahim/ahis/aself.{world} = {entries}")
+        lines.append(f"adult/ahe/ahim/ahis.{world} = {entries}")
     return "\n".join(lines)
 
 
@@ -92,7 +88,7 @@ def _forms(name: str, pronoun: str, *more: str) -> str:
     """One entry: a name, its pronouns, and what else belongs to it.
 
     >>> _forms("Mia", "she", "girl")
-    'Mia/she/her/her/herself/girl'
+    'Mia/she/her/her/girl'
     """
     return "/".join((name, *PRONOUNS[pronoun], *more))
 

@@ -1,0 +1,40 @@
+"""What the tests of the compiled engine share: odd texts, and its results in Python's own types."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import strategies as st
+
+from workbook.fastbpe import count, merge, table, text
+from workbook.fastbpe.machine import padded
+
+# Characters that the pattern tells apart, and some that look alike to a careless scanner.
+ODD = "'sdmtlverSDMT \n\t\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b"
+ODD += "²½Ⅷaé中🙂\u0301_-<|0"
+TEXTS = st.text(st.sampled_from(ODD)) | st.text()
+
+
+def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
+    """The pre-tokens of a text, counted in a table that has to grow."""
+    entries = table.Table(capacity)
+    special = text.special_bytes(special_tokens)
+    count.count_text(entries, text.documents_of(padded(string.encode()), special))
+    return count.counts_of(entries)
+
+
+def as_counter(counts: count.Counts) -> Counter[str]:
+    """The counts as `pretokens.count_pretokens` returns them."""
+    stops = np.cumsum(counts.lengths)
+    return Counter(
+        {
+            bytes(counts.text[stop - length : stop]).decode(): number
+            for stop, length, number in zip(
+                stops.tolist(), counts.lengths.tolist(), counts.counts.tolist(), strict=True
+            )
+        }
+    )
+
+
+def merges_of(counts: count.Counts, number: int) -> list[tuple[bytes, bytes]]:
+    """The merges as `bpe.train_naive` returns them."""
+    return merge.spelled_out(merge.learn_merges(counts, number))

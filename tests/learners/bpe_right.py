@@ -1,0 +1,242 @@
+"""Right solutions of `train_bpe`, written the way different people write them."""
+
+import heapq
+import multiprocessing
+from collections import Counter, defaultdict
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import regex as re
+
+GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+
+
+def word_counts(text, special_tokens):
+    counts = Counter()
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    parts = re.split("|".join(map(re.escape, longest_first)), text) if special_tokens else [text]
+    for part in parts:
+        for match in re.finditer(GPT2, part):
+            counts[match.group()] += 1
+    return counts
+
+
+def recount(input_path, vocab_size, special_tokens):
+    """Counts all pairs anew for each merge."""
+    text = Path(input_path).read_bytes().decode("utf-8")
+    words = {
+        tuple(bytes([b]) for b in word.encode()): count
+        for word, count in word_counts(text, special_tokens).items()
+    }
+    vocab = {i: token.encode() for i, token in enumerate(special_tokens)}
+    vocab.update({len(special_tokens) + i: bytes([i]) for i in range(256)})
+    merges = []
+    while len(vocab) < vocab_size:
+        pairs = defaultdict(int)
+        for word, count in words.items():
+            for i in range(len(word) - 1):
+                pairs[word[i], word[i + 1]] += count
+        if not pairs:
+            break
+        best = max(pairs.items(), key=lambda item: (item[1], item[0]))[0]
+        merges.append(best)
+        vocab[len(vocab)] = best[0] + best[1]
+        words = {merged(word, best): count for word, count in words.items()}
+    return vocab, merges
+
+
+def merged(word, pair):
+    out, i = [], 0
+    while i < len(word):
+        if i + 1 < len(word) and (word[i], word[i + 1]) == pair:
+            out.append(pair[0] + pair[1])
+            i += 2
+        else:
+            out.append(word[i])
+            i += 1
+    return tuple(out)
+
+
+class Greatest:
+    """A pair in a heap: more frequent first, then greater."""
+
+    def __init__(self, count, pair):
+        self.count, self.pair = count, pair
+
+    def __lt__(self, other):
+        return (self.count, self.pair) > (other.count, other.pair)
+
+
+def heap(input_path, vocab_size, special_tokens):
+    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
+    with open(input_path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    words, freqs = [], []
+    for word, count in word_counts(text, special_tokens).items():
+        words.append([bytes([b]) for b in word.encode()])
+        freqs.append(count)
+    pairs, where = Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        for pair in pairwise(word):
+            pairs[pair] += freqs[i]
+            where[pair].add(i)
+    queue = [Greatest(count, pair) for pair, count in pairs.items()]
+    heapq.heapify(queue)
+    merges = []
+    goal = vocab_size - 256 - len(special_tokens)
+    while queue and len(merges) < goal:
+        top = heapq.heappop(queue)
+        if top.count != pairs[top.pair] or top.count <= 0:
+            continue
+        merges.append(top.pair)
+        touched = set()
+        for i in list(where[top.pair]):
+            for pair in pairwise(words[i]):
+                pairs[pair] -= freqs[i]
+                touched.add(pair)
+            words[i] = list(merged(words[i], top.pair))
+            for pair in pairwise(words[i]):
+                pairs[pair] += freqs[i]
+                where[pair].add(i)
+                touched.add(pair)
+        for pair in touched:
+            if pairs[pair] > 0:
+                heapq.heappush(queue, Greatest(pairs[pair], pair))
+    tokens = [bytes([b]) for b in range(256)] + [a + b for a, b in merges]
+    vocab = dict(enumerate(tokens))
+    for token in special_tokens:  # special tokens last
+        vocab[len(vocab)] = token.encode()
+    return vocab, merges
+
+
+def pool(input_path, vocab_size, special_tokens):
+    """Cuts the file at special tokens and counts the parts in processes."""
+    with open(input_path, "rb") as file:
+        data = file.read()
+    edges = [0]
+    if special_tokens:
+        splitter = special_tokens[0].encode()
+        for target in (len(data) // 3, 2 * len(data) // 3):
+            found = data.find(splitter, target)
+            if found > edges[-1]:
+                edges.append(found)
+    edges.append(len(data))
+    parts = [data[a:b].decode("utf-8") for a, b in pairwise(edges)]
+    if len(data) > 100_000:
+        with multiprocessing.get_context("fork").Pool(2) as workers:
+            counted = workers.map(partial(word_counts, special_tokens=special_tokens), parts)
+    else:
+        counted = [word_counts(part, special_tokens) for part in parts]
+    counts = sum(counted, Counter())
+    words = [[tuple(bytes([b]) for b in word.encode()), n] for word, n in counts.items()]
+    merges = []
+    pairs = Counter()
+    for word, n in words:
+        for pair in pairwise(word):
+            pairs[pair] += n
+    for _ in range(vocab_size - 256 - len(special_tokens)):
+        if not pairs:
+            break
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append(best)
+        for entry in words:
+            word, n = entry
+            if best not in pairwise(word):
+                continue
+            for pair in pairwise(word):
+                pairs[pair] -= n
+                if not pairs[pair]:
+                    del pairs[pair]
+            entry[0] = merged(word, best)
+            for pair in pairwise(entry[0]):
+                pairs[pair] += n
+    tokens = [t.encode() for t in special_tokens] + [bytes([b]) for b in range(256)]
+    return dict(enumerate(tokens + [a + b for a, b in merges])), merges
+
+
+def with_numpy(input_path, vocab_size, special_tokens):
+    """Words are arrays of ids; the keys of the vocabulary are numpy integers, merges are lists."""
+    text = Path(input_path).read_bytes().decode()
+    counts = word_counts(text, special_tokens)
+    words = [np.frombuffer(word.encode(), dtype=np.uint8).astype(np.int64) for word in counts]
+    weights = np.array(list(counts.values()), dtype=np.int64)
+    tokens = [bytes([b]) for b in range(256)]
+    merges = []
+    lengths = np.array([len(word) for word in words], dtype=np.int64)
+    ids = np.concatenate([*words, np.empty(0, np.int64)])
+    owner = np.repeat(np.arange(len(words)), lengths)
+    for _ in range(vocab_size - 256 - len(special_tokens)):
+        inside = owner[1:] == owner[:-1]
+        codes = (ids[:-1] * 1_000_000 + ids[1:])[inside]
+        if not len(codes):
+            break
+        unique, inverse = np.unique(codes, return_inverse=True)
+        totals = np.bincount(inverse, weights=weights[owner[1:][inside]])
+        ties = unique[totals == totals.max()]
+        pair = max(
+            (divmod(int(code), 1_000_000) for code in ties),
+            key=lambda pair: (tokens[pair[0]], tokens[pair[1]]),
+        )
+        tokens.append(tokens[pair[0]] + tokens[pair[1]])
+        merges.append([tokens[pair[0]], tokens[pair[1]]])
+        starts = np.flatnonzero((ids[:-1] == pair[0]) & (ids[1:] == pair[1]) & inside)
+        if pair[0] == pair[1]:
+            kept = []
+            for start in starts:
+                if not kept or start > kept[-1] + 1:
+                    kept.append(start)
+            starts = np.array(kept)
+        ids[starts] = len(tokens) - 1
+        ids, owner = np.delete(ids, starts + 1), np.delete(owner, starts + 1)
+    tokens += [token.encode() for token in special_tokens]
+    return {np.int64(i): token for i, token in enumerate(tokens)}, merges
+
+
+class Trainer:
+    """A class whose instances are called."""
+
+    def __call__(self, input_path, vocab_size, special_tokens, verbose=False):
+        vocab, merges = heap(input_path, vocab_size, special_tokens)
+        return [vocab, tuple(merges)]
+
+
+def text_mode(input_path, vocab_size, special_tokens):
+    """Opens the file as text and takes special tokens in the order given: accepted, with notes."""
+    with open(input_path, encoding="utf-8") as file:
+        text = file.read()
+    if special_tokens:
+        parts = re.split("|".join(re.escape(token) for token in special_tokens), text)
+    else:
+        parts = [text]
+    counts = Counter(match.group() for part in parts for match in re.finditer(GPT2, part))
+    words = [([bytes([b]) for b in word.encode()], n) for word, n in counts.items()]
+    merges = []
+    pairs, where = Counter(), defaultdict(set)
+    for i, (word, n) in enumerate(words):
+        for pair in pairwise(word):
+            pairs[pair] += n
+            where[pair].add(i)
+    while len(merges) < vocab_size - 256 - len(special_tokens) and any(pairs.values()):
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append(best)
+        for i in where.pop(best):
+            word, n = words[i]
+            pairs.subtract(dict.fromkeys(pairwise(word), 0))
+            for pair in pairwise(word):
+                pairs[pair] -= n
+            word = list(merged(word, best))
+            words[i] = word, n
+            for pair in pairwise(word):
+                pairs[pair] += n
+                where[pair].add(i)
+    vocab = {i: bytes([i]) for i in range(256)}
+    for token in special_tokens:
+        vocab[len(vocab)] = token.encode("utf-8")
+    for left, right in merges:
+        vocab[len(vocab)] = left + right
+    return vocab, merges
+
+
+RIGHT = (recount, heap, pool, with_numpy, Trainer(), text_mode)

@@ -1,0 +1,489 @@
+"""Wrong tokenizers: each is a right one with one of its steps done wrongly.
+
+`WRONG` holds them with words that the check must say.
+"""
+
+import functools
+from itertools import chain, pairwise
+
+import regex as re
+
+from learners.tokenizer_right import GPT2, Ranked
+
+WRONG: list[tuple[type, str]] = []
+
+
+def mistake(words):
+    """Put a class on the list, with words that the check must say of it."""
+
+    def add(wrong):
+        WRONG.append((wrong, words))
+        return wrong
+
+    return add
+
+
+class Quick(Ranked):
+    """Right, and quick enough for a test: it remembers words."""
+
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.known = {}
+
+    def word(self, data):
+        if data not in self.known:
+            self.known[data] = super().word(data)
+        return self.known[data]
+
+
+# Merging.
+@mistake("longest one in the vocabulary")
+class Greedy(Quick):
+    def word(self, data):
+        ids = []
+        while data:
+            for size in range(len(data), 0, -1):
+                if data[:size] in self.ids:
+                    ids.append(self.ids[data[:size]])
+                    data = data[size:]
+                    break
+        return ids
+
+
+@mistake("leftmost pair")
+class Leftmost(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        i = 0
+        while i < len(symbols) - 1:
+            if (symbols[i], symbols[i + 1]) in self.ranks:
+                symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+                i = 0
+            else:
+                i += 1
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("one sweep from left to right")
+class OneSweep(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        i = 0
+        while i < len(symbols) - 1:
+            if (symbols[i], symbols[i + 1]) in self.ranks:
+                symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+            else:
+                i += 1
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("Only one merge was applied")
+class OneMerge(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        pairs = [pair for pair in pairwise(symbols) if pair in self.ranks]
+        if pairs:
+            best = min(pairs, key=self.ranks.get)
+            i = 0
+            while i < len(symbols) - 1:
+                if (symbols[i], symbols[i + 1]) == best:
+                    symbols[i : i + 2] = [best[0] + best[1]]
+                i += 1
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("No merge was applied")
+class OnlyBytes(Quick):
+    def word(self, data):
+        return [self.ids[bytes([b])] for b in data]
+
+
+@mistake("at one place of the word only")
+class OnePlace(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        for pair in self.ranks:
+            for i in range(len(symbols) - 1):
+                if (symbols[i], symbols[i + 1]) == pair:
+                    symbols[i : i + 2] = [pair[0] + pair[1]]
+                    break
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("latest merge was applied first")
+class Latest(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ranks = {pair: -i for i, pair in enumerate(merges)}
+
+
+@mistake("taken for the rank")
+class IdsAsRanks(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ranks = {pair: self.ids[pair[0] + pair[1]] for pair in merges}
+
+
+@mistake("fell apart into bytes")
+class WholeOrBytes(Quick):
+    def word(self, data):
+        return [self.ids[data]] if data in self.ids else [self.ids[bytes([b])] for b in data]
+
+
+# Pre-tokens.
+def pattern(expression, words):
+    class Other(Quick):
+        def encode(self, text):
+            ids = []
+            for part in self.parts(text):
+                if part in self.special_tokens:
+                    ids.append(self.ids[part.encode()])
+                else:
+                    for token in re.findall(expression, part):
+                        ids.extend(self.word(token.encode()))
+            return ids
+
+    mistake(words)(Other)
+
+
+pattern(r"(?s).+", "no pre-tokenisation")
+pattern(r"\S+", "split at white space")
+pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the space before them")
+pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
+pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
+pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"`\w`")
+
+
+# Special tokens.
+@mistake("encoded like ordinary text")
+class NoSpecials(Quick):
+    def parts(self, text):
+        return [text]
+
+
+@mistake("use `re.escape`")
+class Unescaped(Quick):
+    def parts(self, text):
+        if not self.special_tokens:
+            return [text]
+        return [part for part in re.split(f"({'|'.join(self.special_tokens)})", text) if part]
+
+
+@mistake("longest wins")
+class Unsorted(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.special_tokens = list(special_tokens or [])
+
+
+@mistake("longest wins")
+class OneAfterAnother(Unsorted):
+    def parts(self, text):
+        parts = [text]
+        for token in self.special_tokens:
+            parts = [
+                piece
+                for part in parts
+                for piece in (
+                    [part]
+                    if part in self.special_tokens
+                    else re.split(f"({re.escape(token)})", part)
+                )
+            ]
+        return parts
+
+
+@mistake("Only the first of the special tokens")
+class OneSpecial(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.special_tokens = (special_tokens or [])[:1]
+
+
+@mistake("missing from the ids")
+class SpecialsDropped(Quick):
+    def parts(self, text):
+        if not self.special_tokens:
+            return [text]
+        return re.split("|".join(map(re.escape, self.special_tokens)), text)
+
+
+@mistake("white space stands around them")
+class SpecialsAsWords(Quick):
+    def parts(self, text):
+        if not self.special_tokens:
+            return [text]
+        tokens = "|".join(map(re.escape, self.special_tokens))
+        return re.split(rf"(?<!\S)({tokens})(?!\S)", text)
+
+
+@mistake("appended")
+class NotAppended(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ids = {token: i for i, token in vocab.items()}
+
+
+@mistake("special_tokens is None")
+class NeedsSpecials(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.special_tokens = sorted(special_tokens, key=len, reverse=True)
+
+
+@mistake("empty pattern")
+class EmptyPattern(Quick):
+    def parts(self, text):
+        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
+
+
+@mistake("though it is not in `special_tokens`")
+class AlwaysEndOfText(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        more = ["<|endoftext|>"] if b"<|endoftext|>" in vocab.values() else []
+        super().__init__(vocab, merges, [*(special_tokens or []), *more])
+
+
+# Ids.
+@mistake("the byte b was given the id b")
+class BytesAreIds(Quick):
+    def word(self, data):
+        names = {i: token for token, i in self.ids.items()}
+        return [names[i][0] if len(names[i]) == 1 else i for i in super().word(data)]
+
+
+@mistake("merge i the id 256 + i")
+class MergeIndex(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ids |= {bytes([b]): b for b in range(256)}
+        self.ids |= {a + b: 256 + i for i, (a, b) in enumerate(merges)}
+
+
+# Decoding.
+@mistake("Each token was decoded by itself")
+class DecodesTokens(Quick):
+    def decode(self, ids):
+        return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
+
+
+@mistake("Each token was decoded by itself")
+class DecodesStrictly(Quick):
+    def decode(self, ids):
+        return "".join(self.vocab[i].decode("utf-8") for i in ids)
+
+
+@mistake("were dropped")
+class Ignores(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="ignore")
+
+
+@mistake('use `errors="replace"`')
+class Strict(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids).decode("utf-8")
+
+
+@mistake("joined with spaces")
+class Spaces(Quick):
+    def decode(self, ids):
+        return b" ".join(self.vocab[i] for i in ids).decode("utf-8", errors="replace")
+
+
+@mistake("was stripped")
+class Strips(Quick):
+    def decode(self, ids):
+        return super().decode(ids).strip()
+
+
+@mistake("missing from the text")
+class DropsSpecials(Quick):
+    def decode(self, ids):
+        special = {token.encode() for token in self.special_tokens}
+        return super().decode(i for i in ids if self.vocab[i] not in special)
+
+
+@mistake("Bytes must still be decoded")
+class GivesBytes(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids)
+
+
+# Streams.
+@mistake("Each piece was encoded by itself")
+class EachPiece(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
+@mistake("pieces were stripped")
+class EachStripped(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece.strip())
+
+
+@mistake("not lazy")
+class Joined(Quick):
+    def encode_iterable(self, iterable):
+        yield from self.encode("".join(iterable))
+
+
+@mistake("not lazy")
+class Listed(Quick):
+    def encode_iterable(self, iterable):
+        return iter(list(super().encode_iterable(iterable)))
+
+
+@mistake("lists in place of ids")
+class Lists(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield self.encode(piece)
+
+
+@mistake("last white space")
+class LastSpace(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = max((i for i, c in enumerate(kept) if c.isspace()), default=0)
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+        yield from self.encode(kept)
+
+
+@mistake("behind the last line end")
+class LastLine(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = kept.rfind("\n") + 1
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+        yield from self.encode(kept)
+
+
+@mistake("Only the last pre-token was kept back")
+class LastPretoken(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            *done, kept = re.findall(GPT2, kept + piece) or [""]
+            for token in done:
+                yield from self.encode(token)
+        yield from self.encode(kept)
+
+
+@mistake("never encoded")
+class TailLost(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = max(kept.rfind(" "), kept.rfind("\n"), 0)
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+
+
+@mistake("is kept")
+class KeepsAll(Quick):
+    def encode_iterable(self, iterable):
+        self.read = []
+        pieces = (self.read.append(piece + ".") or piece for piece in iterable)
+        return super().encode_iterable(pieces)
+
+
+@mistake("encoded again with each piece")
+class Again(Quick):
+    def encode_iterable(self, iterable):
+        text, done = "", 0
+        for piece in iterable:
+            text += piece
+            ids = self.encode(text)
+            while done < len(ids) - 8:
+                yield ids[done]
+                done += 1
+        yield from self.encode(text)[done:]
+
+
+# The rest.
+@mistake("shared between instances")
+class SharedCache(Quick):
+    cache = {}  # noqa: RUF012 - this is the mistake
+
+    def word(self, data):
+        if data not in self.cache:
+            self.cache[data] = super().word(data)
+        return self.cache[data]
+
+
+@mistake("generator")
+class EncodeYields(Quick):
+    def encode(self, text):
+        yield from super().encode(text)
+
+
+@mistake("tokens in place of ids")
+class Tokens(Quick):
+    def encode(self, text):
+        return [self.vocab[i] for i in super().encode(text)]
+
+
+@mistake("empty text")
+class NotEmpty(Quick):
+    def encode(self, text):
+        return list(functools.reduce(chain, ([i] for i in super().encode(text))))
+
+
+@mistake("characters")
+class Characters(Quick):
+    def encode(self, text):
+        ids = []
+        for part in self.parts(text):
+            if part in self.special_tokens:
+                ids.append(self.ids[part.encode()])
+            else:
+                for token in re.findall(GPT2, part):
+                    symbols = [character.encode() for character in token]
+                    for left, right in self.ranks:
+                        i = 0
+                        while i < len(symbols) - 1:
+                            if symbols[i] == left and symbols[i + 1] == right:
+                                symbols[i : i + 2] = [left + right]
+                            i += 1
+                    ids.extend(self.ids[symbol] for symbol in symbols)
+        return ids
+
+
+@mistake("`@classmethod` is missing")
+class NoClassMethod(Quick):
+    def from_files(self, vocab_filepath, merges_filepath, special_tokens=None):
+        return Ranked.from_files(vocab_filepath, merges_filepath, special_tokens)
+
+
+@mistake("return cls")
+class NothingMade(Quick):
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        made = super().from_files(vocab_filepath, merges_filepath, special_tokens)
+        return made.vocab, list(made.ranks)
+
+
+@mistake("hopelessly slow")
+class Slow(Quick):
+    def encode(self, text):
+        ids = []
+        for part in self.parts(text):
+            if part in self.special_tokens:
+                ids.append(self.ids[part.encode()])
+            else:
+                tokens = re.findall(GPT2, part)
+                while tokens:
+                    tokens = re.findall(GPT2, "".join(tokens))
+                    ids = [*ids, *self.word(tokens.pop(0).encode())]
+        return ids

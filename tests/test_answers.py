@@ -1,0 +1,194 @@
+import json
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from workbook import answers, config, corpora, notebooks
+from workbook.answers import MIME, answer, look_up
+from workbook.exercise import check, hint, reveal
+
+
+@pytest.fixture
+def bundles(monkeypatch):
+    """What is displayed, as in a notebook."""
+    shown = []
+    InteractiveShell.instance()
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    monkeypatch.setattr("workbook.plots.display", lambda bundle, **_: shown.append(bundle))
+    yield shown
+    InteractiveShell.clear_instance()
+
+
+def test_an_answer_is_rendered_and_stored(bundles):
+    answer("unicode1", "a", "It is **NUL**.")
+    (bundle,) = bundles
+    assert bundle["text/markdown"] == "**unicode1 (a)**\n\nIt is **NUL**."
+    assert bundle["text/plain"] == "unicode1 (a)\n\nIt is **NUL**."
+    assert bundle[MIME] == {
+        "problem": "unicode1",
+        "part": "a",
+        "text": "It is **NUL**.",
+        "edition": "2025",
+        "profile": "laptop",
+        "corpora": [],
+        "stand_in": False,
+        "figure": False,
+        "device": None,
+    }
+    json.dumps(bundle)
+
+
+def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    text = corpora.path("stories", size=20_000)
+    answer("train_bpe_tinystories", "a", "Quick.", corpora=[text])
+    record = bundles[0][MIME]
+    assert record["stand_in"] is True and record["profile"] == "laptop"
+    assert record["corpora"] == [{"name": "stories", "bytes": text.stat().st_size}]
+    assert record["device"] == answers.device() != ""
+    footnote = bundles[0]["text/plain"].split("\n")[-1]
+    assert "stories (0.0 MB), which stands in for TinyStories. Profile laptop." in footnote
+    assert record["device"] in footnote
+
+
+def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
+    answer("tokenizer_experiments", "b", "More tokens.")
+    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "pydocs"]
+    monkeypatch.setenv("WORKBOOK_PROFILE", "full")
+    answer("tokenizer_experiments", "b", "More tokens.")
+    assert [used["name"] for used in bundles[1][MIME]["corpora"]] == ["tinystories", "owt"]
+    assert bundles[1][MIME]["stand_in"] is False
+
+
+def test_a_figure_comes_first_and_has_words(bundles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    answer("unicode2", "a", "UTF-8 is shortest. Look.", figure)
+    picture, stored = bundles
+    assert picture["image/png"] and picture["text/plain"].endswith("UTF-8 is shortest")
+    assert stored[MIME]["figure"] is True
+
+
+@pytest.mark.parametrize("empty", ["", "\n", "   \n  "])
+def test_an_empty_answer_says_so(bundles, empty):
+    answer("unicode1", "b", empty)
+    assert bundles[0]["text/plain"] == "unicode1 (b): not answered yet."
+    assert bundles[0][MIME]["text"] == ""
+
+
+def test_the_edition_spells_the_id(bundles, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_EDITION", "2026")
+    answer("adamwAccounting", "a", "16 bytes a parameter.")
+    assert bundles[0]["text/plain"].startswith("adamw_accounting (a)")
+    assert bundles[0][MIME]["problem"] == "adamwAccounting"
+
+
+def test_outside_a_notebook_an_answer_is_printed(capsys):
+    answer(
+        "unicode1",
+        "a",
+        """
+        It is NUL.
+        Nobody sees it.
+    """,
+    )
+    assert capsys.readouterr().out == "unicode1 (a)\n\nIt is NUL.\nNobody sees it.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        (("unicode9", "a", "x"), ValueError, "did you mean 'unicode"),
+        (("unicode1", "d", "x"), ValueError, "no part 'd'"),
+        (("unicode1", None, "x"), ValueError, "say which part of unicode1"),
+        (("unicode1", "a", 7), TypeError, "expects its text as a str, got a int"),
+        (("learning_rate_tuning", "a", "x"), ValueError, "has no parts"),
+    ],
+)
+def test_a_misplaced_answer_is_a_clear_error(arguments, error, named):
+    with pytest.raises(error, match=named):
+        answer(*arguments)
+
+
+def test_an_unknown_corpus_is_a_clear_error():
+    with pytest.raises(ValueError, match="no corpus is called 'wikipedia'"):
+        answer("main_experiment", None, "x", corpora=["wikipedia"])
+
+
+@pytest.fixture
+def worked(tmp_path, monkeypatch):
+    """A checkout whose 01_unicode holds one answer with a picture and one without."""
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    cells = []
+    for part, picture in (("a", "aGk="), ("b", None)):
+        record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*."}
+        outputs = [new_output("display_data", {MIME: record})]
+        if picture:
+            outputs.insert(0, new_output("display_data", {"image/png": picture}))
+        cells.append(new_code_cell("answer()", outputs=outputs, execution_count=1))
+    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", new_notebook(cells=cells))
+
+
+def test_our_answer_is_looked_up_behind_a_fold(worked):
+    found = look_up("unicode1", "a")
+    assert str(found) == "Our answer to unicode1 (a)\n\nOur *a*."
+    markdown = found._repr_mimebundle_()["text/markdown"]
+    assert markdown.startswith("<details><summary>Our answer to unicode1 (a)</summary>\n\nOur *a*.")
+    assert 'src="data:image/png;base64,aGk="' in markdown
+    assert "<img" not in look_up("unicode1", "b")._repr_mimebundle_()["text/markdown"]
+    assert str(look_up("unicode1")).count("Our answer") == 2
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "said"),
+    [
+        ("unicode1", "c", "has no answer in 01_unicode"),
+        ("train_bpe", None, "is answered in code"),
+        ("leaderboard", None, "08_experiments is not part of this version yet"),
+    ],
+)
+def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
+    assert said in str(look_up(problem, part))
+
+
+def test_a_hint_goes_from_a_nudge_to_the_idea():
+    first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
+    assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
+    assert "Run hint again" in str(first) and "Run hint again" not in str(second)
+    assert first.steps[0] in str(second)
+    assert "<ol>" in second._repr_mimebundle_()["text/html"]
+    assert "come with 04_accounting" in str(hint("adamw_accounting"))
+    with pytest.raises(ValueError, match="did you mean"):
+        hint("unicode3")
+
+
+class Example:
+    def method(self):
+        """Return <b> & more."""
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("thing", "starts"),
+    [
+        (check, "# workbook.exercise.check\ndef check("),
+        (Example, f"# {__name__}.Example\nclass Example:"),
+        (Example.method, f"# {__name__}.Example.method\ndef method(self):"),
+        (Example(), f"# {__name__}.Example\nclass Example:"),
+        (answers, '# workbook.answers\n"""Written answers'),
+    ],
+)
+def test_reveal_shows_the_source(thing, starts):
+    assert str(reveal(thing)).startswith(starts)
+
+
+def test_reveal_is_folded_and_escaped():
+    html = reveal(Example.method)._repr_mimebundle_()["text/html"]
+    assert html.startswith("<details><summary>") and "<b>def</b>" in html
+    assert "Return &lt;b&gt; &amp; more." in html
+
+
+@pytest.mark.parametrize("thing", [len, int, 3])
+def test_reveal_says_what_has_no_source(thing):
+    with pytest.raises(ValueError, match="whose source cannot be found"):
+        reveal(thing)

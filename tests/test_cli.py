@@ -1,0 +1,157 @@
+"""The `workbook` command does what it says, and says in one line what it cannot do."""
+
+import subprocess
+import sys
+
+import pytest
+
+from workbook import __version__, cli, corpora, exercise, lab, notebooks, study
+from workbook.report import Report
+
+
+@pytest.fixture
+def attempt(tmp_path):
+    """A learner's file."""
+    path = tmp_path / "mine.py"
+    path.write_text("def train_bpe(*arguments):\n    return 'mine'\n\nANSWER = b'\\xc3\\x28'\n")
+    return path
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """What `check` was called with; it finds "mine" correct."""
+    calls = []
+
+    def check(problem, attempt, part=None):
+        calls.append((problem, attempt, part))
+        correct = not callable(attempt) or attempt() == "mine"
+        return Report("correct" if correct else "wrong", problem, part, "so it is")
+
+    monkeypatch.setattr(exercise, "check", check)
+    return calls
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"workbook {__version__}\n")
+
+
+def test_python_m_workbook_is_the_same_command():
+    run = [sys.executable, "-m", "workbook", "--help"]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    for command in ("lab", "study", "check", "data", "notebooks"):
+        assert command in shown
+
+
+def test_the_default_attempt_is_named_as_the_problem_asks(attempt, checked, capsys):
+    assert cli.main(["check", "train_bpe", str(attempt)]) == 0
+    [(problem, function, part)] = checked
+    assert (problem, function(), part) == ("train_bpe", "mine", None)
+    assert "so it is" in capsys.readouterr().out
+
+
+def test_a_named_attempt_may_be_a_value_of_a_written_part(attempt, checked):
+    assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
+    assert checked == [("unicode2", b"\xc3\x28", "c")]
+
+
+def test_a_wrong_attempt_has_exit_status_1(attempt, checked):
+    attempt.write_text("def train_bpe():\n    return 'other'\n")
+    assert cli.main(["check", "train_bpe", str(attempt)]) == 1
+
+
+def test_a_file_may_import_its_neighbour(attempt, checked, tmp_path):
+    (tmp_path / "my_neighbour_of_train_bpe.py").write_text("def train_bpe(): return 'mine'")
+    attempt.write_text("from my_neighbour_of_train_bpe import train_bpe\n")
+    assert cli.main(["check", "train_bpe", str(attempt)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "train_bep", "x.py"], "no problem is called 'train_bep'"),
+        (["check", "train_bpe", "no/file.py"], "there is no file"),
+        (["check", "train_bpe", "{file}:Other"], "defines no Other"),
+        (["check", "tokenizer", "{file}"], "defines no Tokenizer"),
+        (["check", "unicode1", "{file}"], "unicode1 asks for no single name"),
+        (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
+        (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
+        (["data", "make", "novels"], "'novels' is no corpus"),
+        (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is no size"),
+        (["data", "get", "stories"], "is made here and not downloaded"),
+        (["study", "--reset", "nothing"], "no problem is called 'nothing'"),
+        (["notebooks", "99_nothing"], "there is no notebook '99_nothing'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "broken.py").write_text("def train_bpe(:")
+    places = {"file": attempt, "folder": tmp_path}
+    assert cli.main([argument.format(**places) for argument in arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("workbook: ") and message in shown.err
+    assert (shown.err.count("\n"), shown.out) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["sing"], ["lab", "--port", "0"], ["lab", "--port", "x"], ["check"], ["data"]]
+)
+def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "workbook" in capsys.readouterr().err
+
+
+def test_the_port_reaches_the_lab(monkeypatch):
+    asked = []
+    monkeypatch.setattr(lab, "start", asked.append)
+    assert cli.main(["lab"]) == cli.main(["lab", "--port", "9000"]) == 0
+    assert asked == [None, 9000]
+
+
+def test_ctrl_c_leaves_without_a_traceback(monkeypatch, capsys):
+    def interrupted(port):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab, "start", interrupted)
+    assert cli.main(["lab"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ([], [("train", None), ("validation", None)]),
+        (["--size", "3MB"], [("train", 3_000_000)]),
+        (["--size", "3MB", "--split", "validation"], [("validation", 3_000_000)]),
+        (["--split", "validation"], [("validation", None)]),
+    ],
+)
+def test_data_make_makes_what_was_asked(monkeypatch, options, made):
+    calls = []
+    monkeypatch.setattr(corpora, "path", lambda name, split, size: calls.append((split, size)))
+    assert cli.main(["data", "make", "stories", *options]) == 0
+    assert calls == made
+
+
+def test_data_list_names_every_corpus(capsys):
+    assert cli.main(["data", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in corpora.CORPORA)
+
+
+def test_study_starts_a_problem_over_and_shows_the_progress(monkeypatch, capsys):
+    again = []
+    monkeypatch.setattr(study, "reset", again.append)
+    assert cli.main(["study", "--reset", "unicode1"]) == 0
+    assert again == ["unicode1"]
+    assert "attempted" in capsys.readouterr().out
+
+
+def test_notebooks_are_run_by_name(monkeypatch):
+    runs = []
+    monkeypatch.setattr(notebooks, "run", lambda names, fresh: runs.append((names, fresh)))
+    assert cli.main(["notebooks", "02_bpe", "--fresh"]) == 0
+    assert runs == [(["02_bpe"], True)]

@@ -1,0 +1,51 @@
+"""The switches are read from the environment, and a misspelt one is told apart from none."""
+
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from workbook import config
+
+
+def test_unset_and_empty_switches_give_the_first_choice(monkeypatch):
+    for value in (None, ""):
+        for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION"):
+            monkeypatch.delenv(switch, raising=False)
+            if value is not None:
+                monkeypatch.setenv(switch, value)
+        assert (config.profile().name, config.edition()) == ("laptop", "2025")
+
+
+def test_switches_choose(monkeypatch):
+    monkeypatch.setenv("WORKBOOK_PROFILE", "full")
+    monkeypatch.setenv("WORKBOOK_EDITION", "2026")
+    full = config.profile()
+    assert (full.simple_corpus, full.simple_vocab_size) == ("tinystories", 10_000)
+    assert (full.web_corpus, full.web_vocab_size) == ("owt", 32_000)
+    assert config.edition() == "2026"
+
+
+@pytest.mark.parametrize(
+    ("switch", "read", "message"),
+    [
+        ("WORKBOOK_PROFILE", config.profile, "'Laptop' is none of laptop, full"),
+        ("WORKBOOK_EDITION", config.edition, "'Laptop' is none of 2025, 2026"),
+    ],
+)
+def test_a_misspelt_switch_is_told_what_it_may_be(monkeypatch, switch, read, message):
+    monkeypatch.setenv(switch, "Laptop")
+    with pytest.raises(ValueError, match=f"{switch}={message}"):
+        read()
+
+
+def test_a_profile_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        config.profile().simple_vocab_size = 1
+
+
+def test_data_lies_in_the_checkout_or_where_it_was_put(monkeypatch, tmp_path):
+    monkeypatch.delenv("WORKBOOK_DATA", raising=False)
+    assert config.data_folder() == Path(__file__).parents[1] / "data"
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    assert config.data_folder() == tmp_path

@@ -1,0 +1,126 @@
+"""One environment, written down once: pip, uv and conda install the same from the same files."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+OLDEST = "3.11.0"
+NEWEST = "3.13.0"  # the newest Python that the Makefile asks for by name
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+PINS = {
+    canonicalize_name(pin.name): pin
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+    for pin in [Requirement(line)]
+}
+
+
+def direct() -> set[str]:
+    """The names of everything that pyproject.toml asks for, extras included."""
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    return {canonicalize_name(Requirement(line).name) for group in groups for line in group}
+
+
+def installed(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None
+
+
+def version(pin: Requirement) -> str:
+    [specifier] = pin.specifier
+    return specifier.version
+
+
+def test_a_pin_names_one_version_that_any_system_can_have():
+    for pin in PINS.values():
+        assert [specifier.operator for specifier in pin.specifier] == ["=="], pin
+        assert not pin.url and not pin.extras, pin
+        assert not set(version(pin)) & set("+*"), pin
+
+
+def test_every_direct_dependency_is_pinned():
+    assert direct() <= set(PINS)
+
+
+def test_what_is_installed_is_what_is_pinned():
+    pins = {name: version(pin) for name, pin in PINS.items() if installed(name)}
+    assert pins == {name: installed(name).version.split("+")[0] for name in pins}
+
+
+def test_a_pin_can_be_installed_on_every_python_that_we_support():
+    asked = {name: installed(name).metadata["Requires-Python"] for name in PINS if installed(name)}
+    supported = {OLDEST, NEWEST}
+    for name, pythons in asked.items():
+        assert supported <= set(SpecifierSet(pythons or "").filter(supported)), (name, pythons)
+
+
+def test_nothing_that_is_installed_lacks_a_pin():
+    """Walks from the package through what its dependencies need on this machine."""
+    seen, waiting = set(), [Requirement("workbook[test]")]
+    while waiting:
+        asked = waiting.pop()
+        key = (canonicalize_name(asked.name), *sorted(asked.extras))
+        if key in seen or installed(asked.name) is None:
+            continue
+        seen.add(key)
+        for line in installed(asked.name).requires or []:
+            needed = Requirement(line)
+            extras = asked.extras or {""}
+            if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in extras):
+                waiting.append(needed)
+    optional = {
+        "workbook",
+        "pip",
+        "setuptools",
+        "cuda-toolkit",
+        "triton",
+    }  # the last two: with CUDA
+    lacking = {name for name, *_ in seen} - set(PINS) - optional
+    assert not {name for name in lacking if not name.startswith(("nvidia-", "cuda-"))}
+
+
+def test_conda_installs_what_pip_installs():
+    python, pip, wrapped = CONDA["dependencies"]
+    assert pip == "pip"
+    assert wrapped == {"pip": ["-c constraints.txt", "-e .[test]"]}
+    name, oldest = python.split("=")
+    assert name == "python"
+    assert PROJECT["requires-python"] == f">={oldest}"
+
+
+def test_make_installs_what_pip_and_conda_install():
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert '-c constraints.txt -e ".[test]"' in recipe
+
+
+def test_all_say_the_same_oldest_python():
+    oldest = re.fullmatch(r">=(\d+)\.(\d+)", PROJECT["requires-python"]).groups()
+    assert OLDEST.startswith(".".join(oldest))
+    assert f"sys.version_info < ({', '.join(oldest)})" in (ROOT / ".ci/suitable.py").read_text()
+
+
+def test_pre_commit_can_read_its_hooks():
+    check = [sys.executable, "-m", "pre_commit", "validate-config", ".pre-commit-config.yaml"]
+    subprocess.run(check, cwd=ROOT, check=True)
+
+
+def test_no_file_of_the_project_is_large():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    assert not [str(f) for f in files if f.is_file() and f.stat().st_size > 500_000]

@@ -1,0 +1,222 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+
+from workbook import exercise
+from workbook.checks.base import NotAttempted, Wrong, call, expect_function
+from workbook.exercise import check
+
+
+def square(attempt, part=None):
+    """A checker in miniature."""
+    expect_function(attempt, "square(n)")
+    for n in (2, 3):
+        got = call(attempt, n, seconds=0.5)
+        if got != n * n:
+            raise Wrong("A square is wrong.", given=f"square({n})", expected=n * n, got=got)
+    return "Both squares are right."
+
+
+@pytest.fixture(autouse=True)
+def square_stands_for_train_bpe(monkeypatch):
+    monkeypatch.setitem(exercise.CHECKS, "train_bpe", square)
+
+
+def judged(attempt, status):
+    report = check("train_bpe", attempt)
+    assert report.status == status, report
+    return str(report)
+
+
+class Trouble:
+    """A value that is nothing but trouble."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparing")
+
+    __ne__, __hash__ = __eq__, object.__hash__
+
+    def __repr__(self):
+        raise SystemExit("no repr")
+
+
+def docstring_only(n):
+    """Return the square."""
+
+
+def dots(n): ...
+
+
+def raises_not_implemented(n):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("nothing", [None, ..., docstring_only, dots, raises_not_implemented])
+def test_what_is_not_written_yet_is_not_attempted(nothing):
+    assert "Write the function train_bpe(input_path" in judged(nothing, "not attempted")
+
+
+@pytest.mark.parametrize(
+    ("thing", "named"),
+    [(os, "the module `os`"), (7, "an int: 7"), (dict, "the class `dict`"), ("x", "a str: 'x'")],
+)
+def test_what_is_no_function_is_told_so_in_words(thing, named):
+    message = judged(thing, "wrong")
+    assert "This is not a function." in message and named in message
+
+
+def test_a_class_is_expected_and_not_an_instance():
+    report = check("tokenizer", object())
+    assert report.status == "wrong" and "the class itself, not an instance" in report.message
+
+
+def test_other_arguments_are_shown():
+    assert "a signature of (a, b)" in judged(lambda a, b: a, "wrong")
+
+
+def test_a_wrong_result_shows_the_input_and_expected_beside_got():
+    lines = judged(lambda n: n + n, "wrong").splitlines()
+    assert lines[0] == "✗ train_bpe: wrong"
+    assert lines[2:] == ["  input     square(3)", "  expected  9", "  got       6"]
+
+
+def raising(error):
+    def attempt(n):
+        raise error
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError(3), SystemExit(), KeyboardInterrupt(), GeneratorExit(), BaseException("odd")],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_is_shown_with_its_line(error):
+    message = judged(raising(error), "wrong")
+    assert type(error).__name__ in message
+    assert "in attempt: `raise error`" in message or isinstance(error, KeyboardInterrupt)
+
+
+def recurses(n):
+    return recurses(n + 1)
+
+
+def exits(n):
+    sys.exit(1)
+
+
+def reads(n):
+    return int(input("n? ")) ** 2
+
+
+@pytest.mark.parametrize(
+    ("attempt", "named"), [(recurses, "RecursionError"), (exits, "SystemExit"), (reads, "EOFError")]
+)
+def test_code_that_cannot_end_well_is_wrong(attempt, named):
+    assert named in judged(attempt, "wrong")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Trouble, lambda: [Trouble()], lambda: "x" * 10**7, lambda: b"x" * 10**7, lambda: 10**5000],
+    ids=["hostile", "hostile inside", "long text", "many bytes", "many digits"],
+)
+def test_results_that_resist_are_shown_shortened(make):
+    assert len(judged(lambda n: make(), "wrong")) < 2_000
+
+
+def sleeps(n):
+    time.sleep(100)
+
+
+def test_an_attempt_that_hangs_is_stopped_and_told_so():
+    assert "It was stopped after 0.5 s." in judged(sleeps, "wrong")
+
+
+def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
+    monkeypatch.setattr(exercise, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setitem(exercise.CHECKS, "train_bpe", lambda attempt, part: attempt(2))
+    assert "longer than 0.3 s together" in judged(sleeps, "wrong")
+
+
+def test_the_users_own_interrupt_passes():
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        check("train_bpe", sleeps)
+
+
+def test_what_is_printed_is_kept_and_shortened_in_the_report(capfd):
+    def attempt(n):
+        for _ in range(2_000):
+            print("working")
+        os.write(1, b"unseen")
+        subprocess.run([sys.executable, "-c", "print('unseen')"], check=True)
+        return 0
+
+    message = judged(attempt, "wrong")
+    assert "printed   working\n            working" in message and len(message) < 2_500
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_partly_written_class_says_what_is_missing(monkeypatch):
+    def checker(attempt, part=None):
+        call(attempt().encode, "a")
+        try:
+            call(attempt().decode, [0])
+        except NotAttempted:
+            raise NotAttempted("encode passes; decode is not written yet.") from None
+
+    class Tokenizer:
+        def encode(self, text):
+            return [0]
+
+        def decode(self, ids):
+            """Return the text."""
+
+    monkeypatch.setitem(exercise.CHECKS, "tokenizer", checker)
+    report = check("tokenizer", Tokenizer)
+    assert report.status == "not attempted" and "decode is not written" in report.message
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "named"),
+    [
+        ("train_bep", None, "did you mean 'train_bpe'"),
+        (square, None, "expected a problem's id"),
+        (None, None, "expected a problem's id"),
+        ("unicode1", "z", "there is no part 'z'"),
+        ("train_bpe", "a", "has no parts"),
+        ("unicode1", 3, "expected a part such as 'a', got a int"),
+    ],
+)
+def test_an_unknown_problem_or_part_is_named(problem, part, named):
+    report = check(problem, 1, part)
+    assert report.status == "not attempted" and named in report.message
+
+
+def test_troublesome_arguments_are_no_exception():
+    assert check(Trouble(), 1).status == "not attempted"
+    assert check("unicode1", 1, Trouble()).status == "not attempted"
+    for problem, part in [("unicode2", "a"), ("unicode2", None), ("train_bpe", None)]:
+        for trouble in (Trouble(), [Trouble()], {Trouble: Trouble()}, numpy.zeros(3)):
+            assert check(problem, trouble, part).status in ("wrong", "not attempted", "read")
+
+
+def test_a_problem_without_a_check_says_so():
+    assert "belongs to 03_transformer" in check("linear", dict).message
+
+
+def test_the_panel_is_escaped_and_tells_the_status_in_words():
+    report = check("train_bpe", lambda n: "<script>alert(1)</script>")
+    bundle = report._repr_mimebundle_()
+    assert bundle["text/plain"] == str(report)
+    assert "✗ train_bpe: wrong" in bundle["text/html"]
+    assert "<script>" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
+    assert "background" not in bundle["text/html"] and ";color" not in bundle["text/html"]

@@ -1,0 +1,168 @@
+"""`workbook lab` serves this machine alone, on a free port, and stops when it is told to."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from workbook import lab, notebooks
+from workbook.normalform import normalise
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
+START = """
+import sys
+from pathlib import Path
+from workbook import config, lab
+
+config.repository = lambda: Path(sys.argv[1])
+lab.has_browser = lambda: False
+lab.start()
+"""
+
+
+def status_of(url: str) -> int:
+    """The HTTP status that `url` answers with."""
+    try:
+        with urllib.request.urlopen(url, timeout=20) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder like the repository, with one worked notebook."""
+    (tmp_path / "notebooks").mkdir()
+    notebook = new_notebook(cells=[new_code_cell("print(1)")])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", normalise(notebook))
+    return tmp_path
+
+
+@pytest.fixture
+def server(checkout):
+    """A running `workbook lab`, and the address that it printed."""
+    private = {name: str(checkout / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(checkout)],
+        env=os.environ | private,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "Ctrl-C" in line:
+            break
+    address = re.search(r"http://\S+", "".join(lines))
+    assert address, "".join(lines)
+    yield process, address[0]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@POSIX
+@pytest.mark.slow
+def test_the_printed_address_opens_the_first_notebook_on_this_machine_only(server, checkout):
+    process, address = server
+    base, token = re.fullmatch(
+        r"(http://127\.0\.0\.1:\d+/)lab/tree/study/01_unicode\.ipynb\?token=(\w+)", address
+    ).groups()
+    assert (checkout / "study" / "01_unicode.ipynb").exists()
+    assert status_of(address) == 200
+    assert status_of(f"{base}api/contents/notebooks/01_unicode.ipynb?token={token}") == 200
+    assert status_of(f"{base}api/contents") == 403, "without the token nobody gets in"
+    listening = [c for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"]
+    assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+
+
+@POSIX
+@pytest.mark.slow
+def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkout):
+    """JupyterLab saves by itself what it added about the machine's Python."""
+    _, address = server
+    base, token = re.fullmatch(r"(http://[^/]+/).*=(\w+)", address).groups()
+    for folder, stays in (("notebooks", True), ("study", False)):
+        path = checkout / folder / "01_unicode.ipynb"
+        before = path.read_bytes()
+        url = f"{base}api/contents/{folder}/01_unicode.ipynb?token={token}"
+        with urllib.request.urlopen(url, timeout=20) as response:
+            model = json.load(response)
+        model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
+        save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
+        urllib.request.urlopen(save, timeout=20).close()
+        assert (path.read_bytes() == before) is stays
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly(server, number):
+    process, _ = server
+    start = time.monotonic()
+    process.send_signal(number)
+    rest = process.communicate(timeout=30)[0]
+    assert process.returncode == 0
+    assert "Traceback" not in rest
+    assert time.monotonic() - start < 20
+
+
+def test_a_busy_port_that_was_asked_for_is_refused_in_one_line():
+    with socket.socket() as other:
+        other.bind((lab.HOST, 0))
+        other.listen()
+        busy = other.getsockname()[1]
+        with pytest.raises(ValueError, match=f"port {busy} cannot be used") as refused:
+            lab.require_free(busy)
+    assert "\n" not in str(refused.value)
+    lab.require_free(busy)
+
+
+def test_only_a_port_that_was_asked_for_is_the_only_one(tmp_path):
+    assert "--ServerApp.port_retries=0" in lab.arguments(tmp_path, "lab", 8890, "t")
+    assert "--ServerApp.port_retries=50" in lab.arguments(tmp_path, "lab", None, "t")
+
+
+@POSIX
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_root_is_allowed_only_where_it_is_root(tmp_path, monkeypatch, user, allowed):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert ("--allow-root" in lab.arguments(tmp_path, "lab", None, "t")) is allowed
+
+
+def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
+    def none():
+        raise webbrowser.Error
+
+    monkeypatch.setattr(webbrowser, "get", none)
+    assert not lab.has_browser()
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
+    assert not lab.has_browser()
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("xdg-open"))
+    assert lab.has_browser()
+
+
+def test_the_first_notebook_is_the_first_by_number(tmp_path):
+    for name in ("02_bpe", "01_unicode"):
+        (tmp_path / f"{name}.ipynb").touch()
+    assert lab.first_notebook(tmp_path).name == "01_unicode.ipynb"
+
+
+def test_a_study_folder_without_notebooks_says_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no notebook"):
+        lab.first_notebook(tmp_path)

@@ -1,0 +1,71 @@
+"""What the README tells you to type can be typed, and what it points to is there."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from workbook import cli, corpora, notebooks
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line
+    for block in re.findall(r"^```\n(.*?)^```", README, re.M | re.S)
+    for line in block.split("\n")
+]
+
+
+def test_every_make_target_exists():
+    named = set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(COMMANDS)))
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
+    assert named == {"lab", "test"}
+    assert named <= set(targets)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [match[1] for line in COMMANDS if (match := re.search(r"\bworkbook ((?:[a-z].*)?)$", line))],
+)
+def test_every_workbook_command_is_understood(arguments):
+    assert cli.parser().parse_args(shlex.split(arguments)).run
+
+
+def test_every_way_to_install_installs_the_same():
+    ways = [line for line in COMMANDS if "pip install" in line]
+    assert len(ways) == 2
+    assert all(way.endswith('pip install -c constraints.txt -e ".[test]"') for way in ways)
+
+
+def test_every_switch_is_one_that_is_read():
+    switches = set(re.findall(r"WORKBOOK_[A-Z]+", README))
+    source = (ROOT / "workbook" / "config.py").read_text(encoding="utf-8")
+    assert switches and all(switch in source for switch in switches)
+
+
+@pytest.mark.parametrize("page", ["README.md", "data/README.md", "CONTRIBUTING.md"])
+def test_every_link_leads_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert not [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
+
+
+def test_the_table_lists_every_notebook_with_its_problems():
+    rows = re.findall(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| (.*) \|$", README, re.M)
+    listed = {name: problems.split(", ") for name, problems in rows}
+    assert listed == {path.stem: notebooks.problems_in(path) for path in notebooks.find()}
+
+
+def test_the_pages_about_data_name_every_corpus():
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    for corpus in corpora.CORPORA.values():
+        [row] = re.findall(rf"^\| `{corpus.name}` \|.*$", text, re.M)
+        assert corpus.licence in row
+        assert all(file.repository in row for file in corpus.files.values())
+
+
+def test_the_oldest_python_is_named():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README

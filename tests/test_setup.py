@@ -1,0 +1,189 @@
+"""`make` sets the environment up once, redoes what was left half done, and says what it needs.
+
+Nothing is installed here: a stand-in plays pip and the tools, and writes down what it was asked.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(
+    os.name != "posix" or not shutil.which("make"), reason="make on POSIX is what is tested"
+)
+
+# A Python that differs from the running one in what PATCH changes.
+PATCHED = """#!/bin/sh
+exec "{python}" -c "
+import os, runpy, shutil, sys
+{patch}
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')" "$@"
+"""
+OLD = "sys.version_info = (3, 9, 2, 'final', 0)"
+NO_VENV = "sys.modules['ensurepip'] = None"
+FULL_DISK = "shutil.disk_usage = lambda path: shutil._ntuple_diskusage(10**9, 8 * 10**8, 2 * 10**8)"
+
+# `-m venv` makes an environment whose Python notes every `-m` in a log; pip fails while it is told.
+INSTALLER = """#!/bin/sh
+test "$1" = -m || exec "{python}" "$@"
+echo "venv" >> log
+rm -rf .venv && mkdir -p .venv/bin
+cat > .venv/bin/python << 'END'
+#!/bin/sh
+test "$1" = -m || exec "{python}" "$@"
+echo "$2" >> log
+if test "$2" = pip && test -e no-network; then echo "no network" >&2; exit 1; fi
+END
+chmod +x .venv/bin/python
+"""
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone, in a folder with a space in its name, on a machine that has only what make needs."""
+    folder = tmp_path / "my clone"
+    folder.mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("make", "sh", "rm", "mkdir", "cat", "chmod"):
+        (tools / name).symlink_to(shutil.which(name))
+    return folder
+
+
+def install(clone: Path, script: str, name: str = "python3") -> Path:
+    """Put a script on the machine's PATH."""
+    path = clone.parent / "bin" / name
+    path.write_text(script)
+    path.chmod(0o755)
+    return path
+
+
+def make(clone: Path, *arguments: str) -> subprocess.CompletedProcess:
+    path = str(clone.parent / "bin")
+    return subprocess.run(
+        ["make", *arguments], cwd=clone, env={"PATH": path}, capture_output=True, text=True
+    )
+
+
+def log(clone: Path) -> list[str]:
+    """What was run since the last look."""
+    path = clone / "log"
+    lines = path.read_text().split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        (OLD, "is Python 3.9. Install a newer one"),
+        (NO_VENV, "venv module, which"),
+        (FULL_DISK, "needs 3 GB of free disk, and here are 0.2."),
+    ],
+)
+def test_what_set_up_needs_is_said_in_one_line(clone, patch, message):
+    install(clone, PATCHED.format(python=sys.executable, patch=patch))
+    for target in ("lab", "test"):
+        done = make(clone, target)
+        assert done.returncode == 2
+        assert "Set-up needs" in done.stderr and message in done.stderr
+        assert (done.stderr.count("\n"), done.stdout) == (1, "")
+        assert not (clone / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    "script", [None, "#!/bin/sh\necho Python 3.9.2\n", "#!/bin/sh\nexit 127\n"]
+)
+def test_a_machine_without_python_is_told_so_in_one_line(clone, script):
+    if script:
+        install(clone, script)
+    done = make(clone, "lab")
+    assert done.returncode == 2
+    assert "Set-up needs Python 3.11 or newer, and python3 is none." in done.stderr
+    assert (done.stderr.count("\n"), done.stdout) == (1, "")
+
+
+def test_the_newest_python_that_works_is_taken(clone):
+    install(clone, "#!/bin/sh\nexit 127\n", "python3.13")  # a stub that is no Python
+    install(clone, PATCHED.format(python=sys.executable, patch=NO_VENV), "python3.12")
+    install(clone, INSTALLER.format(python=sys.executable), "python3.11")
+    install(clone, PATCHED.format(python=sys.executable, patch=OLD), "python3")
+    done = make(clone, "lint")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "with python3.11" in done.stdout
+
+
+def test_a_python_may_be_named(clone):
+    install(clone, PATCHED.format(python=sys.executable, patch=OLD))
+    named = install(clone, INSTALLER.format(python=sys.executable), "my python")
+    done = make(clone, "lint", f"PYTHON={named}")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = make(clone, "lab", "PYTHON=/no/such/python")
+    assert done.returncode == 0, "once it is set up, no other Python is asked for"
+
+
+def test_it_is_set_up_once_and_again_where_the_dependencies_changed(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    assert make(clone, "lint").returncode == 0
+    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+    done = make(clone, "lint")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert log(clone) == ["ruff", "ruff"]
+    for name in ("constraints.txt", "pyproject.toml"):
+        later = (clone / ".venv/complete").stat().st_mtime + 5
+        os.utime(clone / name, (later, later))
+        assert make(clone, "lint").returncode == 0
+        assert log(clone) == ["pip", "ruff", "ruff"]
+        os.utime(clone / name, (0, 0))
+
+
+def test_a_set_up_that_broke_off_is_redone_from_the_start(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    (clone / "no-network").touch()
+    done = make(clone, "test")
+    assert done.returncode == 2
+    assert "Set-up did not finish" in done.stderr
+    assert log(clone) == ["venv", "pip"]
+    (clone / "no-network").unlink()
+    assert make(clone, "lint").returncode == 0
+    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+
+
+def test_an_update_that_broke_off_is_redone_from_the_start(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    assert make(clone, "lint").returncode == 0
+    later = (clone / ".venv/complete").stat().st_mtime + 5
+    os.utime(clone / "constraints.txt", (later, later))
+    (clone / "no-network").touch()
+    assert make(clone, "lint").returncode == 2
+    (clone / "no-network").unlink()
+    log(clone)
+    assert make(clone, "lint").returncode == 0
+    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+
+
+def test_an_environment_that_was_moved_is_made_anew(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    assert make(clone, "lint").returncode == 0
+    log(clone)
+    moved = clone.rename(clone.with_name("elsewhere"))
+    assert make(moved, "lint").returncode == 0
+    assert log(moved)[0] == "venv"
+
+
+def test_the_port_is_handed_on(clone):
+    said = '#!/bin/sh\ntest "$1" = -m && shift 2 && echo "asked: $*" || exec "{python}" "$@"\n'
+    (clone / ".venv/bin").mkdir(parents=True)
+    (clone / ".venv/bin/python").write_text(said.format(python=sys.executable))
+    (clone / ".venv/bin/python").chmod(0o755)
+    (clone / ".venv/complete").write_text(os.path.realpath(clone))
+    assert make(clone, "lab", "PORT=8890").stdout == "asked: lab --port 8890\n"
+    assert make(clone, "lab").stdout == "asked: lab\n"

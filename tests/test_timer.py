@@ -1,0 +1,114 @@
+import signal
+import threading
+import time
+
+import pytest
+
+from workbook.checks.base import Wrong, call
+from workbook.checks.timer import TimedOut, limit
+
+
+def loops(n):
+    while True:
+        pass
+
+
+def sleeps(n):
+    time.sleep(100)
+
+
+def swallows(n):
+    while True:
+        try:  # noqa: SIM105
+            time.sleep(0.01)
+        except:  # noqa: E722
+            pass
+
+
+def swallows_twice(n):
+    while True:
+        try:
+            swallows(n)
+        except BaseException:
+            continue
+
+
+def swallows_in_finally(n):
+    while True:
+        try:
+            time.sleep(100)
+        finally:
+            continue  # noqa: B012
+
+
+def comes_back_late(n):
+    try:
+        time.sleep(100)
+    except BaseException:
+        return n * n
+
+
+HANGING = [loops, sleeps, swallows, swallows_twice, swallows_in_finally, comes_back_late]
+
+
+@pytest.mark.parametrize("attempt", HANGING)
+def test_an_attempt_that_hangs_is_stopped(attempt):
+    started = time.monotonic()
+    with pytest.raises(Wrong, match=r"stopped after 0.3 s") as caught:
+        call(attempt, 2, seconds=0.3)
+    assert caught.value.timed_out
+    assert time.monotonic() - started < 2
+
+
+def on_a_thread(attempt):
+    """What `call` raises on a thread that gets no signals, as all of Windows' do not."""
+    raised = []
+
+    def run():
+        try:
+            call(attempt, 2, seconds=0.3)
+        except Wrong as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(10)
+    return raised
+
+
+@pytest.mark.parametrize("attempt", [loops, swallows, swallows_twice])
+def test_it_is_stopped_on_another_thread_as_well(attempt):
+    (wrong,) = on_a_thread(attempt)
+    assert wrong.timed_out
+
+
+def test_what_ends_in_time_is_left_alone():
+    with limit(0.2):
+        time.sleep(0.1)
+    time.sleep(0.2)
+
+
+def test_limits_may_be_nested():
+    with pytest.raises(TimedOut, match=r"stopped after 0.4 s"), limit(0.4):
+        with pytest.raises(TimedOut, match=r"stopped after 0.1 s"), limit(0.1):
+            swallows(2)
+        swallows(2)
+
+
+def test_an_error_of_the_attempt_passes():
+    with pytest.raises(KeyError), limit(1):
+        raise KeyError(3)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no alarm")
+def test_an_alarm_of_somebody_else_goes_off_all_the_same():
+    rung = []
+    old = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    old_timer = signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with pytest.raises(TimedOut), limit(0.1):
+        swallows(2)
+    assert rung == []
+    time.sleep(0.3)
+    signal.signal(signal.SIGALRM, old)
+    signal.setitimer(signal.ITIMER_REAL, *old_timer)
+    assert rung == [True]

@@ -1,0 +1,42 @@
+"""Which of the known mistakes explain what a learner's code did, for any problem."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+from workbook.checks.text_variants import Variant
+
+PATIENCE = 2.0  # seconds spent on pairs of mistakes
+
+
+def likeliest(
+    variants: Sequence[Variant],
+    failed: Any,
+    outcomes: Sequence[Any],
+    fits: Callable[[tuple[Variant, ...], Any], bool],
+    pairs: bool,
+) -> tuple[Variant, ...]:
+    """The mistake, or the two where `pairs` are tried, that explain most; empty where none does.
+
+    `fits(mistakes, outcome)` tells whether they give that outcome. They must give the failed one,
+    and must not spoil an outcome whose flag `right` is set.
+    """
+
+    def agree(mistakes: tuple[Variant, ...]) -> bool:
+        right = (outcome for outcome in outcomes if outcome.right)
+        return fits(mistakes, failed) and all(fits(mistakes, outcome) for outcome in right)
+
+    def score(mistakes: tuple[Variant, ...]) -> int:
+        return sum(fits(mistakes, outcome) for outcome in outcomes)
+
+    singles = [(variant,) for variant in variants if agree((variant,))]
+    best = max(singles, key=score, default=())
+    if pairs and not (best and score(best) == len(outcomes)):
+        until = time.monotonic() + PATIENCE
+        for two in combinations(variants, 2):
+            if time.monotonic() > until:
+                break
+            if two[0].stage != two[1].stage and agree(two) and score(two) == len(outcomes):
+                return two
+    return best
