@@ -37,7 +37,7 @@ def _quantity(kind: str, text: str, figures: int) -> str | None:
 
 
 def _numbers(wanted: tuple[str, ...], text: str, figures: int) -> str | None:
-    missing = [n for n in wanted if not re.search(rf"(?<![\d.,]){n}(?![\d,]|\.\d)", text)]
+    missing = [n for n in wanted if not re.search(rf"(?<![\d.,]){n}(?!\d|[,.]\d)", text)]
     return f"it does not name {' and '.join(missing)}" if missing else None
 
 
@@ -57,7 +57,7 @@ def _generated(least: int, text: str, figures: int) -> str | None:
     if END.search(text):
         return None
     blocks = ["".join(each[1:]).replace("\n>", "\n") for each in QUOTED.findall(text)]
-    pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text)]))
+    pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
     stated = [int(number.replace(",", "")) for number in STATED.findall(text)]
     if stated and max(stated) < least:
         return f"the text has {max(stated)} tokens, asked are {least} or an end token"

@@ -30,7 +30,7 @@ def export(
     if strict and write_up.missing:
         lines = "\n  ".join(write_up.missing)
         raise ValueError(
-            f"{len(write_up.missing)} things are missing, nothing is written:\n  {lines}"
+            f"nothing is written, for this is missing ({len(write_up.missing)}):\n  {lines}"
         )
     document = pages.compose(write_up)
     missing = pdf.unshown(document)
@@ -39,7 +39,7 @@ def export(
     said += [f"a formula cannot be set and stands as it was typed: {f[:60]}" for f in formulas]
     if strict and (document.notes or said):
         lines = "\n  ".join([*document.notes, *said])
-        raise ValueError(f"not all can be shown, nothing is written:\n  {lines}")
+        raise ValueError(f"nothing is written, for this cannot be shown:\n  {lines}")
     to = Path(to)
     files = {
         "writeup.md": web.markdown(document).encode(),

@@ -7,6 +7,7 @@ elsewhere, links that are no web addresses, passages meant for one output format
 
 import base64
 import re
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from workbook.export.nodes import (
 )
 from workbook.export.tables import tidy
 
+MOST = 100_000  # characters of one text, some forty pages
 DEEPEST = 60  # nodes inside each other; a list in a quote in a list needs 20
 LINES, LONGEST = 60, 2_000  # of a print-out: lines, and characters in one
 WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
@@ -38,7 +40,7 @@ PAIRED = {
     "b": "Strong", "strong": "Strong", "i": "Emph", "em": "Emph", "s": "Strikeout",
     "del": "Strikeout", "sub": "Subscript", "sup": "Superscript", "u": "Underline",
 }  # fmt: skip
-FARTHEST = 200  # nodes between a tag and the one that closes it
+FARTHEST = 400  # nodes between two tags in which further tags are looked for
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
 ENCLOSING = {*PAIRED, *SILENT, "code", "kbd"}
@@ -73,6 +75,9 @@ class Cleaner:
 
     def add(self, kind: str, text: str) -> int:
         """A number for a text, by which `blocks` gives what it became."""
+        if len(text) > MOST:
+            self.note(f"a text of {len(text):,} characters is cut after {MOST:,}: {text[:40]!a}")
+            text = f"{text[:MOST]} ..."
         self.texts[kind].append(plain(text))
         return len(self.texts[kind]) - 1
 
@@ -195,41 +200,50 @@ def _paired(items: list) -> list:
     What only looks like a tag, such as `<unk>`, is text.
     """
     found, here = [], 0
+    closing: dict[str, list[int]] = {}  # where each name is closed, in order
+    for place, item in enumerate(items):
+        if (tag := _tag(item)) and tag[1]:
+            closing.setdefault(tag[2].lower(), []).append(place)
     while here < len(items):
         item, here = items[here], here + 1
-        if not _is_tag(item):
+        if not _is_raw(item):
             found.append(item)
             continue
-        text = item["c"][1]
-        tag = TAG.match(text)
+        tag = _tag(item)
         name = tag[2].lower() if tag else ""
-        ahead = range(here, min(here + FARTHEST, len(items)))
-        end = next((i for i in ahead if _closes(items[i], name)), None)
+        ends = closing.get(name, ())
+        end = next(iter(ends[bisect(ends, here - 1) :][:1]), None)
         if name == "br":
             found.append(node("LineBreak"))
         elif name == "img":
-            source, alt = SOURCE.search(text), ALT.search(text)
-            words_of_it = words(alt[2]) if alt else []
-            found.append(node("Image", [PLAIN, words_of_it, [source[2] if source else "", ""]]))
+            found.append(_picture(item["c"][1]))
         elif tag and not tag[1] and name in ENCLOSING and end is not None:
-            inside, here = _paired(items[here:end]), end + 1
+            inside, here = items[here:end], end + 1
             found += _enclosed(name, inside)
         elif tag and not KNOWN.fullmatch(name):
-            found.append(node("Str", text))
+            found.append(node("Str", item["c"][1]))
     return found
+
+
+def _picture(tag: str) -> Node:
+    """What an `<img>` points to, as a picture that is yet to be looked into."""
+    source, alt = SOURCE.search(tag), ALT.search(tag)
+    described = words(alt[2]) if alt else []
+    return node("Image", [PLAIN, described, [source[2] if source else "", ""]])
 
 
 def _enclosed(name: str, inside: list[Node]) -> list[Node]:
     """What stands between two tags, as what they make of it."""
     if name in PAIRED:
-        return [node(PAIRED[name], inside)]
+        # A few levels deep markup is meant; a thousand levels are a trap.
+        return [node(PAIRED[name], _paired(inside) if len(inside) < FARTHEST else inside)]
     return [] if name in SILENT else [code(text_of(inside))]
 
 
-def _is_tag(item) -> bool:
+def _is_raw(item) -> bool:
     return isinstance(item, dict) and item.get("t") == "RawInline"
 
 
-def _closes(item, name: str) -> bool:
-    tag = TAG.match(item["c"][1]) if _is_tag(item) else None
-    return bool(tag and tag[1] and tag[2].lower() == name)
+def _tag(item) -> re.Match | None:
+    """The tag that an item of a line is, if it is one."""
+    return TAG.match(item["c"][1]) if _is_raw(item) else None

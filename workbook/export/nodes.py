@@ -115,6 +115,26 @@ def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
     return tree
 
 
+def joined(tree: Any) -> Any:
+    """The same tree with words that follow each other, and the spaces between them, as one."""
+    if isinstance(tree, list):
+        found: list = []
+        for item in tree:
+            text = item["c"] if _is(item, "Str") else " " if _is(item, "Space", "SoftBreak") else ""
+            if text and found and _is(found[-1], "Str"):
+                found[-1]["c"].append(text)
+            else:
+                found.append(node("Str", [text]) if text else joined(item))
+        return [node("Str", "".join(each["c"])) if _is(each, "Str") else each for each in found]
+    if isinstance(tree, dict) and "c" in tree:
+        return {**tree, "c": joined(tree["c"])}
+    return tree
+
+
+def _is(item: Any, *kinds: str) -> bool:
+    return isinstance(item, dict) and item.get("t") in kinds
+
+
 def nodes_in(tree: Any) -> Iterator[Node]:
     """Every node of a tree, from the top."""
     if isinstance(tree, list):

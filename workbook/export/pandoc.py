@@ -13,7 +13,7 @@ INSTALL = 'pip install -e ".[export]"'
 MARKDOWN = "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars"
 HTML = "html"
 LIMITS = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
-SECONDS = 120.0  # for one call
+SECONDS = 30.0  # for one call
 UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX")
 
 

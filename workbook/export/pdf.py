@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from workbook.export import glyphs, pandoc, tables
-from workbook.export.nodes import Node, node, nodes_in, rebuilt, text_of
+from workbook.export.nodes import Node, joined, node, nodes_in, rebuilt, text_of
 from workbook.export.pages import Document
 from workbook.export.pictures import Album
 
@@ -85,7 +85,7 @@ def _markup(
     album, parts, refused = document.album, [], []
     for blocks in (document.lead, document.blocks):
         laid_out = rebuilt(list(blocks), lambda item: _laid_out(item, album))
-        safe = rebuilt(laid_out, lambda item: _safe(item, album, missing, bad))
+        safe = rebuilt(joined(laid_out), lambda item: _safe(item, album, missing, bad))
         text, said = pandoc.write(safe, "typst")
         parts.append(text)
         refused += said

@@ -150,7 +150,7 @@ def _refuse_mixtures(answers: list[Answer]) -> None:
             if str(answer) not in names:
                 names.append(str(answer))
         if len(kinds) > 1:
-            lists = "; ".join(f"{kind[:20]!a}: {', '.join(kinds[kind])}" for kind in sorted(kinds))
+            lists = "; ".join(f"{kind[:20]!a}: {', '.join(kinds[kind])}" for kind in kinds)
             raise ValueError(
                 f"the answers mix {what}s ({lists}); run their notebooks under one WORKBOOK_"
                 f"{what.upper()} and save them"

@@ -109,7 +109,8 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
     """Take from a cell what concerns the write-up."""
     about = _dict(_dict(cell.get("metadata")).get("workbook"))
     outputs = cell.get("outputs")
-    outputs = [each for each in outputs if isinstance(each, dict)] if outputs else []
+    is_list = isinstance(outputs, list)
+    outputs = [each for each in outputs if isinstance(each, dict)] if is_list else []
     records = [_dict(output.get("data")).get(MIME) for output in outputs]
     if any(record is not None for record in records):
         _collect_answers(cell, outputs, notebook, found)
