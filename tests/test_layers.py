@@ -18,7 +18,7 @@ ORDER = """
     pretokens fastbpe bpe ancestry gpt2_files simple_tokenizers tokenizer exchange tokens
     accounting runlog nn model optim data train generate experiments
     measure plots token_plots widgets
-    prompts problems normalform notebooks
+    prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__
 """
