@@ -3,7 +3,7 @@
 from importlib import import_module
 
 import pytest
-from learners import tokenizer_right, tokenizer_wrong
+from learners import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
 
 from workbook.checks import tokenizer_cases as cases
 from workbook.checks.base import NotAttempted, Wrong
@@ -17,6 +17,7 @@ from workbook.exercise import check
 from workbook.tokenizer import Tokenizer
 
 Right = tokenizer_wrong.Quick
+WRONG = [*tokenizer_wrong.WRONG, *tokenizer_wrong_streams.WRONG]
 
 
 def name(value):
@@ -43,10 +44,7 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [
-        pytest.param(wrong, words, id=f"{name(wrong)}: {words}")
-        for wrong, words in tokenizer_wrong.WRONG
-    ],
+    [pytest.param(wrong, words, id=f"{name(wrong)}: {words}") for wrong, words in WRONG],
 )
 def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
     with pytest.raises(Wrong) as verdict:
@@ -65,7 +63,7 @@ def test_the_failing_input_is_the_smallest_one():
 
 def test_a_stream_that_fails_is_cut_down_to_one_cut():
     with pytest.raises(Wrong) as verdict:
-        tokenizer(tokenizer_wrong.EachPiece)
+        tokenizer(tokenizer_wrong_streams.EachPiece)
     assert "encode_iterable(['t', 'h'])" in dict(verdict.value.rows)["input"]
 
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 import pytest
-from learners import bpe_right, bpe_wrong
+from learners import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
 
 from workbook.checks import bpe_cases, bpe_variants
 from workbook.checks.base import NotAttempted, Wrong
@@ -15,6 +15,9 @@ from workbook.exercise import check
 
 def name(value):
     return getattr(value, "__name__", type(value).__name__) if callable(value) else ""
+
+
+WRONG = [*bpe_wrong.WRONG, *bpe_wrong_words.WRONG, *bpe_wrong_results.WRONG]
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [pytest.param(wrong, words, id=f"{name(wrong)}: {words}") for wrong, words in bpe_wrong.WRONG],
+    [pytest.param(wrong, words, id=f"{name(wrong)}: {words}") for wrong, words in WRONG],
 )
 def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
     with pytest.raises(Wrong) as verdict:

@@ -187,3 +187,32 @@ def test_the_port_is_handed_on(clone):
     (clone / ".venv/complete").write_text(os.path.realpath(clone))
     assert make(clone, "lab", "PORT=8890").stdout == "asked: lab --port 8890\n"
     assert make(clone, "lab").stdout == "asked: lab\n"
+
+
+@pytest.mark.parametrize(("user", "installs"), [(0, True), (1000, False)])
+def test_ci_run_installs_what_a_bare_machine_lacks_where_it_may(clone, user, installs):
+    python = install(clone, "#!/bin/sh\nexit 9\n")  # a Python without its venv module, say
+    better = install(clone, INSTALLER.format(python=sys.executable), "better")
+    install(clone, f"#!/bin/sh\necho {user}\n", "id")
+    install(
+        clone,
+        f'#!/bin/sh\necho "$1" >> log\ntest "$1" = update || cat {better} > {python}\n',
+        "apt-get",
+    )
+    for name in ("bash", "dirname"):
+        (clone.parent / "bin" / name).symlink_to(shutil.which(name))
+    done = subprocess.run(
+        [shutil.which("bash"), clone / ".ci" / "run"],
+        env={"PATH": str(clone.parent / "bin"), "CI": "true"},
+        cwd=clone.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if installs:
+        assert done.returncode == 0, done.stderr
+        assert log(clone) == ["update", "install", "venv", "pip", "ruff", "ruff", "pytest"]
+    else:
+        assert done.returncode == 2
+        assert "Set-up needs Python" in done.stderr
+        assert log(clone) == []

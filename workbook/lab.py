@@ -13,6 +13,7 @@ import zmq
 
 from workbook import config, study
 from workbook.normalform import normalise
+from workbook.progress import MARK
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -27,7 +28,7 @@ def start(port: int | None = None) -> None:
     if port is not None:
         require_free(port)
     root = config.repository()
-    folder = root / "study"
+    folder = study.default_folder()
     study.make(folder)  # and what a `git pull` brought is added to it
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -61,7 +62,7 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         "--Application.log_level=ERROR",  # what a learner can do nothing about stays unsaid
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
-        f"--LabApp.workspaces_dir={root / 'study' / '.workbook' / 'workspaces'}",
+        f"--LabApp.workspaces_dir={study.default_folder() / MARK / 'workspaces'}",
     ]
     if zmq.has("curve"):  # what a notebook and its kernel say stays between them
         told.append("--KernelManager.transport_encryption=auto")

@@ -189,7 +189,7 @@ class Tokenizer(Encoder):
 
             engine.compile_all()
             special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
-            return encode.make_encoder(self._id_of, self.merges, special_ids, self._merge)
+            return encode.make_encoder(self._id_of, self.merges, special_ids)
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return _joined(map(self._remembered, pretokenize(pieces, self.special_tokens)))

@@ -8,7 +8,7 @@ encoding costs what scanning and looking up cost. The memory of both is bounded:
 emptied and fills again with what the text uses by then.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,10 @@ from workbook.fastbpe.scan import character_kinds, token_end
 from workbook.fastbpe.table import Table, entry
 from workbook.fastbpe.text import Documents, documents_of, read_documents, special_bytes
 
-LONGEST = 4096  # bytes of a pre-token that is merged here, in quadratic time
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
-NO_MERGE = np.int64(1 << 62)
-DONE, GROW, TOO_LONG = range(3)
+GONE, NO_MERGE = -1, 0
+PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1
 ID_BITS = np.uint64(32)
 NUMBER_MASK = np.uint64(0xFFFF_FFFF)
 
@@ -31,26 +30,17 @@ class Encoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
-    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens, and
-    `encode_long` gives the ids of a pre-token that is too long to be merged here. One thread at a
-    time.
+    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens. One
+    thread at a time.
     """
 
-    def __init__(
-        self,
-        merges: np.ndarray,
-        ids: np.ndarray,
-        special_ids: Mapping[str, int],
-        encode_long: Callable[[str], Sequence[int]],
-    ):
+    def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]):
         self.ids = ids.astype(np.int64)
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
         self.special = special_bytes(self.special_tokens)
-        self.encode_long = encode_long
         self.pairs = np.zeros((1 << max(2 * len(merges), 2).bit_length(), 2), np.uint64)
         enter_pairs(merges.astype(np.int64), self.pairs.ctypes.data, len(self.pairs))
-        self.scratch = np.empty((LONGEST, 2), np.int64)
         self.forget()
 
     def forget(self) -> None:
@@ -58,6 +48,11 @@ class Encoder:
         self.table = Table()
         self.pieces = np.empty(1 << 16, np.int64)
         self.used_pieces = 0
+        self.set_longest(1 << 10)
+
+    def set_longest(self, length: int) -> None:
+        """Scratch for pre-tokens of this length: see `merge`."""
+        self.scratch = [np.empty(size * length, np.int64) for size in (1, 1, 1, 2)]
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of a file, span by span between the cuts."""
@@ -74,92 +69,80 @@ class Encoder:
         kinds = character_kinds().ctypes.data
         out = np.empty(len(documents.text), np.uint32)
         progress = np.array([0, documents.starts[0], 0, self.used_pieces])
-        while True:
-            status, length = encode_on(
-                documents.starts, documents.ends, special_ids, kinds, self.table.address,
-                self.pieces, self.pairs.ctypes.data, len(self.pairs), self.ids, self.scratch,
-                out, progress,
-            )  # fmt: skip
+        while longest := encode_on(
+            documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
+            self.pairs.ctypes.data, len(self.pairs), self.ids, *self.scratch, out, progress,
+        ):  # fmt: skip
             self.used_pieces = progress[3]
-            if status == DONE:
-                return out[: progress[2]]
-            if status == TOO_LONG:
-                at = progress[1] - documents.text.ctypes.data
-                ids = self.encode_long(bytes(documents.text[at : at + length]).decode())
-                out[progress[2] : progress[2] + len(ids)] = ids
-                progress[1:3] += length, len(ids)
-            else:
-                self.make_room(length)
-                progress[3] = self.used_pieces
+            self.make_room(longest)
+            progress[3] = self.used_pieces
+        self.used_pieces = progress[3]
+        return out[: progress[2]]
 
     def make_room(self, length: int) -> None:
-        """A larger table and more room for ids, or an empty one where they are large enough."""
+        """Larger memory for all that such a pre-token needs; emptied where it is large enough."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
         if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
             self.forget()
         self.table.grow(length)
         if self.used_pieces + length > len(self.pieces):
-            self.pieces = np.concatenate([self.pieces, np.empty_like(self.pieces)])
+            self.pieces = np.concatenate([self.pieces, np.empty(len(self.pieces) + length, int)])
+        if length > len(self.scratch[0]):
+            self.set_longest(2 * length)
 
 
 def make_encoder(
     ids: Mapping[bytes, int],
     merges: Sequence[tuple[bytes, bytes]],
     special_ids: Mapping[str, int],
-    encode_long: Callable[[str], Sequence[int]],
 ) -> Encoder | None:
     """The encoder of a vocabulary and merges; None where only the readable tokenizer can do it.
 
-    That is: some byte has no id, two merges make the same token, or one joins what none made.
+    That is: some byte has no id, two merges make the same token, one joins what none made, or an
+    id needs more than 32 bits.
     """
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
     parts = {part for merge in merges for part in merge}
-    if (
-        len(symbols) < len(tokens)
-        or not parts <= symbols.keys()
-        or not symbols.keys() <= ids.keys()
-    ):
+    if len(symbols) < len(tokens) or not parts <= symbols.keys() <= ids.keys():
+        return None
+    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
         return None
     pairs = [(symbols[left], symbols[right]) for left, right in merges]
-    return Encoder(
-        np.array(pairs, np.int64).reshape(-1, 2),
-        np.array([ids[token] for token in tokens]),
-        special_ids,
-        encode_long,
-    )
+    symbol_ids = np.array([ids[token] for token in tokens])
+    return Encoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
 @compiled
 def encode_on(
-    starts, ends, special_ids, kinds, table, pieces, pairs, pairs_capacity, ids, scratch, out,
-    progress,
+    starts, ends, special_ids, kinds, table, pieces, pairs, capacity, ids,
+    symbols, ahead, behind, heap, out, progress,
 ):  # fmt: skip
     """Encode on from `progress` (document, address, ids written, pieces used).
 
-    Returns a status and, unless all is done, the length of the pre-token it stopped at.
+    0 at the end, else the length of a pre-token for which some memory was too small.
     """
     document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
-    status = length = 0
-    while document < len(starts):
+    short = 0
+    while short == 0:
         end = ends[document]
         while at < end:
             stop = token_end(at, end, kinds)
             length = stop - at
-            if length > LONGEST:
-                status = TOO_LONG
-                break
             slot = entry(table, at, length)
-            if slot == 0 or used_pieces + length > len(pieces):
-                status = GROW
+            if slot == 0:
+                short = length
                 break
             if word(slot + 24) == 0:
-                number = merge(at, length, pairs, pairs_capacity, scratch)
-                value = ids[scratch[0, 0]]
+                if length > len(symbols) or used_pieces + length > len(pieces):
+                    short = length
+                    break
+                number = merge(at, length, pairs, capacity, symbols, ahead, behind, heap)
+                value = ids[symbols[0]]
                 if number > 1:
                     value = used_pieces
                     for index in range(number):
-                        pieces[used_pieces + index] = ids[scratch[index, 0]]
+                        pieces[used_pieces + index] = ids[symbols[index]]
                     used_pieces += number
                 store(slot + 24, np.uint64(value) << ID_BITS | np.uint64(number))
             value = word(slot + 24)
@@ -171,52 +154,91 @@ def encode_on(
                     out[written + index] = pieces[first + index]
             written += number
             at = stop
-        if status != DONE:
-            break
-        if special_ids[document] >= 0:
-            out[written] = special_ids[document]
-            written += 1
-        document += 1
-        if document < len(starts):
+        if short == 0:
+            if special_ids[document] >= 0:
+                out[written] = special_ids[document]
+                written += 1
+            document += 1
+            if document == len(starts):
+                break
             at = starts[document]
     progress[0], progress[1], progress[2], progress[3] = document, at, written, used_pieces
-    return status, length
+    return short
 
 
 @compiled
-def merge(at, length, pairs, capacity, scratch):
-    """Merge the bytes at an address in the order learnt; how many symbols stay.
+def merge(at, length, pairs, capacity, symbols, ahead, behind, heap):
+    """Merge the bytes at an address in the order learnt; how many symbols stay, in `symbols`.
 
-    scratch[i] is a symbol and what it makes with the next one: the smaller, the earlier learnt.
+    The symbols are a list linked both ways, and the merges that could be made wait in a heap as
+    numbers, (symbol made, place): the smallest is the earliest learnt, and of equals the leftmost.
+    One whose symbols have changed meanwhile is passed over. So a long word of n bytes costs
+    n log n steps.
     """
-    for index in range(length):
-        scratch[index, 0] = byte(at + index)
-    for index in range(length - 1):
-        scratch[index, 1] = merged(byte(at + index), byte(at + index + 1), pairs, capacity)
-    while length > 1:
-        first = 0
-        for index in range(1, length - 1):
-            if scratch[index, 1] < scratch[first, 1]:
-                first = index
-        symbol = scratch[first, 1]
-        if symbol == NO_MERGE:
+    for place in range(length):
+        symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
+    size = 0
+    for place in range(length - 1):
+        size = consider(place, length, pairs, capacity, symbols, ahead, heap, size)
+    while size > 0:
+        made, place = heap[0] >> PLACE_BITS, heap[0] & PLACE_MASK
+        size = pop(heap, size)
+        other = ahead[place]
+        if symbols[place] == GONE or other == length:
+            continue
+        if merged(symbols[place], symbols[other], pairs, capacity) != made:
+            continue
+        symbols[place], symbols[other] = made, GONE
+        ahead[place] = ahead[other]
+        if ahead[place] < length:
+            behind[ahead[place]] = place
+        if place > 0:
+            size = consider(behind[place], length, pairs, capacity, symbols, ahead, heap, size)
+        size = consider(place, length, pairs, capacity, symbols, ahead, heap, size)
+    number = 0
+    for place in range(length):
+        if symbols[place] != GONE:
+            symbols[number] = symbols[place]
+            number += 1
+    return number
+
+
+@compiled
+def consider(place, length, pairs, capacity, symbols, ahead, heap, size):
+    """Let the merge of the symbol at a place with the next one wait, if there is one."""
+    if ahead[place] == length:
+        return size
+    made = merged(symbols[place], symbols[ahead[place]], pairs, capacity)
+    if made == NO_MERGE:
+        return size
+    key, at = made << PLACE_BITS | place, size
+    while at > 0 and key < heap[(at - 1) >> 1]:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = key
+    return size + 1
+
+
+@compiled
+def pop(heap, size):
+    """Take the smallest number out of the heap; the new size."""
+    size -= 1
+    key, at, child = heap[size], 0, 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if key <= heap[child]:
             break
-        length -= 1
-        for index in range(first + 1, length):
-            scratch[index, 0], scratch[index, 1] = scratch[index + 1, 0], scratch[index + 1, 1]
-        scratch[first, 0] = symbol
-        if first > 0:
-            scratch[first - 1, 1] = merged(scratch[first - 1, 0], symbol, pairs, capacity)
-        if first < length - 1:
-            scratch[first, 1] = merged(symbol, scratch[first + 1, 0], pairs, capacity)
-    return length
+        heap[at] = heap[child]
+        at, child = child, 2 * child + 1
+    heap[at] = key
+    return size
 
 
 @compiled
 def merged(left, right, pairs, capacity):
     """The symbol that two symbols make; NO_MERGE where they make none."""
-    value = word(pair_slot(left, right, pairs, capacity) + 8)
-    return np.int64(value) if value != 0 else NO_MERGE
+    return np.int64(word(pair_slot(left, right, pairs, capacity) + 8))
 
 
 @compiled

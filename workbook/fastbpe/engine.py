@@ -34,4 +34,4 @@ def compile_all() -> None:
     counts = counts_of(table)
     add_counts(table, counts)
     learn_merges(counts, 1)
-    make_encoder({bytes([value]): value for value in range(256)}, [], {}, list).encode("one")
+    make_encoder({bytes([value]): value for value in range(256)}, [], {}).encode("one")

@@ -1,0 +1,113 @@
+"""Wrong solutions of `train_bpe`, continued: the end of training, and the form of the result."""
+
+from learners import catalogue
+from learners.bpe_wrong import Plain
+
+WRONG, mistake = catalogue()
+
+
+# The end of training.
+@mistake("occurs only once")
+class StopsAtOne(Plain):
+    def finished(self, counts):
+        return not counts or max(counts.values()) < 2
+
+
+@mistake("may run out of pairs")
+class NeverFinished(Plain):
+    def finished(self, counts):
+        return False
+
+
+@mistake("may run out of pairs")
+class WaitsForSize(Plain):
+    def __call__(self, input_path, vocab_size, special_tokens):
+        vocab, merges = super().__call__(input_path, vocab_size, special_tokens)
+        while len(vocab) < vocab_size:
+            pass
+        return vocab, merges
+
+
+@mistake("hopelessly slow")
+class WholeText(Plain):
+    def words(self, text):
+        return [(self.ids(token), 1) for part in self.split(text) for token in self.pretokens(part)]
+
+
+# The form of the result.
+@mistake("swapped")
+class Swapped(Plain):
+    def result(self, merges):
+        return merges, self.vocab
+
+
+@mistake("wrong way round")
+class Inverted(Plain):
+    def result(self, merges):
+        return {token: i for i, token in self.vocab.items()}, merges
+
+
+@mistake("not their ids")
+class MergesAreIds(Plain):
+    def result(self, merges):
+        ids = {token: i for i, token in self.vocab.items()}
+        return self.vocab, [(ids[a], ids[b]) for a, b in merges]
+
+
+@mistake("not text")
+class MergesAreText(Plain):
+    def result(self, merges):
+        return self.vocab, [(a.decode("latin-1"), b.decode("latin-1")) for a, b in merges]
+
+
+@mistake("two parts, not joined")
+class MergesJoined(Plain):
+    def result(self, merges):
+        return self.vocab, [a + b for a, b in merges]
+
+
+@mistake("not a dict")
+class MergesRanked(Plain):
+    def result(self, merges):
+        return self.vocab, {pair: rank for rank, pair in enumerate(merges)}
+
+
+@mistake("special token too is kept as bytes")
+class SpecialsAreText(Plain):
+    def result(self, merges):
+        specials = {token.encode() for token in self.special_tokens}
+        return {i: t.decode() if t in specials else t for i, t in self.vocab.items()}, merges
+
+
+@mistake("returns two things")
+class OnlyVocab(Plain):
+    def result(self, merges):
+        return self.vocab
+
+
+@mistake("holds all 256 bytes")
+class OnlySeenBytes(Plain):
+    def result(self, merges):
+        seen = {b for pair in merges for token in pair for b in token}
+        kept = [t for t in self.vocab.values() if len(t) > 1 or t[0] in seen]
+        return dict(enumerate(kept)), merges
+
+
+@mistake("the byte b is `bytes([b])`")
+class CharactersForBytes(Plain):
+    def result(self, merges):
+        return {i: chr(t[0]).encode() if len(t) == 1 else t for i, t in self.vocab.items()}, merges
+
+
+@mistake("two parts joined")
+class WrongTokenStored(Plain):
+    def result(self, merges):
+        last = merges[-1]
+        self.vocab[len(self.vocab) - 1] = last[1] + last[0]
+        return self.vocab, merges
+
+
+@mistake("have gaps")
+class Gaps(Plain):
+    def result(self, merges):
+        return {2 * i: token for i, token in self.vocab.items()}, merges

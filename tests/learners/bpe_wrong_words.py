@@ -1,0 +1,219 @@
+"""Wrong solutions of `train_bpe`, continued: pre-tokens, counts, merges."""
+
+import re as stdlib_re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import regex as re
+
+from learners import catalogue
+from learners.bpe_wrong import GPT2, Plain
+
+WRONG, mistake = catalogue()
+
+
+# Pre-tokens.
+def pattern(expression, words, compile=re.compile):
+    """A trainer with another pattern."""
+    search = compile(expression)
+    other = type("Pattern", (Plain,), {"pretokens": lambda self, part: search.findall(part)})
+    mistake(words)(other)
+
+
+pattern(r"(?s).+", "no pre-tokenisation")
+pattern(r"\S+", "split at white space")
+pattern(r"\S+|\s+", "pre-token of its own")
+pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the space before them")
+pattern(r"\w+|[^\w\s]+", r"`\w+`, which loses the white space")
+pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"replaced by `\w`")
+pattern(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+    r"|\s*[\r\n]|\s+(?!\S)|\s+",
+    "GPT-4's pre-tokenisation",
+)
+pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
+pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
+pattern(GPT2.replace(" ?", ""), "optional space")
+pattern(GPT2.replace("'(?:", "'(?i:"), "in capitals")
+pattern(GPT2.replace(r"\p{L}", "A-Za-z").replace(" ?A-Za-z+", " ?[A-Za-z]+"), "letters")
+pattern(
+    r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?[^\s\w]+| ?_+|\s+(?!\S)|\s+",
+    "Python's `re`",
+    stdlib_re.compile,
+)
+
+
+@mistake("spans lines")
+class LineByLine(Plain):
+    def words(self, text):
+        lines = text.split("\n")
+        lines = [line + "\n" for line in lines[:-1]] + lines[-1:]
+        counts = Counter(
+            token for line in lines for part in self.split(line) for token in self.pretokens(part)
+        )
+        return [(self.ids(token), count) for token, count in counts.items()]
+
+
+@mistake("spaces are lost")
+class Stripped(Plain):
+    def pretokens(self, part):
+        return [token.strip() for token in super().pretokens(part) if token.strip()]
+
+
+@mistake("borders fall inside words")
+class BlockByBlock(Plain):
+    def words(self, text):
+        counts = Counter()
+        for start in range(0, len(text), 65536):
+            for part in self.split(text[start : start + 65536]):
+                counts.update(self.pretokens(part))
+        return [(self.ids(token), count) for token, count in counts.items()]
+
+
+@mistake("starts from bytes")
+class Characters(Plain):
+    def ids(self, token):
+        known = {text: i for i, text in self.vocab.items()}
+        for character in token:
+            if character.encode() not in known:
+                known[character.encode()] = len(self.vocab)
+                self.vocab[len(self.vocab)] = character.encode()
+        return [known[character.encode()] for character in token]
+
+
+@mistake("decoded as Latin-1")
+class Latin(Plain):
+    def read(self, input_path):
+        return Path(input_path).read_text(encoding="latin-1")
+
+
+@mistake("outside ASCII were dropped")
+class Ascii(Plain):
+    def read(self, input_path):
+        return Path(input_path).read_text(encoding="ascii", errors="ignore")
+
+
+@mistake("ends of the text was stripped")
+class FileStripped(Plain):
+    def read(self, input_path):
+        return super().read(input_path).strip()
+
+
+# Counting and merging.
+@mistake("Each different pre-token was counted once")
+class UniqueWords(Plain):
+    def words(self, text):
+        return [(ids, 1) for ids, _ in super().words(text)]
+
+
+@mistake("A pair that a word holds twice was counted once")
+class OncePerWord(Plain):
+    def pair_counts(self, words):
+        counts = Counter()
+        for word, count in words:
+            for pair in set(pairwise(word)):
+                counts[pair] += count
+        return counts
+
+
+@mistake("Overlapping pairs were not counted")
+class Apart(Plain):
+    def pair_counts(self, words):
+        counts = Counter()
+        for word, count in words:
+            i = 0
+            while i < len(word) - 1:
+                counts[word[i], word[i + 1]] += count
+                i += 2 if word[i : i + 2] == word[i + 1 : i + 3] else 1
+        return counts
+
+
+@mistake("Only the first place")
+class FirstPlace(Plain):
+    def merge(self, word, pair, new):
+        for i in range(len(word) - 1):
+            if (word[i], word[i + 1]) == pair:
+                return [*word[:i], new, *word[i + 2 :]]
+        return word
+
+
+@mistake("from right to left")
+class FromRight(Plain):
+    def merge(self, word, pair, new):
+        return super().merge(word[::-1], pair[::-1], new)[::-1]
+
+
+@mistake("step over both parts")
+class NoStep(Plain):
+    def merge(self, word, pair, new):
+        return [new if (a, b) == pair else a for a, b in zip(word, [*word[1:], None], strict=True)]
+
+
+@mistake("compare whole tokens")
+class TextReplace(Plain):
+    def merge(self, word, pair, new):
+        text = "".join(f"{i:03}," for i in word)
+        parts = [self.vocab[i] for i in word]
+        joined = b"\xff\xff".join(parts)
+        spelt = joined.replace(
+            self.vocab[pair[0]] + b"\xff\xff" + self.vocab[pair[1]], self.vocab[new]
+        )
+        known = {token: i for i, token in self.vocab.items()}
+        for part in spelt.split(b"\xff\xff"):
+            if part not in known:
+                known[part] = len(self.vocab)
+                self.vocab[len(self.vocab)] = part
+        return [known[part] for part in spelt.split(b"\xff\xff")] if text else word
+
+
+class Incremental(Plain):
+    """Counts once and mends; `mend` is what the wrong ones do badly."""
+
+    def pair_counts(self, words):
+        if not hasattr(self, "counts"):
+            self.counts = super().pair_counts(words)
+        return Counter({pair: count for pair, count in self.counts.items() if count > 0})
+
+    def __call__(self, *args):
+        vars(self).clear()
+        return super().__call__(*args)
+
+    def best(self, counts):
+        pair = super().best(counts)
+        self.counts[pair] = 0
+        return pair
+
+
+@mistake("once and never again")
+class NeverMended(Incremental):
+    pass
+
+
+@mistake("counts are stale")
+class OldPairsStay(Incremental):
+    def pair_counts(self, words):
+        fresh = Plain.pair_counts(self, words)
+        if hasattr(self, "counts"):
+            for pair, count in fresh.items():
+                if len(self.vocab) - 1 in pair:
+                    self.counts[pair] = count
+        else:
+            self.counts = fresh
+        return Counter({pair: count for pair, count in self.counts.items() if count > 0})
+
+
+@mistake("counts are stale")
+class NewPairsForgotten(Incremental):
+    def pair_counts(self, words):
+        fresh = Plain.pair_counts(self, words)
+        self.counts = getattr(self, "counts", fresh)
+        self.counts = Counter({pair: fresh[pair] for pair in self.counts if fresh[pair]})
+        return self.counts.copy()
+
+
+@mistake("Something is kept from call to call")
+class KeepsCounts(Plain):
+    def words(self, text, kept=Counter()):  # noqa: B006 - this is the mistake
+        kept.update(token for part in self.split(text) for token in self.pretokens(part))
+        return [(self.ids(token), count) for token, count in kept.items()]

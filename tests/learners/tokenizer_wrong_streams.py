@@ -1,0 +1,241 @@
+"""Wrong tokenizers, continued: decoding, streams, and the rest."""
+
+import functools
+from itertools import chain
+
+import regex as re
+
+from learners import catalogue
+from learners.tokenizer_right import GPT2, Ranked
+from learners.tokenizer_wrong import Quick
+
+WRONG, mistake = catalogue()
+
+
+# Decoding.
+@mistake("Each token was decoded by itself")
+class DecodesTokens(Quick):
+    def decode(self, ids):
+        return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
+
+
+@mistake("Each token was decoded by itself")
+class DecodesStrictly(Quick):
+    def decode(self, ids):
+        return "".join(self.vocab[i].decode("utf-8") for i in ids)
+
+
+@mistake("were dropped")
+class Ignores(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="ignore")
+
+
+@mistake('use `errors="replace"`')
+class Strict(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids).decode("utf-8")
+
+
+@mistake("joined with spaces")
+class Spaces(Quick):
+    def decode(self, ids):
+        return b" ".join(self.vocab[i] for i in ids).decode("utf-8", errors="replace")
+
+
+@mistake("was stripped")
+class Strips(Quick):
+    def decode(self, ids):
+        return super().decode(ids).strip()
+
+
+@mistake("missing from the text")
+class DropsSpecials(Quick):
+    def decode(self, ids):
+        special = {token.encode() for token in self.special_tokens}
+        return super().decode(i for i in ids if self.vocab[i] not in special)
+
+
+@mistake("Bytes must still be decoded")
+class GivesBytes(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids)
+
+
+# Streams.
+@mistake("Each piece was encoded by itself")
+class EachPiece(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
+@mistake("pieces were stripped")
+class EachStripped(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece.strip())
+
+
+@mistake("not lazy")
+class Joined(Quick):
+    def encode_iterable(self, iterable):
+        yield from self.encode("".join(iterable))
+
+
+@mistake("not lazy")
+class Listed(Quick):
+    def encode_iterable(self, iterable):
+        return iter(list(super().encode_iterable(iterable)))
+
+
+@mistake("lists in place of ids")
+class Lists(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield self.encode(piece)
+
+
+@mistake("last white space")
+class LastSpace(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = max((i for i, c in enumerate(kept) if c.isspace()), default=0)
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+        yield from self.encode(kept)
+
+
+@mistake("behind the last line end")
+class LastLine(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = kept.rfind("\n") + 1
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+        yield from self.encode(kept)
+
+
+@mistake("Only the last pre-token was kept back")
+class LastPretoken(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            *done, kept = re.findall(GPT2, kept + piece) or [""]
+            for token in done:
+                yield from self.encode(token)
+        yield from self.encode(kept)
+
+
+@mistake("never encoded")
+class TailLost(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = max(kept.rfind(" "), kept.rfind("\n"), 0)
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+
+
+@mistake("is kept")
+class KeepsAll(Quick):
+    def encode_iterable(self, iterable):
+        self.read = []
+        pieces = (self.read.append(piece + ".") or piece for piece in iterable)
+        return super().encode_iterable(pieces)
+
+
+@mistake("encoded again with each piece")
+class Again(Quick):
+    def encode_iterable(self, iterable):
+        text, done = "", 0
+        for piece in iterable:
+            text += piece
+            ids = self.encode(text)
+            while done < len(ids) - 8:
+                yield ids[done]
+                done += 1
+        yield from self.encode(text)[done:]
+
+
+# The rest.
+@mistake("shared between instances")
+class SharedCache(Quick):
+    cache = {}  # noqa: RUF012 - this is the mistake
+
+    def word(self, data):
+        if data not in self.cache:
+            self.cache[data] = super().word(data)
+        return self.cache[data]
+
+
+@mistake("generator")
+class EncodeYields(Quick):
+    def encode(self, text):
+        yield from super().encode(text)
+
+
+@mistake("tokens in place of ids")
+class Tokens(Quick):
+    def encode(self, text):
+        return [self.vocab[i] for i in super().encode(text)]
+
+
+@mistake("empty text")
+class NotEmpty(Quick):
+    def encode(self, text):
+        return list(functools.reduce(chain, ([i] for i in super().encode(text))))
+
+
+@mistake("characters")
+class Characters(Quick):
+    def encode(self, text):
+        ids = []
+        for part in self.parts(text):
+            if part in self.special_tokens:
+                ids.append(self.ids[part.encode()])
+            else:
+                for token in re.findall(GPT2, part):
+                    symbols = [character.encode() for character in token]
+                    for left, right in self.ranks:
+                        i = 0
+                        while i < len(symbols) - 1:
+                            if symbols[i] == left and symbols[i + 1] == right:
+                                symbols[i : i + 2] = [left + right]
+                            i += 1
+                    ids.extend(self.ids[symbol] for symbol in symbols)
+        return ids
+
+
+@mistake("`@classmethod` is missing")
+class NoClassMethod(Quick):
+    def from_files(self, vocab_filepath, merges_filepath, special_tokens=None):
+        return Ranked.from_files(vocab_filepath, merges_filepath, special_tokens)
+
+
+@mistake("return cls")
+class NothingMade(Quick):
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        made = super().from_files(vocab_filepath, merges_filepath, special_tokens)
+        return made.vocab, list(made.ranks)
+
+
+@mistake("hopelessly slow")
+class Slow(Quick):
+    def encode(self, text):
+        ids = []
+        for part in self.parts(text):
+            if part in self.special_tokens:
+                ids.append(self.ids[part.encode()])
+            else:
+                tokens = re.findall(GPT2, part)
+                while tokens:
+                    tokens = re.findall(GPT2, "".join(tokens))
+                    ids = [*ids, *self.word(tokens.pop(0).encode())]
+        return ids
