@@ -64,7 +64,7 @@ def compose(write_up: WriteUp) -> Document:
     cleaner = Cleaner(album.keep, notes.append)
     composer = _Composer(write_up, cleaner, album, notes)
     composer.read()
-    blocks = [_states(write_up)]
+    blocks = [header(1, words("The state of every problem")), _states(write_up)]
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
         blocks.append(header(1, words(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
         for entry in entries:
