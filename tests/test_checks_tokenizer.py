@@ -1,10 +1,9 @@
 """The check of `Tokenizer`: right classes pass, and each usual mistake is called by its name."""
 
-from importlib import import_module
-
 import pytest
 from learners import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
 
+from workbook.checks import tokenizer_answers, tokenizer_streams
 from workbook.checks import tokenizer_cases as cases
 from workbook.checks.base import NotAttempted, Wrong
 from workbook.checks.pretoken_variants import PRETOKENS
@@ -26,9 +25,9 @@ def name(value):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """A short limit, so that what is too slow is stopped soon."""
-    streams = import_module("workbook.checks.tokenizer_streams")
-    monkeypatch.setattr(streams, "LONG", 4.0)
+    """Short limits, so that what is too slow is stopped soon."""
+    monkeypatch.setattr(tokenizer_streams, "LONG", 4.0)
+    monkeypatch.setattr(tokenizer_answers, "QUICK", 1.5)
 
 
 @pytest.mark.parametrize("solution", [Tokenizer, *tokenizer_right.RIGHT], ids=name)

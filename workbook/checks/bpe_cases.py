@@ -39,7 +39,7 @@ SMALL = (
     case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, "<|.*|>", "<|+|>"),
     case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, "<|pad|>", END),
     # One that is not in the list is text.
-    case(f"ab{END}ab {END} ba" * 2, 12, "<|pad|>"),
+    case(f"ab{END}ab{END}ba" * 2, 11, "<|pad|>"),
     # All that the pattern keeps apart.
     case("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
     case("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),

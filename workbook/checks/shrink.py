@@ -4,6 +4,8 @@ import re
 import time
 from collections.abc import Callable
 
+SHORT = 40  # parts: so few that stretches are dropped from every place
+
 
 def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
     """A text, made of parts of `text`, that fails too and of which no character can be spared.
@@ -30,12 +32,12 @@ def _reduced(parts: list, still_fails: Callable[[list], bool], until: float) -> 
     size = len(parts)
     while size and time.monotonic() < until:
         dropped, at = False, 0
+        step = 1 if len(parts) <= SHORT else size
         while at < len(parts) and time.monotonic() < until:
             rest = parts[:at] + parts[at + size :]
             if still_fails(rest):
                 parts, dropped = rest, True
             else:
-                at += size
-        if size > 1 or not dropped:
-            size //= 2
+                at += step
+        size = min(len(parts), size if dropped and size < SHORT else size // 2)
     return parts

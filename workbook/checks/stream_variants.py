@@ -141,6 +141,10 @@ def _left_over(given: Pieces, encode_text: Callable[[str], list[int]]) -> Iterat
         kept = kept[at:]
 
 
+LAST_ONLY = (
+    "Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
+    "for a special token, that comes in two parts."
+)
 STREAM = (
     Variant(
         "stream",
@@ -167,15 +171,9 @@ STREAM = (
     Variant(
         "stream",
         partial(_last_pretoken, lambda text, _: pretokens(text)),
-        "Only the last pre-token was kept back: that is not enough for a special token that comes "
-        "in two parts.",
+        LAST_ONLY,
     ),
-    Variant(
-        "stream",
-        partial(_last_pretoken, _pretokens_and_specials),
-        "Only the last pre-token was kept back: that is not enough for a special token that comes "
-        "in two parts, nor for a contraction such as 'll.",
-    ),
+    Variant("stream", partial(_last_pretoken, _pretokens_and_specials), LAST_ONLY),
     Variant(
         "stream",
         _left_over,

@@ -16,6 +16,7 @@ from workbook.checks.tokenizer_reference import (
 
 METHOD = {Text: "encode", Pieces: "encode_iterable", Ids: "decode"}
 REPLACED = "\ufffd"
+QUICK = 5.0  # seconds that a short input may take
 
 
 class Outcome(NamedTuple):
@@ -69,12 +70,12 @@ class Learner:
             self.changed.add("merges")
         return made
 
-    def __call__(self, given: Text | Pieces | Ids, seconds: float = 5.0) -> list[int] | str:
+    def __call__(self, given: Text | Pieces | Ids, seconds: float | None = None) -> list[int] | str:
         """What the method that the input is for returns, in one form."""
         tokenizer = self.make(given.setup, described(given))
-        return run(tokenizer, given, seconds)
+        return run(tokenizer, given, seconds or QUICK)
 
-    def outcome(self, given: Text | Pieces | Ids, seconds: float = 5.0) -> Outcome:
+    def outcome(self, given: Text | Pieces | Ids, seconds: float | None = None) -> Outcome:
         """What becomes of an input; a result in a wrong form is raised at once."""
         try:
             result = self(given, seconds)
@@ -89,7 +90,7 @@ class Malformed(Wrong):
     """A result that is not of the kind asked for."""
 
 
-def run(tokenizer: Any, given: Text | Pieces | Ids, seconds: float = 5.0) -> list[int] | str:
+def run(tokenizer: Any, given: Text | Pieces | Ids, seconds: float = QUICK) -> list[int] | str:
     """What a tokenizer makes of an input, in one form: a list of ids or a text."""
     method = getattr(tokenizer, METHOD[type(given)])
     words = described(given)

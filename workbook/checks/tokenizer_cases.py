@@ -65,7 +65,8 @@ def texts() -> tuple[Text, ...]:
     plain, own, gpt2, mixed = map(setup, (BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED))
     handout = (b"t", b"h"), (b" ", b"c"), (b" ", b"a"), (b"th", b"e"), (b" a", b"t")
     end = (END,)
-    two, nested = (STAR, END), ("<|a|>", "<|a|><|b|>", "|><|")
+    two = STAR, END
+    nested = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
     return (
         Text(Setup(BYTES_FIRST, handout, (), None), "the cat ate"),
         Text(plain, ""),
@@ -84,7 +85,7 @@ def texts() -> tuple[Text, ...]:
         Text(setup(SPECIALS_FIRST, None, known=end), f"the{END} end"),
         Text(setup(GPT2, two), f"a {STAR}b.*{END}c|>{STAR}<|x|>"),
         Text(setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the"),
-        Text(setup(SHUFFLED, nested), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>"),
+        Text(setup(SHUFFLED, nested), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the"),
         Text(gpt2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½"),
         Text(setup(GPT2, end), f"{LEARNT_FROM}{END}" * 3),
     )

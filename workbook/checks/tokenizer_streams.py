@@ -106,13 +106,11 @@ def _memory_after(learner: Learner, setup: Setup, *read: int) -> list[int]:
 
 def check_speed(learner: Learner, method: str) -> None:
     """Raise `Wrong` where a text of 80 kB, or a long word, takes much longer than it needs."""
-    setup = cases.setup()
     lines = LINES * (80_000 // len("".join(LINES)))
-    word = "gathered" * 250
-    for text, what in (("".join(lines), "of lines"), (word, "of one word without a space")):
+    for pieces, what in ((lines, "of lines"), (["gathered" * 6] * 40, "without any space")):
+        text = "".join(pieces)
         given = Words(f"{method}(text), where the text is {len(text):,} characters {what}")
-        tokenizer = learner.make(setup)
-        pieces = lines if what == "of lines" else list(word)
+        tokenizer = learner.make(cases.setup())
         try:
             result = call(_encoded, tokenizer, method, text, pieces, seconds=LONG, given=given)
         except Wrong as failure:
@@ -120,8 +118,7 @@ def check_speed(learner: Learner, method: str) -> None:
                 failure.claim = f"`{method}` is hopelessly slow: stopped after {LONG:g} s."
                 failure.mistake = SLOW[method]
             raise
-        ids = ids_of(result, given, method)
-        right = predicted(Text(setup, text))
+        ids, right = ids_of(result, given, method), predicted(Text(cases.setup(), text))
         if ids != right:
             at = first_difference(right, ids)
             raise Wrong(

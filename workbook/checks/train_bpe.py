@@ -91,9 +91,12 @@ def _report(learner: Learner, outcomes: list[Outcome]) -> None:
 
 def _kind(outcome: Outcome) -> str:
     """In which of a few ways an outcome is wrong, so that a smaller one is wrong in the same."""
-    if isinstance(outcome.merges, str) or outcome.merges == expected(outcome.given):
-        return outcome.merges if isinstance(outcome.merges, str) else "right"
-    return _claim(outcome)[:14]  # without the number
+    if isinstance(outcome.merges, str):
+        return outcome.merges
+    if outcome.merges == expected(outcome.given):
+        return "right"
+    claim = _claim(outcome)
+    return "pair" if claim.startswith("Merge") else claim
 
 
 def _claim(failed: Outcome) -> str:
@@ -239,11 +242,10 @@ def _notes(learner: Learner) -> list[str]:
             outcome = Outcome(given, "error")
         if outcome.right:
             continue
-        for variant in bpe_variants.OPEN_VARIANTS:
-            if predicted(given, (variant,)) == outcome.merges:
-                what = variant.mistake
-        if what not in notes:
-            notes.append(what)
+        known = [v for v in bpe_variants.OPEN_VARIANTS if predicted(given, (v,)) == outcome.merges]
+        note = known[0].mistake if known else what
+        if note not in notes:
+            notes.append(note)
     if notes:
         notes.insert(0, "Left open by the course, but worth knowing:")
     return notes
