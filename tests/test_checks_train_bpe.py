@@ -99,6 +99,7 @@ def test_an_endless_loop_is_stopped(impatient):
     with pytest.raises(Wrong) as verdict:
         train_bpe(endless)
     assert "stopped" in verdict.value.claim
+    assert "never ends" in verdict.value.mistake
 
 
 def stub(input_path, vocab_size, special_tokens):

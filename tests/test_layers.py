@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     files config claims utf8
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry gpt2_files simple_tokenizers tokenizer exchange tokens
-    accounting runlog nn model optim data train generate experiments
+    pretokens fastbpe bpe ancestry gpt2_files simple_tokenizers tokenizer exchange
+    accounting runlog nn model optim data tokens train generate experiments
     measure plots token_plots widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
