@@ -105,6 +105,8 @@ def test_special_tokens_the_vocabulary_lacks_are_appended(trained):
     assert tokenizer.encode(END) == [0]
     assert tokenizer.vocab_size == len(vocab) + 2
     assert len(vocab) == 360  # the caller's own dictionary stays as it was
+    once = Tokenizer(vocab, merges, (token for token in ["<|pad|>"]))
+    assert once.encode("<|pad|>") == [len(vocab)]
 
 
 def test_without_special_tokens_their_text_is_ordinary(trained):

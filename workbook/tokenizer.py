@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import lru_cache, partial
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -76,8 +77,7 @@ class Tokenizer(Encoder):
     ):
         self.vocab = dict(vocab)
         self.merges = list(merges)
-        check_special_tokens(special_tokens or ())
-        self.special_tokens = list(dict.fromkeys(special_tokens or ()))
+        self.special_tokens = check_special_tokens(special_tokens)
         known = set(self.vocab.values())
         for token in self.special_tokens:
             if token.encode() not in known:
@@ -163,14 +163,14 @@ class Tokenizer(Encoder):
         if executor is None:
             parts = self.encode_spans(path, cuts)
         else:
-            tasks = task_cuts(cuts)
-            parts = executor.map(encode_task, repeat(pickle.dumps(self)), repeat(path), tasks)
+            task = partial(encode_task, pickle.dumps(self), path)
+            parts = executor.map(task, task_cuts(cuts))
         return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which `cut_points` found."""
         dtype = token_dtype(self.vocab_size)
-        small = cuts[-1] - cuts[0] < COMPILED_FROM
+        small = Path(path).stat().st_size < COMPILED_FROM
         encoder = None if small else self._take_encoder()
         if encoder is None:
             for start, end in pairwise(cuts):
