@@ -15,8 +15,8 @@ import pickle
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from functools import partial
 from hashlib import sha256
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -72,13 +72,9 @@ def tokenize_file(
     missing = [number for number, part in enumerate(parts) if not part.exists()]
     with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
         bar.update(cuts[-1] - sum(shards[number][-1] - shards[number][0] for number in missing))
-        for done in (executor.map if executor else map)(
-            encode_shard,
-            repeat(pickle.dumps(tokenizer)),
-            repeat(source),
-            [shards[number] for number in missing],
-            [parts[number] for number in missing],
-        ):
+        todo = [shards[number] for number in missing], [parts[number] for number in missing]
+        work = partial(encode_shard, pickle.dumps(tokenizer), source)
+        for done in executor.map(work, *todo) if executor else map(work, *todo):
             bar.update(done)
     facts["tokens"] = join_tokens(target, parts)
     with atomic_write(record) as file:
