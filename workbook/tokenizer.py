@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import lru_cache, partial
 from itertools import chain, pairwise
+from numbers import Integral
 from pathlib import Path
 from typing import Self
 
@@ -66,7 +67,8 @@ class Tokenizer(Encoder):
 
     Special tokens that the vocabulary lacks get the next free ids; of overlapping ones the longest
     wins. Text that holds a special token always yields its id.
-    Raises: ValueError where a merge needs a token that is not in the vocabulary.
+    Raises: ValueError where a merge needs a token that is not in the vocabulary, TypeError where
+    the vocabulary does not map ids to bytes.
     """
 
     def __init__(
@@ -76,6 +78,9 @@ class Tokenizer(Encoder):
         special_tokens: Sequence[str] | None = None,
     ):
         self.vocab = dict(vocab)
+        for token_id, token in self.vocab.items():
+            if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
+                raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
         self.merges = list(merges)
         self.special_tokens = check_special_tokens(special_tokens)
         known = set(self.vocab.values())
@@ -159,7 +164,8 @@ class Tokenizer(Encoder):
         the file are encoded side by side.
         Raises: FileNotFoundError; ValueError where the file is not UTF-8.
         """
-        cuts = cut_points(text_file(path), self.special_tokens)
+        path = text_file(path)
+        cuts = cut_points(path, self.special_tokens)
         if executor is None:
             parts = self.encode_spans(path, cuts)
         else:
