@@ -1,11 +1,12 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
 # make test       everything that must hold: lint, unit tests, every notebook
+# make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make lint       ruff on the package, the tests and the notebooks
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab test notebooks lint suitable
+.PHONY: lab test writeup notebooks lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
@@ -28,6 +29,10 @@ lab: $(stamp)
 test: $(stamp) lint
 	@$(bin)/python -m pytest workbook tests notebooks -n 2 --dist loadfile \
 		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=300
+
+writeup: $(stamp)
+	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
+		$(if $(EDITION),--edition "$(EDITION)")
 
 notebooks: $(stamp)
 	@$(bin)/python -m workbook notebooks $(NAMES)

@@ -2,7 +2,7 @@
 
 import json
 import os
-import secrets
+import re
 import shutil
 import socket
 import subprocess
@@ -15,8 +15,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from workbook import lab
+
 ROOT = Path(__file__).parents[1]
-HOST = "127.0.0.1"
 # All cells are drawn, not only those in sight, and nobody asks for news.
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},
@@ -30,12 +31,31 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-class Server:
-    """A running JupyterLab on a folder; its kernels import this checkout."""
+# What `workbook lab` does, on a folder that plays the checkout. The kernels see the real one.
+START = """
+import sys
+from pathlib import Path
+from workbook import config, lab
 
-    def __init__(self, folder: Path, port: int, token: str, trap: socket.socket):
-        self.folder, self.token, self.trap = folder, token, trap
-        self.address = f"http://{HOST}:{port}/"
+config.repository = lambda: Path(sys.argv[1])
+lab.has_browser = lambda: False
+lab.serve(config.repository(), "lab", None)
+"""
+
+
+class Server:
+    """A running JupyterLab: where it answers, and the folder of the notebooks it serves."""
+
+    def __init__(self, root: Path, trap: socket.socket):
+        self.root, self.trap = root, trap
+        self.address = self.token = ""  # told by the server when it is there
+
+    def listen(self, line: str) -> bool:
+        """Whether a line that the server printed says where it answers."""
+        told = re.search(r"(http://\S+/)lab\?token=(\w+)", line)
+        if told:
+            self.address, self.token = told.groups()
+        return bool(told)
 
     def api(self, path: str):
         """What the server's REST API says."""
@@ -52,7 +72,7 @@ class Server:
         return True
 
     def page(self, name: str) -> str:
-        """The address that opens a notebook of the folder in an empty workspace."""
+        """The address that opens a notebook in an empty workspace."""
         return f"{self.address}lab/tree/{name}?reset&token={self.token}"
 
     def is_ready(self, name: str) -> bool:
@@ -74,66 +94,51 @@ def wait_for(condition, seconds: float, complaint: str) -> None:
 
 
 @contextmanager
-def serve(folder: Path):
-    """A `Server` on `folder`, private in everything, with a trap where the web should be."""
-    private = folder.parent / "private"
+def serve(root: Path):
+    """`workbook lab` on a folder, private in everything, with a trap where the web should be."""
+    private = root / "private"
     for name, values in SETTINGS.items():
         file = private / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
-    trap = socket.create_server((HOST, 0))
+    trap = socket.create_server((lab.HOST, 0))
     trap.setblocking(False)
-    proxy = f"http://{HOST}:{trap.getsockname()[1]}"
+    web = f"http://{lab.HOST}:{trap.getsockname()[1]}"
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(private / "config"),
         "JUPYTER_DATA_DIR": str(private / "data"),
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(private / "settings"),
         "IPYTHONDIR": str(private / "ipython"),
-        "WORKBOOK_DATA": str(private / "corpora"),
-        "HTTP_PROXY": proxy,
-        "HTTPS_PROXY": proxy,
+        "WORKBOOK_DATA": str(private / "data_of_the_workbook"),
+        "HTTP_PROXY": web,
+        "HTTPS_PROXY": web,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-        f"--ServerApp.root_dir={folder}", f"--ServerApp.ip={HOST}", f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}",
-        f"--LabApp.user_settings_dir={private / 'settings'}",
-        f"--LabApp.workspaces_dir={private / 'workspaces'}",
-        "--LabApp.news_url=None", "--LabApp.extension_manager=readonly",
-        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
-    ]  # fmt: skip
-    log = private / "server.log"
-    with log.open("wb") as output:
+    server = Server(root, trap)
+    with trap, (private / "server.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
-    server = Server(folder, port, token, trap)
-    try:
-        wait_for(lambda: answers(server, process), 60, f"no answer:\n{log.read_text()[-2000:]}")
-        yield server
-    finally:
-        process.terminate()  # its kernels go with it
+            [sys.executable, "-u", "-c", START, str(root)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        trap.close()
+            wait_for(lambda: is_up(server, process), 60, "JupyterLab has not told its address")
+            yield server
+        finally:
+            process.terminate()  # its kernels go with it
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
-def answers(server: Server, process: subprocess.Popen) -> bool:
-    """Whether the server is up; RuntimeError where it has died."""
+def is_up(server: Server, process: subprocess.Popen) -> bool:
+    """Whether the server has told where it answers; RuntimeError where it has died."""
+    said = (server.root / "private" / "server.log").read_text(encoding="utf-8")
     if process.poll() is not None:
-        raise RuntimeError(f"JupyterLab ended with status {process.returncode}")
-    try:
-        return bool(server.api("status"))
-    except OSError:
-        return False
+        raise RuntimeError(f"JupyterLab ended with status {process.returncode}:\n{said[-2000:]}")
+    return server.listen(said)
 
 
 @contextmanager
@@ -144,7 +149,7 @@ def browse(width: int = 1366, height: int = 900):
     """
     from playwright.sync_api import sync_playwright
 
-    arguments = [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}"]
+    arguments = [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {lab.HOST}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium's sandbox refuses root
     with sync_playwright() as playwright:
@@ -155,7 +160,7 @@ def browse(width: int = 1366, height: int = 900):
 
         def note(url: str) -> None:
             scheme, _, rest = url.partition("://")
-            if scheme in ("http", "https", "ws", "wss") and not rest.startswith(f"{HOST}:"):
+            if scheme in ("http", "https", "ws", "wss") and not rest.startswith(f"{lab.HOST}:"):
                 left.append(url)
 
         page.context.on("request", lambda request: note(request.url))
@@ -190,13 +195,16 @@ def run_all(page, server: Server, name: str, seconds: float) -> None:
 
 def save(page, server: Server, name: str) -> NotebookNode:
     """Save the notebook as a person does; what the file holds then."""
-    path = server.folder / name
-    before = path.read_text(encoding="utf-8")
+    path = server.root / name
+    before = path.stat().st_mtime_ns
     menu(page, "File", "Save Notebook")
 
     def is_written() -> bool:
-        text = path.read_text(encoding="utf-8")
-        return text != before and text.endswith("}\n")  # and not halfway through
+        try:
+            json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # half of it
+            return False
+        return path.stat().st_mtime_ns != before
 
     wait_for(is_written, 20, f"{name} was not saved")
     return nbformat.read(path, as_version=4)

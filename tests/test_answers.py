@@ -52,6 +52,13 @@ def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_pa
     assert record["device"] in footnote
 
 
+def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    files = [corpora.path("stories", split, size=200_000) for split in ("train", "validation")]
+    answer("train_bpe_tinystories", "a", "Quick.", corpora=files)
+    assert "*On stories (0.2 MB and 0.2 MB), which stands in" in bundles[0]["text/plain"]
+
+
 def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
     answer("tokenizer_experiments", "b", "More tokens.")
     assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "pydocs"]

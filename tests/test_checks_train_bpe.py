@@ -53,9 +53,9 @@ def test_the_failing_input_is_the_smallest_one():
     with pytest.raises(Wrong) as verdict:
         train_bpe(bpe_wrong.Smaller())
     rows = dict(verdict.value.rows)
-    assert "holds ' dd'" in rows["input"]
-    assert rows["expected"] == "[(b'd', b'd')]"
-    assert rows["got"] == "[(b' ', b'd')]"
+    assert "room for 1 merge; the file holds ' zz'" in rows["input"]
+    assert rows["expected"] == "[(b'z', b'z')]"
+    assert rows["got"] == "[(b' ', b'z')]"
 
 
 def test_a_crash_names_the_line_and_what_the_failing_inputs_share():
@@ -99,6 +99,7 @@ def test_an_endless_loop_is_stopped(impatient):
     with pytest.raises(Wrong) as verdict:
         train_bpe(endless)
     assert "stopped" in verdict.value.claim
+    assert "never ends" in verdict.value.mistake
 
 
 def stub(input_path, vocab_size, special_tokens):

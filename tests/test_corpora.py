@@ -110,15 +110,19 @@ def test_a_record_tells_where_stories_come_from(tales):
         "code_length_bits": 9.0,
         "bits_per_byte": 9 / 132,
         "workbook": "0.1.0",
+        "modified_ns": facts["modified_ns"],
     }
 
 
-@pytest.mark.parametrize("damage", ["cut", "no record", "older generator", "other seed"])
+@pytest.mark.parametrize("damage", ["cut", "edited", "no record", "older generator", "other seed"])
 def test_stories_that_do_not_fit_are_made_again(tales, damage):
     path = corpora.path("stories", size=100)
     whole = path.read_bytes()
     if damage == "cut":
         path.write_bytes(whole[:-1])
+    elif damage == "edited":
+        path.write_bytes(whole.replace(b"train 3", b"train 8"))
+        os.utime(path, (0, 0))  # another time than its record says, however coarse the clock is
     elif damage == "no record":
         path.with_suffix(".json").unlink()
     else:
@@ -198,13 +202,15 @@ def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
         "documents": 2,
         "sha256": sha256(TEXT.encode()).hexdigest(),
         "workbook": "0.1.0",
+        "modified_ns": paths[0].stat().st_mtime_ns,
     }
     hub.close()
     assert corpora.get(name, hub.endpoint) == paths, "a second call needs no network"
 
 
 def test_a_damaged_download_is_refused_and_fetched_again(hub):
-    train, _ = corpora.get("tinystories", hub.endpoint)
+    train, validation = corpora.get("tinystories", hub.endpoint)
+    os.utime(validation, (0, 0))  # copied from elsewhere, and still what it was
     train.write_text(TEXT[:-1])
     with pytest.raises(FileNotFoundError, match="train split of tinystories is damaged"):
         corpora.path("tinystories")
@@ -261,6 +267,12 @@ def test_a_size_is_a_whole_number_of_bytes():
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ValueError, match="give one such as 500kB"):
         corpora.parse_size(text)
+
+
+def test_stories_that_the_disk_has_no_room_for_are_not_begun(folder, tales):
+    with pytest.raises(OSError, match=r"train-1000000GB.txt needs .* GB free; ask for less"):
+        corpora.path("stories", size=corpora.parse_size("1000TB"))
+    assert tales == [] and not folder.exists()
 
 
 def test_the_overview_shows_what_lies_on_the_disk(tales):

@@ -115,25 +115,42 @@ def test_a_record_says_what_it_was_told_and_who_made_it(ten):
     with pytest.raises(FileNotFoundError, match=r"no record ten\.json"):
         record(ten)
     corpus_files.write_record(ten, {"bytes": 5})
-    assert record(str(ten)) == {"bytes": 5, "workbook": "0.1.0"}
+    modified = ten.stat().st_mtime_ns
+    assert record(str(ten)) == {"bytes": 5, "workbook": "0.1.0", "modified_ns": modified}
 
 
 @pytest.mark.parametrize(
-    ("text", "good"),
+    ("change", "good"),
     [
-        ('{"bytes": 230, "seed": 1}', True),
-        ('{"bytes": 230, "seed": 2}', False),
-        ('{"bytes": 230}', False),
-        ('{"bytes": 231, "seed": 1}', False),
-        ('{"seed": 1}', False),
-        ('{"bytes": 230, "see', False),
-        ("[]", False),
+        ({}, True),
+        ({"seed": 2}, False),
+        ({"seed": None}, False),
+        ({"bytes": 231}, False),
+        ({"bytes": None}, False),
+        ({"modified_ns": 0}, True),
+        ({"modified_ns": 0, "sha256": "0" * 64}, False),
     ],
 )
-def test_a_file_is_good_if_its_record_fits(ten, text, good):
-    assert ten.stat().st_size == 230
-    ten.with_suffix(".json").write_text(text)
+def test_a_file_is_good_if_its_record_fits(ten, change, good):
+    digest = sha256(ten.read_bytes()).hexdigest()
+    corpus_files.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
+    facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
+    ten.with_suffix(".json").write_text(json.dumps(facts))
     assert corpus_files.is_good(ten, {"seed": 1}) is good
+
+
+@pytest.mark.parametrize("text", ["", '{"bytes": 230, "see', "[]", "3", "null", '"bytes"'])
+def test_a_file_with_a_broken_record_is_not_good(ten, text):
+    ten.with_suffix(".json").write_text(text)
+    assert not corpus_files.is_good(ten, {})
+
+
+def test_a_file_is_read_to_be_verified_once_only(ten, monkeypatch):
+    corpus_files.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
+    os.utime(ten, (0, 0))
+    assert corpus_files.is_good(ten, {})
+    monkeypatch.setattr(corpus_files, "Tally", None)
+    assert corpus_files.is_good(ten, {})
 
 
 def test_a_record_without_a_file_is_not_good(ten):

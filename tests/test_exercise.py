@@ -100,7 +100,7 @@ def raising(error):
 )
 def test_an_error_is_shown_with_its_line(error):
     message = judged(raising(error), "wrong")
-    assert type(error).__name__ in message
+    assert type(error).__name__ in message and "It raised an error." in message
     assert "in attempt: `raise error`" in message or isinstance(error, KeyboardInterrupt)
 
 
@@ -220,3 +220,15 @@ def test_the_panel_is_escaped_and_tells_the_status_in_words():
     assert "✗ train_bpe: wrong" in bundle["text/html"]
     assert "<script>" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
     assert "background" not in bundle["text/html"] and ";color" not in bundle["text/html"]
+
+
+def test_an_attempt_that_cannot_tell_its_signature_is_called():
+    class Square:
+        @property
+        def __signature__(self):
+            raise ZeroDivisionError
+
+        def __call__(self, n):
+            return n * n
+
+    judged(Square(), "correct")

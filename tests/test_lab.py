@@ -166,3 +166,13 @@ def test_the_first_notebook_is_the_first_by_number(tmp_path):
 def test_a_study_folder_without_notebooks_says_what_to_do(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no notebook"):
         lab.first_notebook(tmp_path)
+
+
+def test_a_live_view_is_stored_as_its_picture():
+    view = {"application/vnd.jupyter.widget-view+json": {}, "image/png": "AAAA", "text/plain": "a"}
+    alone = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a slider"}
+    cells = [{"source": "#"}, {"outputs": [{"data": dict(view)}, {"data": dict(alone)}, {}]}]
+    lab.drop_live_views({"type": "notebook", "content": {"cells": cells}}, path="x.ipynb")
+    assert cells[1]["outputs"] == [{"data": {"image/png": "AAAA", "text/plain": "a"}},
+                                   {"data": alone}, {}]  # fmt: skip
+    lab.drop_live_views({"type": "file", "content": "text"}, path="x.txt")

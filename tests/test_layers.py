@@ -15,11 +15,10 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     files config claims utf8 visible
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry steps gpt2_files simple_tokenizers tokenizer exchange tokens
-    pieces
-    accounting runlog nn model optim data train generate experiments
+    pretokens fastbpe bpe ancestry steps gpt2_files simple_tokenizers tokenizer exchange pieces
+    accounting runlog nn model optim data tokens train generate experiments
     measure plots token_plots live widget_pictures widgets_unicode widgets_bpe widgets
-    prompts problems normalform notebooks
+    prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__
 """

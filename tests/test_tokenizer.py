@@ -105,6 +105,8 @@ def test_special_tokens_the_vocabulary_lacks_are_appended(trained):
     assert tokenizer.encode(END) == [0]
     assert tokenizer.vocab_size == len(vocab) + 2
     assert len(vocab) == 360  # the caller's own dictionary stays as it was
+    once = Tokenizer(vocab, merges, (token for token in ["<|pad|>"]))
+    assert once.encode("<|pad|>") == [len(vocab)]
 
 
 def test_without_special_tokens_their_text_is_ordinary(trained):
@@ -141,6 +143,24 @@ def test_files_keep_the_tokenizer(tmp_path, trained):
     assert again.encode(CORPUS + END) == tokenizer.encode(CORPUS + END)
 
 
+@pytest.mark.parametrize(
+    "special", [" a b ", "\n", '"', "é", "ÿ", "Ġlow", "Ã©", "#version", "日", "«e»"]
+)
+def test_files_keep_special_tokens_of_any_letters(tmp_path, trained, special):
+    tokenizer = Tokenizer(*trained, [special])
+    tokenizer.save(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    again = Tokenizer.from_files(tmp_path / "vocab.json", tmp_path / "merges.txt", [special])
+    assert again.vocab == tokenizer.vocab
+    assert again.encode(f"low{special}é ÿ") == tokenizer.encode(f"low{special}é ÿ")
+
+
+def test_a_large_file_is_encoded_by_its_name(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr("workbook.tokenizer.COMPILED_FROM", 1)
+    path = tmp_path / "text.txt"
+    path.write_bytes(f"the cat{END}".encode() * 9)
+    assert tokenizer.encode_file(str(path)).tolist() == tokenizer.encode(f"the cat{END}" * 9)
+
+
 def test_another_process_gets_the_same_tokenizer(tokenizer):
     again = pickle.loads(pickle.dumps(tokenizer))
     assert again.encode(CORPUS + LONGER) == tokenizer.encode(CORPUS + LONGER)
@@ -155,6 +175,11 @@ def test_wrong_inputs_are_clear_errors(tokenizer, trained):
         tokenizer.decode([3.0])
     with pytest.raises(TypeError, match="an id is an integer, got 'a'"):
         tokenizer.decode("abc")
+    with pytest.raises(TypeError, match=r"decode takes a list of ids, got 5; .*\[5\]"):
+        tokenizer.decode(5)
+    for vocab in ({0: "a"}, {"a": 0}, {b"a": 0}, {2.5: b"a"}, {0: bytearray(b"a")}):
+        with pytest.raises(TypeError, match="vocab maps ids to bytes, got"):
+            Tokenizer(vocab, [])
     with pytest.raises(TypeError, match="encode takes a string, got bytes"):
         tokenizer.encode(b"abc")
     with pytest.raises(TypeError, match="expected pieces of str"):

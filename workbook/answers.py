@@ -140,10 +140,6 @@ class Used:
         asked = CORPORA[self.name].stands_in_for
         return CORPORA[asked].title if asked in problem.asks_corpora else None
 
-    def __str__(self) -> str:
-        size = f" ({self.bytes / 1e6:,.1f} MB)" if self.bytes is not None else ""
-        return f"{self.name}{size}"
-
 
 def device() -> str:
     """The machine, for beside a timing: its processor, how many cores, which system."""
@@ -186,11 +182,16 @@ def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
     """What the figures rest on, in italics; "" where nothing was measured on a corpus."""
     if not used:
         return ""
+    sizes: dict[str, list[str]] = {each.name: [] for each in used}
+    for each in used:
+        if each.bytes is not None:
+            sizes[each.name].append(f"{each.bytes / 1e6:,.1f} MB")
+    stands_in_for = {each.name: each.stands_in_for(problem) for each in used}
     named = [
-        f"{each}, which stands in for {asked}"
-        if (asked := each.stands_in_for(problem))
-        else str(each)
-        for each in used
+        name
+        + (f" ({' and '.join(sizes[name])})" if sizes[name] else "")
+        + (f", which stands in for {asked}" if asked else "")
+        for name, asked in stands_in_for.items()
     ]
     return f"*On {'; '.join(named)}. Profile {record['profile']}. {record['device']}.*"
 

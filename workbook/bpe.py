@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import pairwise
+from numbers import Integral
 
 from workbook.pretokens import COMPILED_FROM, check_special_tokens, count_pretokens, text_file
 
@@ -27,21 +28,24 @@ Pair = tuple[bytes, bytes]
 def train_bpe(
     input_path: str | os.PathLike,
     vocab_size: int,
-    special_tokens: Sequence[str],
+    special_tokens: Sequence[str] | None,
     *,
     executor: Executor | None = None,
 ) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
 
     Ids: the special tokens in the order given, the 256 bytes, then a token a merge. Special tokens
-    are hard boundaries and never counted. A text that runs out of pairs gives a smaller vocabulary.
+    are hard boundaries and never counted; None stands for none. A text that runs out of pairs gives
+    a smaller vocabulary.
     `executor` (any `concurrent.futures.Executor`) counts spans of the file side by side.
     Raises: ValueError where `vocab_size` has no room for bytes and special tokens, or the file is
-    not UTF-8; FileNotFoundError.
+    not UTF-8; TypeError; FileNotFoundError.
     """
-    check_special_tokens(special_tokens)
-    vocab = dict(enumerate(dict.fromkeys(token.encode() for token in special_tokens)))
+    special_tokens = check_special_tokens(special_tokens)
+    vocab = dict(enumerate(token.encode() for token in special_tokens))
     smallest = 256 + len(vocab)
+    if not isinstance(vocab_size, Integral):
+        raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
     if vocab_size < smallest:
         raise ValueError(
             f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     check.set_defaults(run=run_check)
 
     data = commands.add_parser("data", help="list, make or download the corpora")
-    kinds = data.add_subparsers(metavar="list | make | get", required=True)
+    kinds = data.add_subparsers(metavar="list | make | get | tokenize", required=True)
     kinds.add_parser("list", help="what there is, and what lies on this disk").set_defaults(
         run=run_data_list
     )
@@ -74,6 +74,24 @@ def parser() -> argparse.ArgumentParser:
     get = kinds.add_parser("get", help="download a corpus; goes on where it was cut off")
     get.add_argument("name", metavar="NAME")
     get.set_defaults(run=run_data_get)
+    tokenize = kinds.add_parser("tokenize", help="encode a corpus; goes on where it was cut off")
+    tokenize.add_argument("name", metavar="NAME")
+    tokenize.add_argument("--size", metavar="100MB", help="for `stories`: of the train split")
+    tokenize.add_argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer")
+    tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
+    tokenize.add_argument("--workers", type=int, metavar="N", help="default: one a core")
+    tokenize.set_defaults(run=run_data_tokenize)
+
+    export = commands.add_parser(
+        "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"
+    )
+    export.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="such as study; default: the worked notebooks"
+    )
+    export.add_argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025")
+    export.add_argument("--strict", action="store_true", help="fail where anything is missing")
+    export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
+    export.set_defaults(run=run_export)
 
     notebooks = commands.add_parser(
         "notebooks", help="run the worked notebooks again and store their outputs"
@@ -172,6 +190,25 @@ def run_data_get(options: argparse.Namespace) -> None:
     from workbook import corpora
 
     print(*corpora.get(options.name), sep="\n")
+
+
+def run_export(options: argparse.Namespace) -> None:
+    from workbook.export import export
+
+    lines = export(options.folder, edition=options.edition, strict=options.strict, to=options.to)
+    print(*lines, sep="\n")
+
+
+def run_data_tokenize(options: argparse.Namespace) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from workbook import corpora, tokens
+
+    size = corpora.parse_size(options.size) if options.size else None
+    with ProcessPoolExecutor(options.workers) as executor:
+        made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
+    for path, number in made.items():
+        print(f"{path}  {number:,} ids")
 
 
 def run_notebooks(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ and where it came from. A file without a record that fits it is never used.
 """
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,7 +35,7 @@ __all__ = [
 
 SPLITS = ("train", "validation")
 SEED = 336  # of the stories
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +228,7 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
 
 def _make_stories(target: Path, origin: dict) -> None:
     """Writes stories until they fill the size, and adds up what their random choices cost."""
+    _check_disk(target, origin["size"])
     bits = 0.0
 
     def texts() -> Iterator[str]:
@@ -240,6 +242,17 @@ def _make_stories(target: Path, origin: dict) -> None:
         facts = corpus_files.write(target, texts(), bar.update)
     facts |= {"code_length_bits": round(bits, 1), "bits_per_byte": bits / facts["bytes"]}
     corpus_files.write_record(target, origin | facts)
+
+
+def _check_disk(target: Path, size: int) -> None:
+    """Raises OSError where the disk has no room for so many bytes."""
+    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(
+            f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"
+            " ask for less, make room, or set WORKBOOK_DATA to a folder elsewhere"
+        )
 
 
 def _make_pydocs(corpus: Corpus) -> None:

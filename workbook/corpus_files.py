@@ -64,7 +64,7 @@ def write(
     target: Path, texts: Iterable[str], progress: Callable[[int], object] = lambda size: None
 ) -> dict:
     """The facts about a new file with these documents; `progress` is told the bytes of each."""
-    for left in target.parent.glob(f".{target.name}.*.tmp"):
+    for left in target.parent.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink()  # its writer was killed
@@ -80,8 +80,9 @@ def write(
 
 def write_record(target: Path, facts: dict) -> None:
     """Writes the record of `target`, which makes it a corpus file."""
+    facts = {**facts, "workbook": __version__, "modified_ns": target.stat().st_mtime_ns}
     with atomic_write(target.with_suffix(".json")) as file:
-        json.dump({**facts, "workbook": __version__}, file, indent=2)
+        json.dump(facts, file, indent=2)
         file.write("\n")
 
 
@@ -101,14 +102,27 @@ def record(path: str | os.PathLike) -> dict:
 
 
 def is_good(path: Path, origin: dict) -> bool:
-    """Whether the file is as long as its record says, and the record names this origin.
+    """Whether the file is what its record says, and the record names this origin.
 
-    Cheap on purpose: the sha256 in the record is for those who want to be sure.
+    A file that has been as it is since its record was written is not read: only one with another
+    time, edited or copied here, has its sha256 computed, once.
     """
     try:
-        facts = record(path)
-        return path.stat().st_size == facts["bytes"] and origin.items() <= facts.items()
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # no file, or no such record
+        facts, found = record(path), path.stat()
+        if found.st_size != facts["bytes"] or not origin.items() <= facts.items():
+            return False
+        if found.st_mtime_ns == facts.get("modified_ns"):
+            return True
+        tally = Tally()
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                tally.update(block)
+        if tally.facts()["sha256"] != facts["sha256"]:
+            return False
+        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+            write_record(path, facts)
+        return True
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, no such record
         return False
 
 

@@ -1,7 +1,7 @@
 """Text in, ids out: a text read in blocks, its ids stored as arrays and read without loading."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -39,6 +39,17 @@ def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -
         file.seek(0)
         _write_header(file, dtype, written)  # of the same length: it leaves room for larger counts
     return written
+
+
+def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
+    """How many ids the token files `parts`, of one type, hold, now in a row in `path`."""
+    arrays = [np.load(part, mmap_mode="r") for part in parts]
+    with atomic_write(path, "wb") as file:
+        _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
+        for array in arrays:
+            for start in range(0, len(array), BLOCK):
+                file.write(array[start : start + BLOCK].tobytes())
+    return sum(map(len, arrays))
 
 
 def _write_header(file, dtype: np.dtype, length: int) -> None:

@@ -109,8 +109,9 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         )
         return _wrong(problem, part, wrong)
     except BaseException as error:
-        got = Words(failure(error))
-        return _wrong(problem, part, Wrong("What it gave back could not be examined.", got=got))
+        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+        claim = "It raised an error." if raised else "What it gave back could not be examined."
+        return _wrong(problem, part, Wrong(claim, got=Words(failure(error))))
 
 
 def _plain(attempt: Any) -> Any:

@@ -66,8 +66,9 @@ def write_merges(path: str | os.PathLike, merges: Sequence[tuple[bytes, bytes]])
 def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) -> dict[int, bytes]:
     """The tokens of a `vocab.json` by id.
 
-    Other libraries write a special token as it is, not in the byte alphabet: a name that is one of
-    `special_tokens`, or that the alphabet cannot spell, stands for its own UTF-8 bytes.
+    Other libraries write a special token as it is, not in the byte alphabet. So a name that the
+    alphabet cannot spell stands for its own UTF-8 bytes, and so does one of `special_tokens` where
+    the alphabet would make no text of it: "<|é|>" is itself, but "é" is one of the 256 bytes.
     Raises: FileNotFoundError; ValueError where the file is no such vocabulary.
     """
     path = Path(path)
@@ -81,9 +82,18 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     for name, token_id in names.items():
         if token_id in vocab:
             raise ValueError(f"{path} gives the id {token_id} twice, the second time to {name!r}")
-        as_it_is = name in special_tokens or not set(name) <= _byte_of().keys()
-        vocab[token_id] = name.encode() if as_it_is else from_readable(name)
+        vocab[token_id] = _token(name, name in special_tokens)
     return vocab
+
+
+def _token(name: str, is_special: bool) -> bytes:
+    """The bytes of a token in a vocabulary."""
+    if not set(name) <= _byte_of().keys():
+        return name.encode()
+    token = from_readable(name)
+    if is_special and len(name) > 1 and "\ufffd" in token.decode("utf-8", errors="replace"):
+        return name.encode()
+    return token
 
 
 def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:

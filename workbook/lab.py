@@ -12,7 +12,7 @@ import nbformat
 import zmq
 
 from workbook import config, study
-from workbook.normalform import normalise
+from workbook.normalform import WIDGET_VIEW, normalise
 from workbook.progress import MARK
 
 HOST = "127.0.0.1"  # this machine only
@@ -43,6 +43,7 @@ def serve(root: Path, page: str, port: int | None) -> None:
     server = LabApp.initialize_server(argv=arguments(root, page, port, token))
     server.web_app.settings["page_config_hook"] = without_news
     server.contents_manager.register_pre_save_hook(keep_in_normal_form)
+    server.contents_manager.register_pre_save_hook(drop_live_views)
     # At once, without a question, and also where this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
     address = f"http://{HOST}:{server.port}/{page}?token={token}"
@@ -83,6 +84,18 @@ def keep_in_normal_form(model: dict, path: str, **_) -> None:
     """
     if model["type"] == "notebook" and path.startswith("notebooks/"):
         model["content"] = normalise(nbformat.from_dict(model["content"]))
+
+
+def drop_live_views(model: dict, **_) -> None:
+    """Take live views out of a notebook that is about to be stored; their pictures and words stay.
+
+    A stored view needs the very kernel that made it: without it, it shows an error.
+    """
+    if model["type"] == "notebook":
+        for cell in model["content"]["cells"]:
+            for output in cell.get("outputs", []):
+                if "image/png" in output.get("data", {}):
+                    output["data"].pop(WIDGET_VIEW, None)
 
 
 def require_free(port: int) -> None:

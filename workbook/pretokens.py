@@ -12,9 +12,10 @@ import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor
-from itertools import pairwise, repeat
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import regex
@@ -57,6 +58,7 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     >>> list(pretokenize(["Hello, wor", "ld!<|e", "nd|>It's"], ["<|end|>"]))
     ['Hello', ',', ' world', '!', '<|end|>', 'It', "'s"]
     """
+    special_tokens = check_special_tokens(special_tokens)
     special = special_pattern(special_tokens)
     reach = max(map(len, special_tokens), default=1)
     text, enough = "", 0
@@ -81,12 +83,16 @@ def whole_pretokens(text: str, special: regex.Pattern) -> list[str]:
 
 def special_pattern(special_tokens: Sequence[str]) -> regex.Pattern:
     """What finds special tokens, and of those that begin together the longest."""
-    specials = check_special_tokens(special_tokens)
-    return regex.compile("|".join(map(regex.escape, specials)) or "(?!)")
+    return regex.compile("|".join(map(regex.escape, longest_first(special_tokens))) or "(?!)")
 
 
-def check_special_tokens(special_tokens: Sequence[str]) -> list[str]:
-    """The special tokens, each once, longest first, so that the longer of two matches wins.
+def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
+    """The special tokens in the order in which to try them, so that the longer match wins."""
+    return sorted(check_special_tokens(special_tokens), key=len, reverse=True)
+
+
+def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
+    """The special tokens, each once, in the order given; none for None, a set's sorted.
 
     Raises: TypeError where it is no list of strings, ValueError where one is empty.
     """
@@ -95,12 +101,14 @@ def check_special_tokens(special_tokens: Sequence[str]) -> list[str]:
             f"special_tokens is a list of strings, got the string {special_tokens!r}; "
             f"write [{special_tokens!r}]"
         )
-    for token in special_tokens:
+    tokens = [] if special_tokens is None else list(dict.fromkeys(special_tokens))
+    for token in tokens:
         if not isinstance(token, str):
             raise TypeError(f"a special token is a string, got {token!r}; decode it first")
         if not token:
             raise ValueError("a special token may not be empty: it would match everywhere")
-    return sorted(dict.fromkeys(special_tokens), key=len, reverse=True)
+    # The order of a set differs from run to run, and ids follow the order.
+    return sorted(tokens) if isinstance(special_tokens, Set) else tokens
 
 
 def _bounded(pieces: Iterable[str]) -> Iterator[str]:
@@ -148,14 +156,14 @@ def count_pretokens(
     different pre-tokens, not on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8.
     """
-    path = text_file(input_path)
+    special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
     cuts = [0, path.stat().st_size]
     if executor is None:
         return _count_span(path, special_tokens, *cuts)
     cuts = cut_points(path, special_tokens)
     starts, ends = zip(*pairwise(cuts), strict=True)
     total: Counter[str] = Counter()
-    for counts in executor.map(_count_span, repeat(path), repeat(special_tokens), starts, ends):
+    for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
         total.update(counts)
     return total
 

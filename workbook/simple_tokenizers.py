@@ -98,6 +98,8 @@ def require_text(text: str) -> str:
 
 def look_up(vocab: dict, ids: Iterable[int]) -> Iterator:
     """The tokens of the ids, with errors that name the id."""
+    if not isinstance(ids, Iterable):
+        raise TypeError(f"decode takes a list of ids, got {ids!r}; write [{ids!r}]")
     for token_id in ids:
         try:
             yield vocab[operator.index(token_id)]

@@ -17,7 +17,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import lru_cache, partial
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
+from numbers import Integral
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -65,7 +67,8 @@ class Tokenizer(Encoder):
 
     Special tokens that the vocabulary lacks get the next free ids; of overlapping ones the longest
     wins. Text that holds a special token always yields its id.
-    Raises: ValueError where a merge needs a token that is not in the vocabulary.
+    Raises: ValueError where a merge needs a token that is not in the vocabulary, TypeError where
+    the vocabulary does not map ids to bytes.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class Tokenizer(Encoder):
         special_tokens: Sequence[str] | None = None,
     ):
         self.vocab = dict(vocab)
+        for token_id, token in self.vocab.items():
+            if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
+                raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
         self.merges = list(merges)
-        check_special_tokens(special_tokens or ())
-        self.special_tokens = list(dict.fromkeys(special_tokens or ()))
+        self.special_tokens = check_special_tokens(special_tokens)
         known = set(self.vocab.values())
         for token in self.special_tokens:
             if token.encode() not in known:
@@ -159,18 +164,19 @@ class Tokenizer(Encoder):
         the file are encoded side by side.
         Raises: FileNotFoundError; ValueError where the file is not UTF-8.
         """
-        cuts = cut_points(text_file(path), self.special_tokens)
+        path = text_file(path)
+        cuts = cut_points(path, self.special_tokens)
         if executor is None:
             parts = self.encode_spans(path, cuts)
         else:
-            tasks = task_cuts(cuts)
-            parts = executor.map(encode_task, repeat(pickle.dumps(self)), repeat(path), tasks)
+            task = partial(encode_task, pickle.dumps(self), path)
+            parts = executor.map(task, task_cuts(cuts))
         return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which `cut_points` found."""
         dtype = token_dtype(self.vocab_size)
-        small = cuts[-1] - cuts[0] < COMPILED_FROM
+        small = Path(path).stat().st_size < COMPILED_FROM
         encoder = None if small else self._take_encoder()
         if encoder is None:
             for start, end in pairwise(cuts):

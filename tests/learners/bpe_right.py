@@ -125,7 +125,7 @@ def pool(input_path, vocab_size, special_tokens):
     edges.append(len(data))
     parts = [data[a:b].decode("utf-8") for a, b in pairwise(edges)]
     if len(data) > 100_000:
-        with multiprocessing.get_context("fork").Pool(2) as workers:
+        with multiprocessing.get_context("spawn").Pool(2) as workers:
             counted = workers.map(partial(word_counts, special_tokens=special_tokens), parts)
     else:
         counted = [word_counts(part, special_tokens) for part in parts]

@@ -231,7 +231,7 @@ def _expect_arguments_fit(function: Callable, args: tuple, kwargs: dict, given: 
     """Raise `Wrong` where the call cannot bind: a clearer sentence than Python's TypeError."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # builtins without a signature: let the call speak
+    except Exception:  # a builtin has none, and an object may fail to tell: let the call speak
         return
     try:
         signature.bind(*args, **kwargs)

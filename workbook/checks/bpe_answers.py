@@ -23,7 +23,8 @@ def described(given: Input) -> Words:
     text = given.data.decode()
     call = f"train_bpe(path, {given.vocab_size}, {list(given.special_tokens)})"
     held = shown(text) if text else "nothing"
-    return Words(f"{call}, room for {given.num_merges} merges; the file holds {held}")
+    room = f"{given.num_merges} merge{'' if given.num_merges == 1 else 's'}"
+    return Words(f"{call}, room for {room}; the file holds {held}")
 
 
 def answer(result: Any, given: Input) -> Answer:

@@ -121,7 +121,9 @@ ERRORS = (
 
 
 def _errors(outcomes: list[Outcome]) -> str:
-    """What the inputs that raise errors have in common, and no other has."""
+    """What the inputs that raise errors have in common, and no other has; "" where none raises."""
+    if all(outcome.merges != "error" for outcome in outcomes):
+        return ""
     for condition, words in ERRORS:
         if all(condition(outcome.given) == (outcome.merges == "error") for outcome in outcomes):
             return words

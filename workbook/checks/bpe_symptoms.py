@@ -35,7 +35,7 @@ def symptom(given: Input, got: list[Pair]) -> Symptom:
     if at == len(got):
         return Symptom(
             "few",
-            f"Training stopped after {at} merges, though there is room for {given.num_merges} and "
+            f"Training stopped with {at} merges, though there is room for {given.num_merges} and "
             f"the pair {right[at]} still occurs {_times(counts[right[at]])}.",
         )
     if at == len(right):

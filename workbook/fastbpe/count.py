@@ -11,7 +11,7 @@ added up here.
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import repeat
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +43,7 @@ def count_file(
     if executor is None:
         return count_spans(path, special_tokens, cuts)
     table = Table()
-    tasks = task_cuts(cuts)
-    for counts in executor.map(count_spans, repeat(path), repeat(special_tokens), tasks):
+    for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
         add_counts(table, counts)
     return counts_of(table)
 

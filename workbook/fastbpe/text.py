@@ -10,7 +10,7 @@ import numpy as np
 import regex
 
 from workbook.fastbpe.machine import PADDING
-from workbook.pretokens import check_special_tokens, not_utf8
+from workbook.pretokens import longest_first, not_utf8
 
 
 class Documents(NamedTuple):
@@ -24,8 +24,8 @@ class Documents(NamedTuple):
 
 def special_bytes(special_tokens: Sequence[str]) -> regex.Pattern:
     """What finds the special tokens in bytes, of those that begin together the longest."""
-    specials = check_special_tokens(special_tokens)
-    return regex.compile(b"|".join(regex.escape(token.encode()) for token in specials) or b"(?!)")
+    specials = [regex.escape(token.encode()) for token in longest_first(special_tokens)]
+    return regex.compile(b"|".join(specials) or b"(?!)")
 
 
 def documents_of(text: np.ndarray, special: regex.Pattern) -> Documents:

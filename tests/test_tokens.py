@@ -1,0 +1,158 @@
+"""Token files hold the ids of their text, and a run that was killed is carried on, not repeated."""
+
+import json
+import pickle
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from workbook import cli, pretokens, tokens
+from workbook.bpe import train_bpe
+from workbook.data import read_tokens
+from workbook.pretokens import cut_points
+from workbook.tokenizer import Tokenizer
+
+END = "<|endoftext|>"
+
+
+@pytest.fixture(autouse=True)
+def small_spans(monkeypatch):
+    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 5)
+    monkeypatch.setattr(cut_points, "__defaults__", ((), 512))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokens") / "text.txt"
+    lines = (f"The {number}th owl said: it's 天 {number:x}.\n{END}\n" for number in range(2_000))
+    path.write_bytes("".join(lines).encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(source):
+    return Tokenizer(*train_bpe(source, 300, [END]), [END])
+
+
+@pytest.fixture(scope="module")
+def expected(source, tokenizer):
+    return tokenizer.encode(source.read_bytes().decode())
+
+
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_token_file_holds_the_ids_of_its_text(tmp_path, source, tokenizer, expected, pool):
+    target = tmp_path / "ids.npy"
+    executor = pool(2) if pool else None
+    assert tokens.tokenize_file(tokenizer, source, target, executor) == len(expected)
+    if executor:
+        executor.shutdown()
+    assert read_tokens(target).tolist() == expected
+    assert read_tokens(target).dtype == np.uint16
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids.json", "ids.npy"]
+
+
+def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch):
+    target = tmp_path / "ids.npy"
+    number = tokens.tokenize_file(tokenizer, source, target)
+    monkeypatch.setattr(tokens, "encode_shard", lambda *_: 1 / 0)
+    assert tokens.tokenize_file(tokenizer, source, target) == number
+    other = Tokenizer(tokenizer.vocab, tokenizer.merges[:9], [END])
+    with pytest.raises(ZeroDivisionError):
+        tokens.tokenize_file(other, source, target)
+    (tmp_path / "ids.json").write_text("broken")
+    with pytest.raises(ZeroDivisionError):
+        tokens.tokenize_file(tokenizer, source, target)
+
+
+def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path, source, tokenizer, expected):
+    large = Tokenizer(tokenizer.vocab | {70_000: b"<|far|>"}, tokenizer.merges, [END])
+    tokens.tokenize_file(large, source, tmp_path / "ids.npy")
+    assert read_tokens(tmp_path / "ids.npy").dtype == np.uint32
+    assert read_tokens(tmp_path / "ids.npy").tolist() == expected
+
+
+def test_an_empty_text_has_a_token_file_too(tmp_path, tokenizer):
+    (tmp_path / "text.txt").touch()
+    assert tokens.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy") == 0
+    assert len(read_tokens(tmp_path / "ids.npy")) == 0
+
+
+def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
+    (tmp_path / "text.txt").write_bytes(b"owl " * 2_000 + b"\xff")
+    with pytest.raises(ValueError, match="not UTF-8: byte 0xff at offset 8,000"):
+        tokens.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy")
+    assert not (tmp_path / "ids.npy").exists()
+
+
+KILLED = """
+import pickle, sys, time
+from pathlib import Path
+from workbook import pretokens, tokens
+pretokens.SPANS_A_TASK, pretokens.cut_points.__defaults__ = 5, ((), 512)
+encode_shard = tokens.encode_shard
+def slow(*arguments):
+    if arguments[-1].name == "3.npy":
+        (arguments[-1].parent / ".3.npy.x.tmp").write_bytes(b"half a shard")
+        time.sleep(600)
+    return encode_shard(*arguments)
+tokens.encode_shard = slow
+tokens.tokenize_file(pickle.loads(Path(sys.argv[1]).read_bytes()), *sys.argv[2:])
+"""
+
+
+def test_a_killed_run_is_carried_on(tmp_path, source, tokenizer, expected, monkeypatch):
+    (tmp_path / "tokenizer").write_bytes(pickle.dumps(tokenizer))
+    arguments = [tmp_path / "tokenizer", source, tmp_path / "ids.npy"]
+    process = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, arguments)])
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".ids.npy.*.parts/.3.npy.*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert len(list(tmp_path.glob(".ids.npy.*.parts/?.npy"))) == 3
+    assert not (tmp_path / "ids.npy").exists()
+
+    made, encode_shard = [], tokens.encode_shard
+
+    def watched(*arguments):
+        made.append(arguments[-1].name)
+        return encode_shard(*arguments)
+
+    monkeypatch.setattr(tokens, "encode_shard", watched)
+    tokens.tokenize_file(tokenizer, source, tmp_path / "ids.npy")
+    assert made[0] == "3.npy" and len(made) > 10
+    assert read_tokens(tmp_path / "ids.npy").tolist() == expected
+    assert sorted(path.name for path in tmp_path.glob("*ids*")) == ["ids.json", "ids.npy"]
+
+
+def test_the_command_encodes_both_splits(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setitem(tokens.DEFAULTS, "stories", (30_000, 400))
+    command = ["data", "tokenize", "stories", "--size", "40kB", "--workers", "1"]
+    monkeypatch.setattr(
+        tokens.corpora, "path", lambda name, split, size=None: text_of(tmp_path, split, size)
+    )
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    for split in ("train", "validation"):
+        path = tmp_path / "tokens" / "stories-400" / f"{split}.npy"
+        assert f"{path}  {len(read_tokens(path)):,} ids" in printed
+    record = json.loads((tmp_path / "tokens" / "stories-400" / "train.json").read_text())
+    assert record["bytes"] == 40_000
+    files = [
+        tmp_path / "tokenizers" / "stories-400" / name for name in ("vocab.json", "merges.txt")
+    ]
+    given = ["--vocab", str(files[0]), "--merges", str(files[1])]
+    assert cli.main([*command, *given]) == 0
+    assert cli.main([*command, *given[:2]]) == 2
+    assert "belong together" in capsys.readouterr().err
+
+
+def text_of(folder, split, size):
+    path = folder / f"{split}-{size}.txt"
+    path.write_bytes((f"Once the owl was {split}.\n{END}\n".encode() * 2_000)[: size or 20_000])
+    return path

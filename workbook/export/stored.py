@@ -1,0 +1,246 @@
+"""What a folder of notebooks holds for the write-up, read from saved outputs. Nothing is run.
+
+The files are somebody else's: every field is looked at before it is used, and what does not fit
+is left out and named.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from workbook import problems
+from workbook.answers import MIME
+from workbook.config import EDITIONS
+from workbook.corpora import CORPORA
+
+FORMAT = 4  # of notebooks, since 2014
+PICTURES = ("image/png", "image/jpeg")
+OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
+Place = tuple[str, str]  # a problem's id and its part, "" where it has none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Something that a cell displayed."""
+
+    kind: Literal["picture", "html", "markdown", "text"]
+    text: str = ""  # of a picture: its description
+    picture: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One written answer, with what its cell showed beside it."""
+
+    place: Place
+    text: str
+    edition: str
+    profile: str
+    corpora: tuple[str, ...]
+    stand_in: bool
+    device: str | None
+    has_figure: bool  # that a figure was handed to `answer`
+    notebook: str
+    source: str  # of the cell
+    shown: tuple[Shown, ...]
+
+    def __str__(self) -> str:
+        return named(self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """All that was found in one folder."""
+
+    folder: Path
+    answers: list[Answer] = field(default_factory=list)  # in the order of notebooks and cells
+    evidence: dict[Place, list[Shown]] = field(default_factory=dict)  # pictures only
+    revealed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # name, source
+    notes: list[str] = field(default_factory=list)
+
+
+def named(place: Place) -> str:
+    """The place in words, such as "unicode2 (a)"."""
+    return f"{place[0]} ({place[1]})" if place[1] else place[0]
+
+
+def quoted(value: object) -> str:
+    """A value from a stranger's file, fit for a terminal: short, on one line, no control codes."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def read_folder(folder: Path) -> Found:
+    """What the notebooks of a folder hold; raises ValueError where it is none."""
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}; name one that holds notebooks: study")
+    paths = sorted(folder.glob("*.ipynb"))
+    if not paths:
+        raise ValueError(f"{folder} holds no notebook; name a folder that does, such as study")
+    found = Found(folder=folder)
+    for path in paths:
+        for cell in cells_of(path):
+            _collect(cell, path.name, found)
+    return found
+
+
+def cells_of(path: Path) -> Iterator[dict]:
+    """The code cells of a notebook; raises ValueError where the file is no whole notebook."""
+    mend = "open it in JupyterLab and save it again, or move it out of the folder"
+    try:
+        notebook = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise ValueError(f"{path} is no whole notebook ({reason}); {mend}") from None
+    if not isinstance(notebook, dict) or notebook.get("nbformat") != FORMAT:
+        raise ValueError(f"{path} is no notebook of format {FORMAT}; {mend}")
+    cells = notebook.get("cells")
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError(f"{path} has no list of cells; {mend}")
+    return (cell for cell in cells if cell.get("cell_type") == "code")
+
+
+def _collect(cell: dict, notebook: str, found: Found) -> None:
+    """Take from a cell what concerns the write-up."""
+    about = _dict(_dict(cell.get("metadata")).get("workbook"))
+    outputs = cell.get("outputs")
+    is_list = isinstance(outputs, list)
+    outputs = [each for each in outputs if isinstance(each, dict)] if is_list else []
+    records = [_dict(output.get("data")).get(MIME) for output in outputs]
+    if any(record is not None for record in records):
+        _collect_answers(cell, outputs, notebook, found)
+    elif about.get("role") == "answer":
+        _note_silence(cell, outputs, about, found)
+    elif about.get("role") in ("evidence", "reveal") and (place := _place(about)):
+        if about["role"] == "evidence":
+            shown = [each for output in outputs for each in _shown(output)]
+            pictures = [each for each in shown if each.kind == "picture"]
+            found.evidence.setdefault(place, []).extend(pictures)
+        for output in outputs if about["role"] == "reveal" else ():
+            name, _, source = _text(_dict(output.get("data")).get("text/plain")).partition("\n")
+            if name.startswith("# "):
+                found.revealed.setdefault(place[0], []).append((name[2:], source))
+
+
+def _collect_answers(cell: dict, outputs: list[dict], notebook: str, found: Found) -> None:
+    """The answers of one cell; what it showed goes to the next answer, and the rest to the last."""
+    answers: list[tuple[Answer, list[Shown]]] = []
+    before: list[Shown] = []
+    for output in outputs:
+        record = _dict(output.get("data")).get(MIME)
+        if record is None:
+            before += _shown(output)
+            continue
+        answer = _answer(record, notebook, _text(cell.get("source")))
+        if answer is None:
+            what = quoted(_dict(record).get("problem"))
+            found.notes.append(f"{notebook} holds an answer to {what} that cannot be read")
+        else:
+            answers.append((answer, before))
+            before = []
+    if answers:
+        answers[-1][1].extend(before)
+    for answer, shown in answers:
+        if answer.has_figure and not any(each.kind == "picture" for each in shown):
+            found.notes.append(f"the figure of {answer} is not in {notebook}: run its cell again")
+        found.answers.append(Answer(**{**vars(answer), "shown": tuple(shown)}))
+
+
+def _answer(record: Any, notebook: str, source: str) -> Answer | None:
+    """The answer that a record holds, None where it is not one of ours."""
+    record = _dict(record)
+    place = _place(record)
+    texts = [record.get(key) for key in ("text", "edition", "profile")]
+    if place is None or not all(isinstance(text, str) for text in texts):
+        return None
+    if record["edition"] not in EDITIONS or (problems.PROBLEMS[place[0]].parts and not place[1]):
+        return None
+    used = record.get("corpora")
+    names = [_dict(each).get("name") for each in used] if isinstance(used, list) else []
+    device = record.get("device")
+    return Answer(
+        place=place,
+        text=record["text"],
+        edition=record["edition"],
+        profile=record["profile"],
+        corpora=tuple(name for name in names if isinstance(name, str) and name in CORPORA),
+        stand_in=record.get("stand_in") is True,
+        device=device if isinstance(device, str) else None,
+        has_figure=record.get("figure") is True,
+        notebook=notebook,
+        source=source,
+        shown=(),
+    )
+
+
+def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) -> None:
+    """Name an answer that was written, and whose cell has not shown it."""
+    place = _place(about)
+    if place is None:
+        return
+    if any(output.get("output_type") == "error" for output in outputs):
+        found.notes.append(f"the cell that answers {named(place)} ended in an error: mend it")
+    elif '"""\n"""' not in _text(cell.get("source")):
+        found.notes.append(f"the cell that answers {named(place)} was not run: run and save it")
+
+
+def _place(about: dict) -> Place | None:
+    """The place that a record names, None where there is no such problem or part."""
+    try:
+        problem = problems.get(about.get("problem"))
+        return problem.id, problems.part_of(problem, about.get("part")) or ""
+    except ValueError:
+        return None
+
+
+def _shown(output: dict) -> list[Shown]:
+    """What an output shows, in its best form; nothing where it is folded away."""
+    if output.get("output_type") == "stream":
+        return _printed(_text(output.get("text")))
+    data = _dict(output.get("data"))
+    plain = _text(data.get("text/plain"))
+    for mime in PICTURES:
+        if mime in data:
+            notes = _dict(_dict(output.get("metadata")).get(mime))
+            alt = _text(notes.get("alt")) or ("" if plain.startswith("<") else plain)
+            picture = _decoded(_text(data[mime]))
+            return [Shown(kind="picture", text=alt, picture=picture)]
+    html, markdown = _text(data.get("text/html")), _text(data.get("text/markdown"))
+    if "<details" in html or "<details" in markdown:
+        return []  # our answers and our code are shown folded, and are nobody's answer
+    if html:
+        # A page of rows is pandas' business; what it printed itself is short.
+        is_long = len(html) > 200_000 and plain
+        return [Shown(kind="text", text=plain) if is_long else Shown(kind="html", text=html)]
+    latex = _text(data.get("text/latex"))
+    if markdown or latex:
+        return [Shown(kind="markdown", text=markdown or latex)]
+    return _printed(plain)
+
+
+def _printed(text: str) -> list[Shown]:
+    """A print-out, unless it is empty or one of our folded answers and sources, unfolded."""
+    return [Shown(kind="text", text=text)] if text.strip() and not OURS.search(text) else []
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _dict(value: Any) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    """A text of a notebook, which may be stored as a list of lines."""
+    if isinstance(value, list):
+        return "".join(line for line in value if isinstance(line, str))
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,131 @@
+"""The write-up as Markdown beside its pictures, and as one HTML file that needs nothing else."""
+
+import base64
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from workbook.export import glyphs, pandoc
+from workbook.export.nodes import (
+    PLAIN,
+    Node,
+    header,
+    link,
+    node,
+    nodes_in,
+    para,
+    rebuilt,
+    text_of,
+    words,
+)
+from workbook.export.pages import Document
+from workbook.export.pdf import reads_from_the_right
+
+PICTURES = "figures"  # the folder beside the Markdown
+# Nothing is fetched and nothing runs, whatever a browser finds in the page.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<p class="subtitle">{subtitle}</p>
+<h1>{title}</h1>
+</header>
+<main>
+{body}</main>
+</body>
+</html>
+"""
+
+
+def markdown(document: Document) -> str:
+    """The write-up in GitHub's Markdown; its pictures are named in the folder `figures`."""
+
+    slugs = {
+        item["c"][1][0]: _slug(text_of(item["c"][2]))
+        for item in nodes_in(document.blocks)
+        if item["t"] == "Header"
+    }
+
+    def change(item: Node):
+        if item["t"] == "Div":
+            return item["c"][1]
+        if item["t"] == "Link" and item["c"][2][0].startswith("#"):
+            return link(item["c"][1], f"#{slugs[item['c'][2][0][1:]]}")
+        if item["t"] == "Table" and "states" in item["c"][0][1]:
+            return _of_lines(item)
+        if item["t"] == "Image":
+            alt, (name, _) = item["c"][1:]
+            return node("Image", [PLAIN, alt, [f"{PICTURES}/{name}", ""]])
+        if item["t"] == "Figure":  # as a paragraph, and its caption as the next
+            return [para(*item["c"][2][0]["c"]), para(*item["c"][1][1][0]["c"])]
+        return item
+
+    top = [header(1, words(document.title)), para(*words(document.subtitle))]
+    blocks = rebuilt([*top, *document.lead, *_deeper(document.blocks)], change)
+    return pandoc.write(blocks, "gfm+tex_math_dollars")[0]
+
+
+def _slug(heading: str) -> str:
+    """The name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _of_lines(table: Node) -> Node:
+    """A table that Markdown can write in lines: without the rows that group others."""
+    attributes, caption, columns, head, bodies, foot = table["c"]
+    columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
+    bodies = [
+        [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]] for body in bodies
+    ]
+    return node("Table", [attributes, caption, columns, head, bodies, foot])
+
+
+def html(document: Document, missing: Sequence[str] = ()) -> str:
+    """The write-up as one page: pictures inside, formulas as MathML, no scripts.
+
+    A letter that is `missing` on this machine has its number beside it: others may show it.
+    """
+
+    def change(item: Node):
+        kind, content = item["t"], item.get("c")
+        if kind == "Image":
+            alt, (name, _) = content[1:]
+            data = base64.b64encode(document.album.files[name]).decode()
+            form = "png" if name.endswith("png") else "jpeg"
+            return node("Image", [PLAIN, alt, [f"data:image/{form};base64,{data}", ""]])
+        if kind == "Str":
+            return node("Str", glyphs.replaced(content, missing, "{}"))
+        if kind in ("Code", "CodeBlock"):
+            return node(kind, [content[0], glyphs.replaced(content[1], missing, "{}")])
+        if kind == "Table":
+            return node("Div", [["", ["table"], []], [item]])
+        if kind in ("Para", "Plain") and reads_from_the_right(content):
+            return node("Div", [["", [], [["dir", "rtl"]]], [item]])
+        return item
+
+    blocks = rebuilt([*document.lead, *_deeper(document.blocks)], change)
+    body, _ = pandoc.write(blocks, "html5", "--mathml")
+    style = Path(__file__).with_name("writeup.css").read_text(encoding="utf-8")
+    title, subtitle = escape(document.title), escape(document.subtitle)
+    return PAGE.format(policy=POLICY, style=style, title=title, subtitle=subtitle, body=body)
+
+
+def _deeper(blocks: list[Node]) -> list[Node]:
+    """The blocks with each heading one level lower, below the title of the page."""
+
+    def change(item: Node) -> Node:
+        is_header = item["t"] == "Header"
+        return node("Header", [item["c"][0] + 1, *item["c"][1:]]) if is_header else item
+
+    return rebuilt(blocks, change)
