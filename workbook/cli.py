@@ -5,6 +5,7 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 
 import argparse
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,11 +16,18 @@ from workbook import __version__, problems
 def main(arguments: list[str] | None = None) -> int:
     """The exit status of one command: 0 done, 1 a wrong attempt, 2 something to mend first."""
     options = parser().parse_args(arguments)
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
     sys.stdout.reconfigure(errors="replace")  # an old console may lack a sign that we print
     try:
-        return options.run(options) or 0
+        status = options.run(options) or 0
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `| head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as for other programs: 128 + SIGPIPE
     except (OSError, ValueError) as error:
         print(f"workbook: {error}", file=sys.stderr)
         return 2
@@ -142,7 +150,9 @@ def load_module(path: Path):
     sys.modules.setdefault(path.stem, module)  # worker processes look its functions up by name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
     return module
 
@@ -156,7 +166,7 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     from workbook import study
 
-    if options.reset:
+    if options.reset is not None:
         study.reset(options.reset)
     print(study.overview())
 
@@ -180,7 +190,7 @@ def run_data_list(options: argparse.Namespace) -> None:
 def run_data_make(options: argparse.Namespace) -> None:
     from workbook import corpora
 
-    size = corpora.parse_size(options.size) if options.size else None
+    size = None if options.size is None else corpora.parse_size(options.size)
     splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
     for split in [options.split] if options.split else splits:
         print(corpora.path(options.name, split, size))
@@ -204,7 +214,7 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
 
     from workbook import corpora, tokens
 
-    size = corpora.parse_size(options.size) if options.size else None
+    size = None if options.size is None else corpora.parse_size(options.size)
     with ProcessPoolExecutor(options.workers) as executor:
         made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
     for path, number in made.items():
