@@ -17,7 +17,7 @@ ORDER = """
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry gpt2_files simple_tokenizers tokenizer exchange
     accounting runlog nn model optim data tokens train generate experiments
-    measure plots token_plots widgets
+    measure rivals bench scaling plots token_plots widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__

@@ -101,6 +101,23 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
     export.set_defaults(run=run_export)
 
+    bench = commands.add_parser("bench", help="time our code beside that of other libraries")
+    subjects = bench.add_subparsers(metavar="tokenizer | scaling", required=True)
+    tokenizer = subjects.add_parser(
+        "tokenizer", help="training and encoding, on one core, in turns"
+    )
+    tokenizer.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts")
+    tokenizer.add_argument("--size", default="100MB", metavar="100MB", help="of the default texts")
+    tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
+    tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    tokenizer.set_defaults(run=run_bench_tokenizer)
+    scaling = subjects.add_parser("scaling", help="two workers beside one, and memory on more text")
+    scaling.add_argument(
+        "--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"
+    )
+    scaling.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    scaling.set_defaults(run=run_bench_scaling)
+
     notebooks = commands.add_parser(
         "notebooks", help="run the worked notebooks again and store their outputs"
     )
@@ -219,6 +236,19 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} ids")
+
+
+def run_bench_tokenizer(options: argparse.Namespace) -> None:
+    from workbook import bench, corpora
+
+    size = corpora.parse_size(options.size)
+    print(bench.run(size, options.rounds, options.file, options.vocab_size))
+
+
+def run_bench_scaling(options: argparse.Namespace) -> None:
+    from workbook import corpora, scaling
+
+    print(scaling.run(corpora.parse_size(options.size), options.rounds))
 
 
 def run_notebooks(options: argparse.Namespace) -> None:
