@@ -2,6 +2,7 @@
 # make test       everything that must hold: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
+# make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
 # make lint       ruff on the package, the tests and the notebooks
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
@@ -36,6 +37,11 @@ writeup: $(stamp)
 
 notebooks: $(stamp)
 	@$(bin)/python -m workbook notebooks $(NAMES)
+
+bench: $(stamp)
+	@$(bin)/python -c "import rustbpe" 2>/dev/null || $(bin)/python -m pip install -qq \
+		--disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@$(bin)/python -m workbook bench tokenizer $(if $(FILE),"$(FILE)")
 
 lint: $(stamp)
 	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet

@@ -128,7 +128,7 @@ def worked(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "repository", lambda: tmp_path)
     cells = []
     for part, picture in (("a", "aGk="), ("b", None)):
-        record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*."}
+        record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*.", "corpora": []}
         outputs = [new_output("display_data", {MIME: record})]
         if picture:
             outputs.insert(0, new_output("display_data", {"image/png": picture}))
@@ -144,6 +144,18 @@ def test_our_answer_is_looked_up_behind_a_fold(worked):
     assert 'src="data:image/png;base64,aGk="' in markdown
     assert "<img" not in look_up("unicode1", "b")._repr_mimebundle_()["text/markdown"]
     assert str(look_up("unicode1")).count("Our answer") == 2
+
+
+def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    record = {"problem": "train_bpe_tinystories", "part": "a", "text": "Ours.", "profile": "laptop"}
+    record |= {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
+    ours = new_code_cell("answer()", outputs=[new_output("display_data", {MIME: record})])
+    notebooks.write(tmp_path / "notebooks" / "02_bpe.ipynb", new_notebook(cells=[ours]))
+    found = str(look_up("train_bpe_tinystories", "a"))
+    assert found.endswith(
+        "Ours.\n\n*On stories (5.0 MB), which stands in for TinyStories. Profile laptop. a laptop.*"
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,14 @@ def test_python_m_workbook_is_the_same_command():
         assert command in shown
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
+@pytest.mark.parametrize("redirected", ["| true", ">&-"])
+def test_output_that_nobody_reads_is_no_error(redirected):
+    command = f"set -o pipefail; {sys.executable} -m workbook data list {redirected}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) in [(0, ""), (141, "")]
+
+
 def test_the_default_attempt_is_named_as_the_problem_asks(attempt, checked, capsys):
     assert cli.main(["check", "train_bpe", str(attempt)]) == 0
     [(problem, function, part)] = checked
@@ -77,6 +85,9 @@ def test_a_file_may_import_its_neighbour(attempt, checked, tmp_path):
         (["check", "unicode1", "{file}"], "unicode1 asks for no single name"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
+        (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
+        (["data", "make", "stories", "--size", ""], "'' is no size"),
+        (["study", "--reset", ""], "no problem is called ''"),
         (["data", "make", "novels"], "'novels' is no corpus"),
         (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is no size"),
         (["data", "get", "stories"], "is made here and not downloaded"),
@@ -87,6 +98,7 @@ def test_a_file_may_import_its_neighbour(attempt, checked, tmp_path):
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
     (tmp_path / "notes.txt").touch()
     (tmp_path / "broken.py").write_text("def train_bpe(:")
+    (tmp_path / "ends.py").write_text("import sys; sys.exit(3)")
     places = {"file": attempt, "folder": tmp_path}
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
     shown = capsys.readouterr()

@@ -17,7 +17,8 @@ ORDER = """
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry steps gpt2_files simple_tokenizers tokenizer exchange pieces
     accounting runlog nn model optim data tokens train generate experiments
-    measure plots token_plots live widget_pictures widgets_unicode widgets_bpe widgets
+    measure rivals bench scaling plots token_plots
+    live widget_pictures widgets_unicode widgets_bpe widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__

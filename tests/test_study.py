@@ -35,7 +35,7 @@ WORKED = [
     cell("my_bytes = ...", "try", "unicode2", "c"),
     cell('check("unicode2", my_bytes, part="c")', "check", "unicode2", "c"),
     cell("n = 2", "evidence", "unicode2", "c"),
-    cell('answer("unicode2", "c", f"OUR answer: {n} bytes.")', "answer", "unicode2", "c"),
+    cell('answer("unicode2", "c", f"OUR {n}.", corpora=[])', "answer", "unicode2", "c"),
     cell("## train_bpe", "prompt", "train_bpe"),
     cell(STUB, "try", "train_bpe"),
     cell('check("train_bpe", train_bpe)', "check", "train_bpe"),
@@ -74,7 +74,7 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
     assert all(c.outputs == [] and c.execution_count is None for c in copy.cells if "outputs" in c)
     by_role = {role(c): c.source for c in copy.cells}
     assert by_role["try"] == STUB
-    assert by_role["answer"] == 'answer("unicode2", "c", """\n""")'
+    assert by_role["answer"] == 'answer("unicode2", "c", """\n""", corpora=[])'
     assert by_role["look_up"] == 'look_up("unicode2", "c")'
     assert by_role["evidence"] == "len('evidence')"
     assert "OUR" not in "".join(sources(folder / "02_bpe.ipynb").values())

@@ -51,10 +51,8 @@ def answer(
         "device": device() if used else None,
     }
     name = _name(found, part)
-    if text:
-        plain = "\n\n".join(filter(None, [name, text, _footnote(found, used, record)]))
-    else:
-        plain = f"{name}: not answered yet."
+    said = f"\n\n{_with_footnote(found, record)}" if text else ": not answered yet."
+    plain = name + said
     if _in_notebook():
         from IPython.display import display
 
@@ -81,7 +79,7 @@ def look_up(problem: str, part: str | None = None) -> "LookUp":
     if not path.exists():
         return LookUp((), f"{found.notebook} is not part of this version yet.")
     stored = [
-        Stored(record["part"], record["text"], _picture(cell.outputs))
+        Stored(record["part"], _with_footnote(found, record), _picture(cell.outputs))
         for cell in notebooks.read(path).cells
         for output in cell.get("outputs", [])
         if (record := output.get("data", {}).get(MIME)) and record["problem"] == found.id
@@ -194,6 +192,12 @@ def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
         for name, asked in stands_in_for.items()
     ]
     return f"*On {'; '.join(named)}. Profile {record['profile']}. {record['device']}.*"
+
+
+def _with_footnote(problem: Problem, record: dict) -> str:
+    """The text of a stored answer, and below it what its figures rest on."""
+    used = [Used(**each) for each in record["corpora"]]
+    return "\n\n".join(filter(None, [record["text"], _footnote(problem, used, record)]))
 
 
 def _name(problem: Problem, part: str | None) -> str:

@@ -5,6 +5,7 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 
 import argparse
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,11 +16,18 @@ from workbook import __version__, problems
 def main(arguments: list[str] | None = None) -> int:
     """The exit status of one command: 0 done, 1 a wrong attempt, 2 something to mend first."""
     options = parser().parse_args(arguments)
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
     sys.stdout.reconfigure(errors="replace")  # an old console may lack a sign that we print
     try:
-        return options.run(options) or 0
+        status = options.run(options) or 0
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `| head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as for other programs: 128 + SIGPIPE
     except (OSError, ValueError) as error:
         print(f"workbook: {error}", file=sys.stderr)
         return 2
@@ -93,6 +101,23 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
     export.set_defaults(run=run_export)
 
+    bench = commands.add_parser("bench", help="time our code beside that of other libraries")
+    subjects = bench.add_subparsers(metavar="tokenizer | scaling", required=True)
+    tokenizer = subjects.add_parser(
+        "tokenizer", help="training and encoding, on one core, in turns"
+    )
+    tokenizer.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts")
+    tokenizer.add_argument("--size", default="100MB", metavar="100MB", help="of the default texts")
+    tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
+    tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    tokenizer.set_defaults(run=run_bench_tokenizer)
+    scaling = subjects.add_parser("scaling", help="two workers beside one, and memory on more text")
+    scaling.add_argument(
+        "--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"
+    )
+    scaling.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    scaling.set_defaults(run=run_bench_scaling)
+
     notebooks = commands.add_parser(
         "notebooks", help="run the worked notebooks again and store their outputs"
     )
@@ -142,7 +167,9 @@ def load_module(path: Path):
     sys.modules.setdefault(path.stem, module)  # worker processes look its functions up by name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
     return module
 
@@ -156,7 +183,7 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     from workbook import study
 
-    if options.reset:
+    if options.reset is not None:
         study.reset(options.reset)
     print(study.overview())
 
@@ -180,7 +207,7 @@ def run_data_list(options: argparse.Namespace) -> None:
 def run_data_make(options: argparse.Namespace) -> None:
     from workbook import corpora
 
-    size = corpora.parse_size(options.size) if options.size else None
+    size = None if options.size is None else corpora.parse_size(options.size)
     splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
     for split in [options.split] if options.split else splits:
         print(corpora.path(options.name, split, size))
@@ -204,11 +231,24 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
 
     from workbook import corpora, tokens
 
-    size = corpora.parse_size(options.size) if options.size else None
+    size = None if options.size is None else corpora.parse_size(options.size)
     with ProcessPoolExecutor(options.workers) as executor:
         made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} ids")
+
+
+def run_bench_tokenizer(options: argparse.Namespace) -> None:
+    from workbook import bench, corpora
+
+    size = corpora.parse_size(options.size)
+    print(bench.run(size, options.rounds, options.file, options.vocab_size))
+
+
+def run_bench_scaling(options: argparse.Namespace) -> None:
+    from workbook import corpora, scaling
+
+    print(scaling.run(corpora.parse_size(options.size), options.rounds))
 
 
 def run_notebooks(options: argparse.Namespace) -> None:

@@ -71,11 +71,20 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
         return []
     quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
     named = quoted if len(quoted) == 2 else [*quoted, "None"]
-    empty = new_code_cell(f'answer({", ".join(named)}, """\n""")', metadata=worked.metadata)
+    rests_on = "".join(f", {keyword}" for keyword in _corpora_of(worked.source))
+    source = f'answer({", ".join(named)}, """\n"""{rests_on})'
+    empty = new_code_cell(source, metadata=worked.metadata)
     empty.metadata.pop("tags", None)
     look_up = new_code_cell(f"look_up({', '.join(quoted)})")
     look_up.metadata["workbook"] = {**about, "role": "look_up"}
     return [empty, look_up]
+
+
+def _corpora_of(source: str) -> list[str]:
+    """The argument by which our answer names its corpora, for the learner's to name them too."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    keywords = [keyword for call in calls for keyword in call.keywords]
+    return [ast.unparse(keyword) for keyword in keywords if keyword.arg == "corpora"]
 
 
 def _folder() -> Path:

@@ -193,10 +193,7 @@ def _alternating(found: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, str, s
 def _playground_html(name: str, tokenizer: Encoder, text: str) -> str:
     found, told = _counted(tokenizer, text)
     key = "Each frame is a token, its id stands below it."
-    return (
-        f"<p><b>{escape(name)}</b>: {escape(told)} {key}</p>"
-        f"{_tokens_html(_alternating(found))}"
-    )
+    return f"<p><b>{escape(name)}</b>: {escape(told)} {key}</p>{_tokens_html(_alternating(found))}"
 
 
 def _playground_picture(name: str, tokenizer: Encoder, text: str) -> Axes:
