@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     files config claims utf8
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry gpt2_files simple_tokenizers tokenizer exchange
+    pretokens fastbpe bpe ancestry divergence gpt2_files simple_tokenizers tokenizer exchange
     accounting runlog nn model optim data tokens train generate experiments
     measure rivals bench scaling plots token_plots widgets
     prompts problems requirements normalform notebooks
