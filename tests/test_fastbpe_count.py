@@ -88,11 +88,16 @@ def test_a_file_is_counted_as_the_readable_way_does(text):
             assert as_counter(count.count_file(text, [END], executor)) == expected
 
 
-def test_invalid_utf8_is_refused_with_its_place(text):
+def test_invalid_utf8_is_refused_with_its_place(text, monkeypatch):
     data = text.read_bytes()
     text.write_bytes(data[:5000] + b"\xff" + data[5000:])
     with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,000"):
         count.count_file(text, [END])
+    for piece in (1, 2, 3, 5, 7):  # characters lie across the pieces that are checked one by one
+        with monkeypatch.context() as patch:
+            patch.setattr("workbook.fastbpe.text.PIECE", 4 + piece)
+            with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,000"):
+                count.count_file(text, [END])
     text.write_bytes(data + "é".encode()[:-1])
     with pytest.raises(ValueError, match=rf"byte 0xc3 at offset {len(data):,}"):
         count.count_file(text, [END])

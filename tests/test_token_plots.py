@@ -21,6 +21,7 @@ RATES = {"W3 reported": 3000, "here, one core": 1e6, "64 cores here": 6.4e7}
 PICTURES = {
     "tokenizers": lambda ax=None: token_plots.tokenizers(FOUR, ax),
     "merge_tree": lambda ax=None: token_plots.merge_tree(TREE, ax),
+    "ladder": lambda ax=None: token_plots.ladder({"naive": 900.0, "compiled": 0.02}, ax),
     "days_for": lambda ax=None: token_plots.days_for(825 * 10**9, RATES, ax),
     "curves": lambda ax=None: plots.curves(GROWING, "bytes/token", ax, log=True, marks={"W": 2.5}),
 }
@@ -86,3 +87,7 @@ def test_curves_have_names_at_their_ends_or_a_legend():
     ax = plots.curves(together, "bytes/token")
     assert texts(ax) == []
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_a_ladder_names_each_step_with_its_time():
+    assert {"naive: 900 s", "compiled: 0.02 s"} <= set(texts(PICTURES["ladder"]()))

@@ -55,6 +55,11 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
     return "\n\n".join(tables)
 
 
+def recorded(name: str) -> dict:
+    """The record of a text, such as "stories-100MB", as it lies in `data/bench/`."""
+    return json.loads((config.repository() / "data/bench" / f"tokenizer-{name}.json").read_text())
+
+
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """The record of all libraries on one text: the speed of every run, and where it ran."""
     speeds: dict[str, list[float]] = {}

@@ -110,6 +110,24 @@ def is_waiting(function: str) -> bool:
     return function.endswith((".acquire", ".poll", ".select", ".sleep", ".read", ".wait"))
 
 
+def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
+    """What a job takes at each step of a ladder, the slowest on top, on a log axis."""
+    slowest_last = sorted(seconds.items(), key=lambda step: step[1])
+    ax = _axes(ax, height=1 + 0.4 * len(seconds))
+    for at, (name, taken) in enumerate(slowest_last):
+        ax.plot(taken, at, "o", color=BLUE, ms=9)
+        ax.annotate(
+            f"{name}: {taken:,.3g} s", (taken, at), xytext=(0, 9), textcoords="offset points",
+            ha="center", color=INK,
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.margins(x=0.25, y=0.2)
+    ax.set_yticks([])
+    ax.set_xlabel("time (seconds, log scale)")
+    ax.grid(axis="x")
+    return ax
+
+
 def days_for(size: int, rates: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """The days that `size` bytes take at each of the `rates` (bytes/s), the slowest on top.
 

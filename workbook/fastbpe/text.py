@@ -10,7 +10,7 @@ import numpy as np
 import regex
 
 from workbook.fastbpe.machine import PADDING
-from workbook.pretokens import longest_first, not_utf8
+from workbook.pretokens import PIECE, longest_first, not_utf8
 
 
 class Documents(NamedTuple):
@@ -52,8 +52,20 @@ def read_documents(
             file.seek(start)
             file.readinto(text[:-PADDING])
             text[-PADDING:] = 0
-            try:
-                codecs.utf_8_decode(text[:-PADDING], "strict", True)
-            except UnicodeDecodeError as error:
-                raise not_utf8(path, start, error) from error
+            check_utf8(path, start, text[:-PADDING])
             yield documents_of(text, special)
+
+
+def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
+    """Raise ValueError where the bytes of a file that begin at `start` are not UTF-8.
+
+    Piece by piece: what decoding leaves behind would cut up the memory of the process.
+    """
+    at = 0
+    while at < len(data):
+        piece = data[at : at + PIECE]
+        try:
+            _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
+        except UnicodeDecodeError as error:
+            raise not_utf8(path, start + at, error) from error
+        at += used
