@@ -1,9 +1,12 @@
 """Running the worked notebooks: what is stored is one whole run, and a second run adds nothing."""
 
+import json
+
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from workbook import config, notebooks
+from workbook.normalform import normalise
 
 
 @pytest.fixture
@@ -106,3 +109,43 @@ def test_an_unknown_notebook_is_told_with_the_known_ones(folder):
     store(folder / "01_unicode.ipynb", "1")
     with pytest.raises(ValueError, match="no notebook '02_bpe'; pick from 01_unicode"):
         notebooks.find(["02_bpe"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "text",
+        "[]",
+        "{}",
+        "3",
+        '{"nbformat": 4, "metadata": {}}',
+        '{"nbformat": 4, "cells": 3}',
+        '{"nbformat": 99, "cells": []}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}',
+    ],
+)
+def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
+    path = tmp_path / "mine.ipynb"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"mine\.ipynb cannot be read as a notebook") as error:
+        notebooks.read(path)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_text_is_no_notebook(tmp_path):
+    (tmp_path / "mine.ipynb").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="cannot be read as a notebook"):
+        notebooks.read(tmp_path / "mine.ipynb")
+
+
+def test_ids_that_another_program_left_out_come_back(folder, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    worked = folder / "01_one.ipynb"
+    about = {"problem": "unicode1", "role": "try", "part": "a"}
+    store(worked, "x = 1", "x = 2", workbook=about)
+    notebook = json.loads(worked.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell.pop("id", None)
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 2}))
+    assert notebooks.read(path).cells == normalise(notebooks.read(worked)).cells

@@ -31,7 +31,8 @@ def start(port: int | None = None) -> None:
     folder = study.default_folder()
     study.make(folder)  # and what a `git pull` brought is added to it
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    found = os.environ.get("PATH", os.defpath)
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
     serve(root, f"lab/tree/{first_notebook(folder).relative_to(root).as_posix()}", port)
 
 

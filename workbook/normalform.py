@@ -50,7 +50,7 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         cell.metadata = _cell_metadata(cell.metadata)
         if cell.cell_type == "code":
             cell.outputs = _outputs(cell.outputs)
-    for cell, name in zip(result.cells, _cell_ids(result.cells), strict=True):
+    for cell, name in zip(result.cells, cell_ids(result.cells), strict=True):
         cell.id = name
     _renumber([cell for cell in result.cells if cell.cell_type == "code"])
     return result
@@ -67,7 +67,7 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     return nbformat.from_dict(kept)
 
 
-def _cell_ids(cells: list[NotebookNode]) -> list[str]:
+def cell_ids(cells: list[NotebookNode]) -> list[str]:
     """An id for each cell, made from what it is for, or else from its text.
 
     So ids do not move when a cell is put in before them.

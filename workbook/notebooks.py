@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 
 from workbook import config
 from workbook.files import atomic_write
-from workbook.normalform import PICTURES, normalise, role
+from workbook.normalform import PICTURES, cell_ids, normalise, role
 
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
@@ -28,8 +28,24 @@ NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def read(path: str | Path) -> NotebookNode:
-    """The notebook in a file, in nbformat's version 4."""
-    return nbformat.read(path, as_version=4)
+    """The notebook in a file, in nbformat's version 4; each cell has an id, as since 4.5.
+
+    Raises: OSError where there is no file, ValueError where it is no notebook.
+    """
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        for cell, name in zip(notebook.cells, cell_ids(notebook.cells), strict=True):
+            cell.setdefault("id", name)  # other programs, such as Colab, leave ids out
+        notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
+    except OSError:
+        raise
+    except Exception as error:  # what nbformat raises depends on what is wrong
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} cannot be read as a notebook ({type(error).__name__}: {reason}); "
+            "move it away, or bring back an older copy"
+        ) from error
+    return notebook
 
 
 def write(path: str | Path, notebook: NotebookNode) -> None:
