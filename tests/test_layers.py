@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     files config claims utf8 visible
     stories pydocs download corpus_files corpora
-    pretokens fastbpe bpe ancestry divergence steps gpt2_files simple_tokenizers tokenizer exchange
+    pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
+    exchange
     pieces
     accounting runlog nn model optim data tokens train generate experiments
     measure rivals bench scaling plots token_plots

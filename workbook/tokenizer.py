@@ -36,6 +36,7 @@ from workbook.pretokens import (
     text_file,
     whole_pretokens,
 )
+from workbook.remember import Memory
 from workbook.simple_tokenizers import (
     ByteTokenizer,
     CharacterTokenizer,
@@ -55,10 +56,9 @@ __all__ = [
 ]
 
 SHORT = 4096  # characters of a text that may be cut at its spaces
-CACHED = 1 << 16  # pre-tokens whose ids a tokenizer remembers from call to call: about 20 MB
-STREAM_PRETOKENS = 1 << 10  # and within a stream, which is to run in less than 1 MB
+REMEMBERED = 1 << 16  # pre-tokens whose ids a tokenizer knows from call to call: about 20 MB
+REMEMBERED_IN_A_STREAM = 1 << 10  # and within a stream, which is to run in less than 1 MB
 
-_joined = chain.from_iterable
 _blank_run = re.compile(r"\s ")
 
 
@@ -102,9 +102,9 @@ class Tokenizer(Encoder):
             self._ranks.setdefault(pair, (rank, self._id_of[left + right]))
         self._special = special_pattern(self.special_tokens)
         self._may_be_chunked = not any(" " in token for token in self.special_tokens)
-        self._remembered = lru_cache(CACHED)(self._merge)
-        self._first_chunk = lru_cache(CACHED)(partial(self._chunk, ""))
-        self._later_chunk = lru_cache(CACHED)(partial(self._chunk, " "))
+        self._pretokens = Memory(self._merge, REMEMBERED)
+        self._first_chunks = Memory(partial(self._chunk, ""), REMEMBERED)
+        self._later_chunks = Memory(partial(self._chunk, " "), REMEMBERED)
         self._idle_encoders = []
 
     @classmethod
@@ -143,19 +143,19 @@ class Tokenizer(Encoder):
         """
         if len(require_text(text)) >= COMPILED_FROM and (encoder := self._take_encoder()):
             try:
-                return encoder.encode(text).tolist()
+                ids = encoder.encode(text).tolist()
             except UnicodeEncodeError as error:
                 raise _lone_surrogate(text[error.start]) from error
-            finally:
-                self._idle_encoders.append(encoder)
+            self._idle_encoders.append(encoder)  # unless it was interrupted in the middle
+            return ids
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
             first, *later = text.split(" ")
-            return [*self._first_chunk(first), *_joined(map(self._later_chunk, later))]
-        return list(_joined(map(self._remembered, whole_pretokens(text, self._special))))
+            return [*self._first_chunks[first], *_ids(self._later_chunks, later)]
+        return list(_ids(self._pretokens, whole_pretokens(text, self._special)))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        remembered = lru_cache(STREAM_PRETOKENS)(self._merge)
-        return _joined(map(remembered, pretokenize(iterable, self.special_tokens)))
+        memory = Memory(self._merge, REMEMBERED_IN_A_STREAM)
+        return _ids(memory, pretokenize(iterable, self.special_tokens))
 
     def encode_file(self, path: str | os.PathLike, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, in the smallest unsigned type that holds every id.
@@ -198,7 +198,7 @@ class Tokenizer(Encoder):
             return encode.make_encoder(self._id_of, self.merges, special_ids)
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        return _joined(map(self._remembered, pretokenize(pieces, self.special_tokens)))
+        return _ids(self._pretokens, pretokenize(pieces, self.special_tokens))
 
     def _chunk(self, space: str, chunk: str) -> tuple[int, ...]:
         """The ids of what stands between two spaces, with the space before it.
@@ -207,7 +207,7 @@ class Tokenizer(Encoder):
         there, and remember the ids of each chunk, is quicker than a pattern is.
         """
         tokens = whole_pretokens(space + chunk, self._special)
-        return tuple(_joined(map(self._remembered, tokens)))
+        return tuple(_ids(self._pretokens, tokens))
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
         """The ids of one pre-token: the earliest learnt merge first, of equals the leftmost.
@@ -258,6 +258,11 @@ class Tokenizer(Encoder):
     def __reduce__(self):
         """Another process builds the tokenizer anew; its cache stays behind."""
         return type(self), (self.vocab, self.merges, self.special_tokens)
+
+
+def _ids(memory: Memory, tokens: Iterable[str]) -> Iterator[int]:
+    """The ids of tokens one behind the other."""
+    return chain.from_iterable(map(memory.__getitem__, tokens))
 
 
 def _lone_surrogate(text: str) -> ValueError:
