@@ -39,6 +39,7 @@ def test_right_figures_of_a_training_are_recognised(problem, attempt):
     ("problem", "attempt", "mistake"),
     [
         (TIME, b"accomplishment", "The leading space was dropped"),
+        (TIME, b"xyzzy plugh", "Merges reached across pre-tokens"),
         (TIME, "accomplishment", "The leading space was dropped"),
         (TIME, 14, "The leading space was dropped"),
         (TIME, "longest token 'accomplishment', 15 bytes", "leading space was dropped"),
@@ -83,6 +84,7 @@ def test_a_profile_of_the_work_is_read(attempt):
     "attempt",
     [
         "slowest: waiting for workers",
+        "waiting for workers",
         "Most of the time is spent in '_thread.lock'.acquire.",
         "select.poll dominates the profile",
     ],

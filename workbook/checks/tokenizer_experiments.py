@@ -75,7 +75,9 @@ def _profile(attempt: Any) -> Facts:
     waiting = r"\bwait|\block\b|acquire|\bpoll\b|\bselect\b|semaphore|\.join\b|\bsleep"
     known = r"mislead|hid(?:es|ing|den)|only the parent|parent(?:'s|-only)|single process|in fact"
     about_waiting = claims(text, rf"(?:{slow}).*(?:{waiting})|(?:{waiting}).*(?:{slow})")
-    if about_waiting and not re.search(known, text, re.I):
+    work = r"token|regex|find|match|count|merg|pair|split|encod|heap|read|decod"
+    only_waiting = re.search(waiting, text, re.I) and not re.search(work, text, re.I)
+    if (about_waiting or only_waiting) and not re.search(known, text, re.I):
         raise Wrong(
             "Waiting is not work.",
             expected=Words("the step that computes"),

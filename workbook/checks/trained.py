@@ -6,6 +6,7 @@ from typing import Any
 
 from workbook.checks.base import Words, Wrong
 from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted
+from workbook.pretokens import pretokenize
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora
 TITLES = {"tinystories": "TinyStories with 10,000 ids", "owt": "OpenWebText with 32,000 ids"}
@@ -72,10 +73,26 @@ def _token(token: bytes, corpus: str) -> str:
             expected=Words("more than a short word: sort the vocabulary by length in bytes"),
             got=token,
         )
+    _refuse_several_pretokens(token)
     return (
         f"{len(token)} bytes.{_nature(token)} {TITLES[corpus]} gives {LONGEST[corpus]}; another"
         " corpus or size gives another token, which cannot be checked here."
     )
+
+
+def _refuse_several_pretokens(token: bytes) -> None:
+    """Raise where a token could not have been learnt: it reaches across two pre-tokens."""
+    try:
+        pieces = list(pretokenize([token.decode("utf-8")]))
+    except UnicodeDecodeError:  # a part of a character says nothing about what follows it
+        return
+    if len(pieces) > 1:
+        raise Wrong(
+            "No merge can have made this token.",
+            expected=Words("a piece of one pre-token"),
+            got=Words(f"{len(pieces)} pre-tokens: {' | '.join(map(repr, pieces[:6]))}"),
+            mistake="Merges reached across pre-tokens, or this is no token of your vocabulary.",
+        )
 
 
 def _nature(token: bytes) -> str:
