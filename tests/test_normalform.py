@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbval.plugin import get_sanitize_patterns
 
+from workbook.checks.timer import limit
 from workbook.normalform import REPLACEMENTS, WIDGET_VIEW, normalise
 
 NASTY = [
@@ -126,6 +127,13 @@ def test_what_only_this_machine_has_is_replaced(raw, normal):
 )
 def test_what_a_reader_needs_is_left_alone(text):
     assert normal_outputs(printed(text))[0].text == text
+
+
+@pytest.mark.parametrize("line", ["7" * 100_000, " " * 100_000 + "x", "/a" * 50_000, "7a" * 50_000])
+def test_a_very_long_line_takes_no_quadratic_time(line):
+    shown = new_output("stream", name="stdout", text=line)
+    with limit(5):
+        normalise(new_notebook(cells=[new_code_cell("x", outputs=[shown])]))
 
 
 def test_streams_that_came_in_pieces_are_joined():

@@ -20,7 +20,7 @@ REPLACEMENTS = (
     (r"\btmp[a-z0-9_]{8}\b", "tmp..."),  # the names that tempfile draws
     (r"\b[A-Za-z]:\\Users\\(?:[\w.@+-]+\\)*", ".../"),  # a Windows path but for its last part
     (r"(?<![\w.:/<+)\]}-])(?:/[\w.@+-]+)+(?=/[\w.@+-])", "..."),  # the same elsewhere
-    (r"([^ \t\r\n]?)[ \t\r]+(?=\n|\Z)", r"\1"),  # blanks at a line's end
+    (r"([^ \t\r\n]?)(?<![ \t\r])[ \t\r]++(?=\n|\Z)", r"\1"),  # blanks at a line's end
 )
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -32,7 +32,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
 PICTURE_METADATA = ("alt", "height", "width")
 PNG_NOTES = {b"tEXt", b"zTXt", b"iTXt", b"tIME", b"eXIf"}  # who drew it, when, with what
-PROGRESS = re.compile(r"\d+%\|.*\[\d.*\]|\d+\S* \[\d\d:\d\d, .*\]")  # a line written by tqdm
+PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 
 
 def role(cell: NotebookNode) -> str | None:
