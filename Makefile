@@ -7,7 +7,7 @@
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab test writeup notebooks lint suitable
+.PHONY: lab test writeup notebooks bench lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
