@@ -82,6 +82,37 @@ def test_a_class_that_is_half_written_is_told_what_passes():
     assert "`encode_iterable` is still to write" in words
 
 
+def test_what_calls_an_encode_without_a_return_is_not_blamed():
+    class NoReturn(Right):
+        def encode(self, text):
+            super().encode(text)
+
+        def encode_iterable(self, iterable):
+            for piece in iterable:
+                yield from self.encode(piece)
+
+    with pytest.raises(NotAttempted, match="`encode` returned None"):
+        tokenizer(NoReturn)
+
+
+def test_a_constructor_that_fails_is_not_blamed_on_the_text():
+    class TwoArguments(Right):
+        def __init__(self, vocab, merges):
+            super().__init__(vocab, merges)
+
+    with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
+        tokenizer(TwoArguments)
+    assert "the third argument" in verdict.value.mistake
+
+    class NoArguments(Right):
+        def __init__(self):
+            super().__init__({}, [])
+
+    with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
+        tokenizer(NoArguments)
+    assert verdict.value.mistake is None
+
+
 def test_a_mistake_in_a_half_written_class_is_still_found():
     class Half(tokenizer_wrong.Greedy):
         decode = encode_iterable = None

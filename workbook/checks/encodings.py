@@ -27,6 +27,8 @@ def unicode2(attempt: Any, part: str | None) -> str | Facts:
 def _why_utf8(attempt: Any) -> str | Facts:
     if type(attempt) in (int, float):
         return _about_one_figure(int(attempt))
+    if type(attempt) in (list, tuple, set, frozenset, dict) and not attempt:
+        raise NotAttempted
     if type(attempt) in (list, tuple, set, frozenset):
         for item in attempt:
             if type(item) is int:
@@ -36,9 +38,10 @@ def _why_utf8(attempt: Any) -> str | Facts:
             return 'Those are the sizes of "hello", with the byte order marks.'
         return Facts(WHY_UTF8)
     if type(attempt) is dict:
-        for key, value in attempt.items():
-            _check_sizes(f"'hello' in {key} is {value} bytes")
-        return "The sizes are right."
+        known = [
+            _check_sizes(f"'hello' in {key} is {value} bytes") for key, value in attempt.items()
+        ]
+        return "The sizes are right." if all(known) else Facts(WHY_UTF8)
     text = text_of(attempt, "sizes in bytes, or your reasons in words")
     is_right = _check_sizes(text)
     if claims(text, r"\b4(?:\.[23]\d*)? (?:billion|bn)|\b4[, ]?294[, ]?967|2\s?(?:\*\*|\^)\s?32"):

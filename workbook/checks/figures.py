@@ -7,6 +7,7 @@ from typing import Any
 
 from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
 
+LONGEST = 20_000  # characters of an answer: some pages
 NUMBER = (
     r"(?<![\w.+*^-])(?:\d+\s?(?:\*\*|\^)\s?\d+|\d{1,3}(?:[,_ \u00a0\u202f]\d{3})+(?:\.\d+)?(?!\d)"
     r"|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
@@ -172,4 +173,10 @@ def text_of(attempt: Any, expected: str) -> str:
         raise Wrong("That cannot be read.", expected=Words(expected), got=Words(kind_of(attempt)))
     if not attempt.strip():
         raise NotAttempted
+    if len(attempt) > LONGEST:
+        raise Wrong(
+            "That is longer than an answer can be.",
+            expected=Words(f"at most {LONGEST:,} characters: {expected}"),
+            got=Words(f"{len(attempt):,} characters"),
+        )
     return str(attempt)

@@ -30,6 +30,7 @@ from workbook.checks.word_variants import WORDS
 
 SIGNATURE = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
 NO_LIST = "It fails where special_tokens is None, which stands for no special tokens."
+A_LIST = "It fails where special_tokens, the third argument of the class, is given."
 ITERABLE = (
     "The argument may be any iterable of strings, not only a file or a list: loop over it, and do "
     "not ask for its length, an item or `read`."
@@ -50,7 +51,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         raise NotAttempted("`__init__` is still to write.")
     learner = Learner(attempt)
     notes: list[str] = []
-    passed, missing = [], []
+    passed, missing, unwritten = [], [], set()
     for name, check in (
         ("encode", _check_encode),
         ("decode", _check_decode),
@@ -64,6 +65,10 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             passed.append(f"`{name}`")
         except NotAttempted as stub:
             missing.append(str(stub) or f"`{name}` is still to write.")
+            unwritten.add(name)
+        except Wrong:
+            if "encode" not in unwritten:  # which the others may call
+                raise
     if missing:
         right = [f"{', '.join(passed)}: passed."] if passed else []
         raise NotAttempted(" ".join([*right, *dict.fromkeys(missing)]))
@@ -170,6 +175,7 @@ def _about_error(failed: Outcome, outcomes: list[Outcome]) -> str | None:
     for condition, words in (
         (lambda given: given.setup.special_tokens is None, NO_LIST),
         (lambda given: not given.setup.special_tokens, "It fails without special tokens."),
+        (lambda given: given.setup.special_tokens is not None, A_LIST),
         (lambda given: bool(given.setup.special_tokens), "It fails with special tokens."),
         (
             lambda given: set(given.setup.specials()) > set(given.setup.known),
@@ -186,6 +192,8 @@ def _about_error(failed: Outcome, outcomes: list[Outcome]) -> str | None:
     ):
         if all(condition(outcome.given) == bool(outcome.failure) for outcome in outcomes):
             return words
+    if all(outcome.failure for outcome in outcomes):
+        return None  # it fails whatever the input is
     empty = not "".join(map(str, failed.given[1]))
     return "It fails on an empty text, or on an empty part of one." if empty else None
 

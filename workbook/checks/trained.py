@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbook.checks.base import Words, Wrong
-from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted
+from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted, text_of
 from workbook.pretokens import pretokenize
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora
@@ -40,7 +40,7 @@ def longest_token(attempt: Any, corpus: str) -> str | None:
             _refuse_length(token, attempt[1])
             return _token(token, corpus)
     if isinstance(attempt, str):
-        return _token_in_text(attempt, corpus)
+        return _token_in_text(text_of(attempt, "the longest token, or a sentence"), corpus)
     return None
 
 

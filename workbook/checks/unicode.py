@@ -46,6 +46,8 @@ def _which_character(attempt: Any) -> str | Facts:
         raise Wrong("A space is another character.", **_ords(32))
     if claims(text, r"\breturns? none\b|^\W*none\W*$"):
         raise Wrong("It returns a str, not None.", given="chr(0)", got=text, expected=NUL)
+    if set(text) == {NUL}:
+        raise Wrong("It is one character only.", given="len(chr(0))", expected=1, got=len(text))
     if NUL_NAMES.search(text):
         return right
     if is_prose(text):
@@ -171,7 +173,9 @@ def _inside_text(attempt: Any) -> str | Facts:
     _refuse_bytes_repr(text)
     in_c = re.search(r"\bC\b", text)  # where it is true
     if not in_c and claims(
-        text, r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"
+        text,
+        r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"
+        r"|\b(?:is|gets?) (?:terminated|truncated|cut|ended)\b",
     ):
         raise Wrong(
             "The text goes on after it.",
