@@ -60,6 +60,11 @@ def recorded(name: str) -> dict:
     return json.loads((config.repository() / "data/bench" / f"tokenizer-{name}.json").read_text())
 
 
+def report(name: str) -> str:
+    """The table of a record."""
+    return table(recorded(name))
+
+
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """The record of all libraries on one text: the speed of every run, and where it ran."""
     speeds: dict[str, list[float]] = {}
