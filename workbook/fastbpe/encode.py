@@ -52,7 +52,7 @@ class Encoder:
 
     def set_longest(self, length: int) -> None:
         """Scratch for pre-tokens of this length: see `merge`."""
-        self.scratch = [np.empty(size * length, np.int64) for size in (1, 1, 1, 2)]
+        self.scratch = [np.empty(size * length, np.int64) for size in (1, 1, 1, 1, 2)]
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of a file, span by span between the cuts."""
@@ -116,7 +116,7 @@ def make_encoder(
 @compiled
 def encode_on(
     starts, ends, special_ids, kinds, table, pieces, pairs, capacity, ids,
-    symbols, ahead, behind, heap, out, progress,
+    symbols, ahead, behind, made, heap, out, progress,
 ):  # fmt: skip
     """Encode on from `progress` (document, address, ids written, pieces used).
 
@@ -137,7 +137,7 @@ def encode_on(
                 if length > len(symbols) or used_pieces + length > len(pieces):
                     short = length
                     break
-                number = merge(at, length, pairs, capacity, symbols, ahead, behind, heap)
+                number = merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap)
                 value = ids[symbols[0]]
                 if number > 1:
                     value = used_pieces
@@ -167,34 +167,33 @@ def encode_on(
 
 
 @compiled
-def merge(at, length, pairs, capacity, symbols, ahead, behind, heap):
+def merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap):
     """Merge the bytes at an address in the order learnt; how many symbols stay, in `symbols`.
 
-    The symbols are a list linked both ways, and the merges that could be made wait in a heap as
-    numbers, (symbol made, place): the smallest is the earliest learnt, and of equals the leftmost.
-    One whose symbols have changed meanwhile is passed over. So a long word of n bytes costs
-    n log n steps.
+    The symbols are a list linked both ways. made[p] is what the symbol at p makes with the next
+    one, and waits in a heap as a number, (made[p], p): the smallest is the earliest learnt, and of
+    equals the leftmost. One that is no longer made[p] is passed over. So a long word of n bytes
+    costs n log n steps.
     """
+    size = 0
     for place in range(length):
         symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
-    size = 0
-    for place in range(length - 1):
-        size = consider(place, length, pairs, capacity, symbols, ahead, heap, size)
+    for place in range(length):
+        size = consider(place, length, pairs, capacity, symbols, ahead, made, heap, size)
     while size > 0:
-        made, place = heap[0] >> PLACE_BITS, heap[0] & PLACE_MASK
+        new, place = heap[0] >> PLACE_BITS, heap[0] & PLACE_MASK
         size = pop(heap, size)
-        other = ahead[place]
-        if symbols[place] == GONE or other == length:
+        if made[place] != new:
             continue
-        if merged(symbols[place], symbols[other], pairs, capacity) != made:
-            continue
-        symbols[place], symbols[other] = made, GONE
-        ahead[place] = ahead[other]
+        gone = ahead[place]
+        symbols[place], symbols[gone], made[gone] = new, GONE, NO_MERGE
+        ahead[place] = ahead[gone]
         if ahead[place] < length:
             behind[ahead[place]] = place
         if place > 0:
-            size = consider(behind[place], length, pairs, capacity, symbols, ahead, heap, size)
-        size = consider(place, length, pairs, capacity, symbols, ahead, heap, size)
+            before = behind[place]
+            size = consider(before, length, pairs, capacity, symbols, ahead, made, heap, size)
+        size = consider(place, length, pairs, capacity, symbols, ahead, made, heap, size)
     number = 0
     for place in range(length):
         if symbols[place] != GONE:
@@ -204,14 +203,16 @@ def merge(at, length, pairs, capacity, symbols, ahead, behind, heap):
 
 
 @compiled
-def consider(place, length, pairs, capacity, symbols, ahead, heap, size):
-    """Let the merge of the symbol at a place with the next one wait, if there is one."""
+def consider(place, length, pairs, capacity, symbols, ahead, made, heap, size):
+    """Let what the symbol at a place makes with the next one wait, if anything; the new size."""
+    made[place] = NO_MERGE
     if ahead[place] == length:
         return size
-    made = merged(symbols[place], symbols[ahead[place]], pairs, capacity)
-    if made == NO_MERGE:
+    new = merged(symbols[place], symbols[ahead[place]], pairs, capacity)
+    made[place] = new
+    if new == NO_MERGE:
         return size
-    key, at = made << PLACE_BITS | place, size
+    key, at = new << PLACE_BITS | place, size
     while at > 0 and key < heap[(at - 1) >> 1]:
         heap[at] = heap[(at - 1) >> 1]
         at = (at - 1) >> 1

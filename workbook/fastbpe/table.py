@@ -48,9 +48,9 @@ class Table:
         return 2 * len(self) >= len(self.slots)
 
     def grow(self, longest: int) -> None:
-        """Make room: four times the slots where half are used, and for `longest` more bytes."""
+        """Make room: twice the slots where half are used, and for `longest` more bytes."""
         if self.is_full():
-            slots = np.zeros((4 * len(self.slots), 4), np.uint64)
+            slots = np.zeros((2 * len(self.slots), 4), np.uint64)
             rehash(self.slots.ctypes.data, len(self.slots), slots.ctypes.data, len(slots))
             self.slots = slots
         if self.pool_used + longest + PADDING > len(self.pool):
