@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from workbook.checks import timer
 from workbook.checks.base import Wrong, call
 from workbook.checks.timer import TimedOut, limit
 
@@ -112,3 +113,18 @@ def test_an_alarm_of_somebody_else_goes_off_all_the_same():
     signal.signal(signal.SIGALRM, old)
     signal.setitimer(signal.ITIMER_REAL, *old_timer)
     assert rung == [True]
+
+
+def test_an_alarm_at_the_end_of_the_block_does_not_outlive_it(monkeypatch):
+    """Letting go of a hoard takes longer than the alarm waits to ring again."""
+    monkeypatch.setattr(timer, "REPEAT_SECONDS", 0.01)
+
+    def hoards():
+        held = [[number] for number in range(500_000)]
+        while held:
+            pass
+
+    for _ in range(3):
+        with pytest.raises(TimedOut), limit(0.2):
+            hoards()
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

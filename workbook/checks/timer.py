@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from functools import partial
+from types import FrameType
 
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
 
@@ -70,7 +71,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         self.stop.__del__ = staticmethod(trip)
 
     def _on_alarm(self, signum, frame) -> None:
-        if self.active:
+        # Raised at the door, the stop would leave the alarm on for whatever comes after the block.
+        if self.active and not _is_leaving(frame):
             self.expired = True
             raise self.stop
 
@@ -97,3 +99,10 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self.expired = True
             raise_in_thread()
             self.done.wait(REPEAT_SECONDS)
+
+
+def _is_leaving(frame: FrameType | None) -> bool:
+    """Whether the end of a `limit` is what an alarm broke into."""
+    while frame is not None and frame.f_code is not limit.__exit__.__code__:
+        frame = frame.f_back
+    return frame is not None
