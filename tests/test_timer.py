@@ -115,6 +115,7 @@ def test_an_alarm_of_somebody_else_goes_off_all_the_same():
     assert rung == [True]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_alarm_at_the_end_of_the_block_does_not_outlive_it(monkeypatch):
     """Letting go of a hoard takes longer than the alarm waits to ring again."""
     monkeypatch.setattr(timer, "REPEAT_SECONDS", 0.01)
