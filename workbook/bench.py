@@ -86,9 +86,8 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             elif result is not None:
                 speeds.setdefault(key, []).append(text.stat().st_size / 1e6 / result)
         return {
-            "text": f"{path.parent.name}/{path.name}",
+            "text": path.name,
             "bytes": path.stat().st_size,
-            "different_pretokens": different_pretokens(path),
             "part_bytes": part.stat().st_size,
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
@@ -96,13 +95,6 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "seconds_of_a_call": calls,
             "machine": machine(),
         }
-
-
-def different_pretokens(path: Path) -> int:
-    """How many: what training takes beyond counting depends on it."""
-    from workbook.fastbpe import count
-
-    return len(count.count_file(path, [END_OF_TEXT]).lengths)
 
 
 def first_part(path: Path, target: Path) -> Path:
@@ -153,9 +145,8 @@ def table(record: dict) -> str:
     """The figures in a record as text: the best speed of each, and ours as a multiple of it."""
     speeds, where = record["megabytes_a_second"], record["machine"]
     lines = [
-        f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, {record['different_pretokens']:,}"
-        f" different pre-tokens, {record['vocab_size']:,} ids",
-        f"one core of {where['processor']} ({where['system']}, load {where['load']})",
+        f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, {record['vocab_size']:,} ids, one core"
+        f" of {where['processor']} ({where['system']}, load {where['load']})",
         ", ".join(f"{name} {number}" for name, number in where["versions"].items()),
         "",
         f"{'':20}{'best MB/s':>11}{'lowest':>9}{'runs':>6}   workbook is",
