@@ -1,6 +1,7 @@
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -42,6 +43,12 @@ def swallows_in_finally(n):
             continue  # noqa: B012
 
 
+def swallows_in_layers(n):
+    while True:
+        with suppress(BaseException):
+            swallows_twice(n)
+
+
 def comes_back_late(n):
     try:
         time.sleep(100)
@@ -49,7 +56,15 @@ def comes_back_late(n):
         return n * n
 
 
-HANGING = [loops, sleeps, swallows, swallows_twice, swallows_in_finally, comes_back_late]
+HANGING = [
+    loops,
+    sleeps,
+    swallows,
+    swallows_twice,
+    swallows_in_layers,
+    swallows_in_finally,
+    comes_back_late,
+]
 
 
 @pytest.mark.parametrize("attempt", HANGING)

@@ -8,6 +8,8 @@ import time
 from functools import partial
 from types import FrameType
 
+from workbook.checks.tripwire import Tripwire
+
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
 
 
@@ -30,10 +32,10 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     planted from a second thread, and arrives when the interpreter runs its next line. Neither
     breaks into one long call of C code, such as `sum(range(10**12))`: it stops when that returns.
 
-    A bare `except:` in an endless loop would swallow the stop. So the exception, when it is
-    thrown away, sets off the next one: its `__del__` is a C function, which trips the alarm
-    without running a line of Python, and the alarm goes off at the loop's next turn, outside the
-    `try`. Each layer of swallowing costs one turn.
+    A bare `except:` in an endless loop would swallow the stop. Where there is a `Tripwire`, the
+    second stop puts it up. On Python 3.11 the exception, when it is thrown away, sets off the next
+    one: its `__del__` is a C function, which trips the alarm without running a line of Python, and
+    the alarm goes off at the loop's next turn, outside the `try`. Each layer costs one turn.
     """
 
     def __init__(self, seconds: float):
@@ -44,6 +46,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         self.active = True
         self.started = time.monotonic()
         self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
+        self.tripwire = Tripwire(self.stop)
         main = threading.current_thread() is threading.main_thread()
         self.by_signal = main and hasattr(signal, "setitimer")
         if self.by_signal:
@@ -52,15 +55,19 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self.old_timer = signal.setitimer(signal.ITIMER_REAL, self.seconds, REPEAT_SECONDS)
         else:
             self.done = threading.Event()
-            threading.Thread(target=self._watch, args=[_thread.get_ident()], daemon=True).start()
+            self.thread = _thread.get_ident()
+            threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __exit__(self, kind, error, trace) -> bool:
         self.active = False
+        self.tripwire.remove()
         if self.by_signal:
             self._restore_alarm()
         else:
             self.done.set()
+            # A stop that is on its way must not arrive after the block.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), None)
         if "__del__" in vars(self.stop):
             del self.stop.__del__
         if self.expired:
@@ -68,12 +75,19 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         return False
 
     def _trip_when_swallowed(self, trip) -> None:
-        self.stop.__del__ = staticmethod(trip)
+        if not Tripwire.is_there:
+            self.stop.__del__ = staticmethod(trip)
+
+    def _expire(self) -> None:
+        """Note that the time is over; the second time, the first stop was swallowed."""
+        if self.expired and Tripwire.is_there:
+            self.tripwire.stretch()
+        self.expired = True
 
     def _on_alarm(self, signum, frame) -> None:
         # Raised at the door, the stop would leave the alarm on for whatever comes after the block.
         if self.active and not _is_leaving(frame):
-            self.expired = True
+            self._expire()
             raise self.stop
 
     def _restore_alarm(self) -> None:
@@ -86,17 +100,17 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             remaining -= time.monotonic() - self.started
             signal.setitimer(signal.ITIMER_REAL, max(remaining, 0.001), interval)
 
-    def _watch(self, thread_id: int) -> None:
+    def _watch(self) -> None:
         raise_in_thread = partial(
             ctypes.pythonapi.PyThreadState_SetAsyncExc,
-            ctypes.c_ulong(thread_id),
+            ctypes.c_ulong(self.thread),
             ctypes.py_object(self.stop),
         )
         if self.done.wait(self.seconds):
             return
         self._trip_when_swallowed(raise_in_thread)
         while self.active:
-            self.expired = True
+            self._expire()
             raise_in_thread()
             self.done.wait(REPEAT_SECONDS)
 
