@@ -18,7 +18,8 @@ ORDER = """
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
     pieces
-    accounting runlog nn model optim data tokens train generate experiments
+    data tokens
+    accounting runlog nn fused model optim batches checkpoints train generate hugging experiments
     measure rivals bench scaling plots token_plots
     live widget_pictures widgets_unicode widgets_bpe widgets
     prompts problems requirements normalform notebooks
@@ -28,7 +29,17 @@ ORDER = """
 STAIRCASE = ORDER.split()
 
 # All others work where torch is not even installed.
-MAY_USE_TORCH = {"nn", "model", "optim", "data", "train", "generate", "experiments", "checks"}
+MAY_USE_TORCH = {
+    "nn",
+    "fused",
+    "model",
+    "optim",
+    "data",
+    "train",
+    "generate",
+    "experiments",
+    "checks",
+}
 
 
 def modules() -> dict[str, Path]:

@@ -7,8 +7,9 @@ from functools import cache
 from itertools import groupby
 
 import pytest
+from attempts import ATTEMPTS
 
-from workbook import bpe, notebooks, tokenizer
+from workbook import notebooks
 from workbook.normalform import ROLES, role
 from workbook.problems import PROBLEMS
 
@@ -240,20 +241,6 @@ def test_no_path_of_a_machine_is_left(name):
     found = [(c.id, match[0]) for c, o in outputs(name) if (match := homes.search(text_of(o)))]
     found += [(c.id, match[0]) for c in cells_of(name) if (match := homes.search(c.source))]
     assert found == []
-
-
-# A right and a wrong attempt for each check, unless it takes prose: that is tried with our answer.
-ATTEMPTS = {
-    ("unicode2", "b"): ("ü".encode(), b"hello"),
-    ("unicode2", "c"): (b"\xc3\x28", b"hi"),
-    ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
-    ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
-    ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
-    ("tokenizer", None): (tokenizer.Tokenizer, tokenizer.CharacterTokenizer),
-    ("tokenizer_experiments", "a"): (4.2, 0.24),
-    ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
-    ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
-}
 
 
 @every_notebook

@@ -147,8 +147,8 @@ def _chapter_4() -> list[Problem]:
     )
     return [
         _problem(
-            "cross_entropy", "The loss", (None, 1), "4.1",
-            hand_in="the function cross_entropy(logits, targets)", **optimizer,
+            "cross_entropy", "The loss", (None, 1), "4.1", chapter=4, notebook="03_transformer",
+            hand_in="the function cross_entropy(logits, targets)",
         ),
         _problem("learning_rate_tuning", "Three learning rates", 1, "4.2.1", **optimizer),
         _problem("adamw", "The optimizer", 2, "4.3", hand_in=adamw, **optimizer),

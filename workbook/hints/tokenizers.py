@@ -1,4 +1,4 @@
-"""Two steps to each problem: a nudge, which is often a question, and then the idea."""
+"""Chapter 2: Unicode and tokenizers."""
 
 HINTS: dict[str, tuple[str, str]] = {
     "unicode1": (

@@ -1,0 +1,18 @@
+"""A right and a wrong attempt for each check of the notebooks, for tests/test_notebooks.py.
+
+A check that takes prose has none: it is tried with our own stored answer.
+"""
+
+from workbook import bpe, tokenizer
+
+ATTEMPTS = {
+    ("unicode2", "b"): ("ü".encode(), b"hello"),
+    ("unicode2", "c"): (b"\xc3\x28", b"hi"),
+    ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
+    ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
+    ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
+    ("tokenizer", None): (tokenizer.Tokenizer, tokenizer.CharacterTokenizer),
+    ("tokenizer_experiments", "a"): (4.2, 0.24),
+    ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
+    ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
+}

@@ -1,0 +1,220 @@
+"""The Transformer language model, put together from the parts of `workbook.nn`.
+
+    ids -> embedding -> block ... block -> norm -> logits of the next id, at every position
+
+    block   x ---+--> norm -> attention ---(+)---+--> norm -> feed-forward ---(+)--->
+                 |__________________________|    |_____________________________|
+
+An ablation is a field of `ModelConfig`, and so is the choice between textbook and fused parts.
+"""
+
+from dataclasses import asdict
+from types import ModuleType
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import Identity, Module, ModuleList
+
+from workbook import fused
+from workbook import nn as textbook
+from workbook.config import ModelConfig, check_heads
+
+PARTS = {"textbook": textbook, "fused": fused}
+
+
+class KeyValueCache:
+    """The keys and values of one attention layer for the positions that it has seen."""
+
+    def __init__(self):
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.keys is None else self.keys.shape[-2]
+
+    def extend(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values, these new ones last."""
+        if self.keys is not None:
+            K, V = torch.cat((self.keys, K), -2), torch.cat((self.values, V), -2)
+        self.keys, self.values = K, V
+        return K, V
+
+
+class MultiHeadSelfAttention(Module):
+    """Causal attention by `num_heads` heads side by side, each on its d_model / num_heads values.
+
+    With `theta` queries and keys are turned by their positions, up to `max_seq_len`.
+    Source: Vaswani et al. 2017, sec. 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        max_seq_len: int | None = None,
+        theta: float | None = None,
+        device=None,
+        dtype=None,
+        parts: ModuleType = textbook,
+    ):
+        super().__init__()
+        check_heads(d_model, num_heads, rope=theta is not None)
+        if theta is not None and max_seq_len is None:
+            raise ValueError("theta needs max_seq_len: for how many positions are angles wanted?")
+        self.num_heads = num_heads
+        self.attend = parts.causal_attention
+        self.q_proj = parts.Linear(d_model, d_model, device, dtype)
+        self.k_proj = parts.Linear(d_model, d_model, device, dtype)
+        self.v_proj = parts.Linear(d_model, d_model, device, dtype)
+        self.output_proj = parts.Linear(d_model, d_model, device, dtype)
+        self.rope = None
+        if theta is not None:
+            self.rope = parts.RotaryPositionalEmbedding(
+                theta, d_model // num_heads, max_seq_len, device
+            )
+
+    def forward(
+        self,
+        x: Float[Tensor, "... seq d_model"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "... seq d_model"]:
+        """What the heads gather; with a cache, x is what follows the positions that are in it."""
+        split = "... seq (heads d_head) -> ... heads seq d_head"
+        Q, K, V = (
+            rearrange(proj(x), split, heads=self.num_heads)
+            for proj in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        if self.rope is not None:
+            if token_positions is not None and token_positions.ndim > 1:
+                token_positions = token_positions.unsqueeze(-2)  # the same for all heads
+            Q, K = self.rope(Q, token_positions), self.rope(K, token_positions)
+        if cache is not None:
+            K, V = cache.extend(K, V)
+        heads = self.attend(Q, K, V)
+        return self.output_proj(rearrange(heads, "... heads seq d_head -> ... seq (heads d_head)"))
+
+
+class TransformerBlock(Module):
+    """Attention, then a feed-forward layer, each added to what came in.
+
+    `norm` is where the input is normalised: "pre" (before each of the two), "post" (after each
+    addition, as in Vaswani et al. 2017) or "none".
+    Source of the default: Xiong et al. 2020, table 1 (pre-norm).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        max_seq_len: int | None = None,
+        theta: float | None = None,
+        norm: str = "pre",
+        ffn: str = "swiglu",
+        device=None,
+        dtype=None,
+        parts: ModuleType = textbook,
+    ):
+        super().__init__()
+        feed_forward = {"swiglu": parts.SwiGLU, "silu": parts.SiLUFeedForward}[ffn]
+        self.norm = norm
+        self.ln1 = normalisation(norm, d_model, device, dtype, parts)
+        self.attn = MultiHeadSelfAttention(
+            d_model, num_heads, max_seq_len, theta, device, dtype, parts
+        )
+        self.ln2 = normalisation(norm, d_model, device, dtype, parts)
+        self.ffn = feed_forward(d_model, d_ff, device, dtype)
+
+    def forward(
+        self,
+        x: Float[Tensor, "... seq d_model"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "... seq d_model"]:
+        if self.norm == "post":
+            x = self.ln1(x + self.attn(x, token_positions, cache))
+            return self.ln2(x + self.ffn(x))
+        x = x + self.attn(self.ln1(x), token_positions, cache)
+        return x + self.ffn(self.ln2(x))
+
+
+def normalisation(norm: str, d_model: int, device, dtype, parts: ModuleType) -> Module:
+    """An RMSNorm, or nothing at all."""
+    return Identity() if norm == "none" else parts.RMSNorm(d_model, device=device, dtype=dtype)
+
+
+class TransformerLM(Module):
+    """The whole model: ids in, logits of the next id out, at every position.
+
+    `choices` are the further fields of `ModelConfig`: norm, position, ffn, tie_embeddings, kernels.
+    Raises: ValueError for sizes that do not fit, and for sequences longer than `context_length`.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        rope_theta: float = 10_000.0,
+        device=None,
+        dtype=None,
+        **choices,
+    ):
+        super().__init__()
+        self.config = config = ModelConfig(
+            vocab_size=vocab_size,
+            context_length=context_length,
+            d_model=d_model,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            d_ff=d_ff,
+            rope_theta=rope_theta,
+            **choices,
+        )
+        parts = PARTS[config.kernels]
+        theta = rope_theta if config.position == "rope" else None
+        self.token_embeddings = parts.Embedding(vocab_size, d_model, device, dtype)
+        self.layers = ModuleList(
+            TransformerBlock(
+                d_model, num_heads, d_ff, context_length, theta,
+                config.norm, config.ffn, device, dtype, parts,
+            )
+            for _ in range(num_layers)
+        )  # fmt: skip
+        self.ln_final = normalisation(config.norm, d_model, device, dtype, parts)
+        self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
+        if config.tie_embeddings:
+            # The head's small numbers serve both: N(0, 1) would make the first logits huge.
+            self.token_embeddings.weight = self.lm_head.weight
+
+    @classmethod
+    def from_config(cls, config: ModelConfig, device=None, dtype=None) -> "TransformerLM":
+        """The model of a config, with new weights."""
+        return cls(**asdict(config), device=device, dtype=dtype)
+
+    def forward(
+        self,
+        token_ids: Int[Tensor, "... seq"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+        caches: list[KeyValueCache] | None = None,
+    ) -> Float[Tensor, "... seq vocab"]:
+        """The logits; with a cache for each layer, `token_ids` follow the ids that are in them."""
+        seen = len(caches[0]) if caches else 0
+        length = seen + token_ids.shape[-1]
+        if length > self.config.context_length:
+            raise ValueError(
+                f"{length:,} ids are more than context_length={self.config.context_length:,};"
+                f" keep the last {self.config.context_length:,}"
+            )
+        if seen and token_positions is None:
+            token_positions = torch.arange(seen, length, device=token_ids.device)
+        x = self.token_embeddings(token_ids)
+        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
+            x = layer(x, token_positions, cache)
+        return self.lm_head(self.ln_final(x))

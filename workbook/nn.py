@@ -1,0 +1,221 @@
+"""The parts of a Transformer, each as the papers write it.
+
+Nothing here comes from `torch.nn.functional`, and of `torch.nn` only `Module`, `Parameter` and
+the truncated normal distribution. `workbook.fused` has the same parts by torch's own kernels.
+
+Half precision: what adds up many numbers (a norm, a softmax, the loss) works in float32 and hands
+back the type that came in. float64 stays float64.
+"""
+
+import math
+
+import torch
+from einops import einsum
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class Linear(nn.Module):
+    """y = W x, without bias. The weight is stored as (out, in): one row for each output.
+
+    Drawn from N(0, 2 / (in + out)), cut at 3 standard deviations.
+    Source: Glorot & Bengio 2010, eq. 12 (theirs is the variance of a normal distribution).
+    """
+
+    def __init__(self, in_features: int, out_features: int, device=None, dtype=None):
+        super().__init__()
+        std = math.sqrt(2 / (in_features + out_features))
+        self.weight = drawn(out_features, in_features, std=std, device=device, dtype=dtype)
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        return x @ self.weight.T
+
+
+class Embedding(nn.Module):
+    """One vector of length `embedding_dim` for each id, drawn from N(0, 1) cut at 3."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
+        super().__init__()
+        self.weight = drawn(num_embeddings, embedding_dim, std=1, device=device, dtype=dtype)
+
+    def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
+        check_in_range(token_ids, len(self.weight), "id", "the vocabulary")
+        # `weight[token_ids]` says the same, but on a CPU with several threads its gradient is
+        # added up in an order that differs from run to run.
+        rows = torch.index_select(self.weight, 0, token_ids.flatten())
+        return rows.unflatten(0, token_ids.shape) if token_ids.ndim else rows[0]
+
+
+def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter:
+    """A matrix of N(0, std²), cut at 3 standard deviations."""
+    weight = torch.empty(rows, columns, device=device, dtype=dtype)
+    return nn.Parameter(nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std))
+
+
+def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
+    """Raise ValueError unless all are from 0 to size - 1.
+
+    Only on the CPU: on a GPU looking at the numbers would stop the queue of work, and torch fails
+    there with an assertion of the device.
+    """
+    if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
+        return
+    low, high = (number.item() for number in numbers.aminmax())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{what} {wrong} is outside {holder}, which goes from 0 to {size - 1:,}")
+
+
+def float_type(x: Tensor) -> torch.dtype:
+    """float32 for half precision, else the type of x."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+class RMSNorm(nn.Module):
+    """Each vector divided by its root mean square, then multiplied by a learned gain.
+
+    `eps` sits inside the root. Squares lose too much in half precision: inside, it is float32.
+    Source: Zhang & Sennrich 2019, eq. 4 (their g is `weight`).
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5, device=None, dtype=None):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        high = x.to(float_type(x))
+        mean_square = high.square().mean(-1, keepdim=True)
+        return (high * torch.rsqrt(mean_square + self.eps) * self.weight).to(x.dtype)
+
+
+def silu(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """x · sigmoid(x): like a ReLU with a soft corner. Source: Hendrycks & Gimpel 2016, sec. 3."""
+    return x * torch.sigmoid(x)
+
+
+class SwiGLU(nn.Module):
+    """W2 (SiLU(W1 x) ⊙ W3 x): W3 x says how much of each inner value passes.
+
+    Source: Shazeer 2020, eq. 6, with W, V and W2 named W1, W3 and W2.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+        super().__init__()
+        self.w1 = Linear(d_model, d_ff, device, dtype)
+        self.w2 = Linear(d_ff, d_model, device, dtype)
+        self.w3 = Linear(d_model, d_ff, device, dtype)
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        return self.w2(silu(self.w1(x)) * self.w3(x))
+
+
+class SiLUFeedForward(nn.Module):
+    """W2 SiLU(W1 x): the feed-forward layer without a gate, for the ablation."""
+
+    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+        super().__init__()
+        self.w1 = Linear(d_model, d_ff, device, dtype)
+        self.w2 = Linear(d_ff, d_model, device, dtype)
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        return self.w2(silu(self.w1(x)))
+
+
+class RotaryPositionalEmbedding(nn.Module):
+    """Each pair of neighbours (x_2k, x_2k+1) turned by the angle position · theta^(-2k / d_k).
+
+    The product of a query and a key then depends on how far apart they are, not on where. There
+    is nothing to learn, and the tables of cosines and sines are not part of the state dict.
+    Source: Su et al. 2021, eq. 15 and 34 (their k counts from 1).
+    """
+
+    def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None):
+        super().__init__()
+        if d_k % 2:
+            raise ValueError(f"d_k={d_k} is odd, and values are turned in pairs; try {d_k + 1}")
+        positions = torch.arange(max_seq_len, device=device, dtype=torch.float32)
+        frequencies = theta ** (-torch.arange(0, d_k, 2, device=device) / d_k)
+        angles = einsum(positions, frequencies, "seq, pair -> seq pair")
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "... seq d_k"], token_positions: Int[Tensor, "... seq"] | None = None
+    ) -> Float[Tensor, "... seq d_k"]:
+        """x, turned; positions count from 0 where none are given."""
+        if token_positions is None:
+            if x.shape[-2] > len(self.cos):
+                raise ValueError(
+                    f"a sequence of {x.shape[-2]:,} is longer than max_seq_len={len(self.cos):,}"
+                )
+            cos, sin = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]]
+        else:
+            check_in_range(token_positions, len(self.cos), "position", "max_seq_len")
+            cos, sin = self.cos[token_positions], self.sin[token_positions]
+        high = x.to(float_type(x))
+        even, odd = high[..., 0::2], high[..., 1::2]
+        turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+        return turned.flatten(-2).to(x.dtype)
+
+
+def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
+    """Positive numbers that add up to 1 along `dim`, in proportion to exp(x).
+
+    The largest value is taken away first: that changes nothing, and no exp overflows.
+    """
+    high = x.to(float_type(x))
+    powers = torch.exp(high - high.amax(dim, keepdim=True))
+    return (powers / powers.sum(dim, keepdim=True)).to(x.dtype)
+
+
+def scaled_dot_product_attention(
+    Q: Float[Tensor, "... queries d_k"],
+    K: Float[Tensor, "... keys d_k"],
+    V: Float[Tensor, "... keys d_v"],
+    mask: Bool[Tensor, "... queries keys"] | None = None,
+) -> Float[Tensor, "... queries d_v"]:
+    """For each query a mean of the values, weighted by how well the keys match it.
+
+    A query sees the keys where its row of `mask` is True, and needs one at least.
+    Source: Vaswani et al. 2017, eq. 1.
+    """
+    scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")
+    scores = scores / math.sqrt(Q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return einsum(softmax(scores, -1), V, "... queries keys, ... keys d_v -> ... queries d_v")
+
+
+def causal_mask(queries: int, keys: int, device=None) -> Bool[Tensor, "queries keys"]:
+    """True where a query may look: at its own position and before. The last query sees all keys."""
+    return torch.ones(queries, keys, device=device, dtype=torch.bool).tril(keys - queries)
+
+
+def causal_attention(
+    Q: Float[Tensor, "... queries d_k"],
+    K: Float[Tensor, "... keys d_k"],
+    V: Float[Tensor, "... keys d_v"],
+) -> Float[Tensor, "... queries d_v"]:
+    """Attention in which no query sees a key behind it; the queries are the last positions."""
+    mask = causal_mask(Q.shape[-2], K.shape[-2], Q.device)
+    return scaled_dot_product_attention(Q, K, V, mask)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "... vocab"], targets: Int[Tensor, "..."]
+) -> Float[Tensor, ""]:
+    """The mean of -log softmax(logits)[target] in nats, over all batch dimensions.
+
+    log softmax is x - max - log Σ exp(x - max): neither exp nor log can overflow.
+    """
+    check_in_range(targets, logits.shape[-1], "target", "the vocabulary")
+    high = logits.to(float_type(logits))
+    high = high - high.amax(-1, keepdim=True)
+    chosen = high.gather(-1, targets.long().unsqueeze(-1)).squeeze(-1)
+    return (high.exp().sum(-1).log() - chosen).mean()
+
+
+def perplexity(losses: Float[Tensor, "..."]) -> Float[Tensor, ""]:
+    """exp of the mean loss: how many equally likely ids the model hesitates between."""
+    return losses.mean().exp()
