@@ -1,0 +1,246 @@
+"""Optimizers, each as its paper writes it; the schedule of learning rates; clipping.
+
+In the code `theta` is a parameter (θ in the formulas), `theta.grad` its gradient (g). Only the base class `Optimizer` comes from torch: it keeps the groups of parameters, and state by
+parameter, and saves and loads them.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim import Optimizer
+
+from workbook.nn import float_type
+
+Number = int | float  # under test, `float` alone would refuse 1
+
+
+class Rule(Optimizer):
+    """What all optimizers share: `step` applies `update`, which each one defines, everywhere.
+
+    `settings` are the values that a group of parameters may have of its own. All of them are finite
+    numbers from 0 on, save where a class checks more.
+    """
+
+    def __init__(self, params, **settings):
+        super().__init__(params, settings)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Nothing; adds a group, whose missing settings are those of the optimizer."""
+        self.check({**self.defaults, **param_group})
+        super().add_param_group(param_group)
+
+    def check(self, settings: dict) -> None:
+        """Raise ValueError where a setting makes no sense."""
+        for name in ("lr", "eps", "weight_decay"):
+            if name in settings:
+                _check_number(name, settings[name])
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], object] | None = None) -> object:
+        """What `closure` returns, if there is one; changes every parameter that has a gradient."""
+        with torch.enable_grad():
+            loss = closure() if closure is not None else None
+        for group in self.param_groups:
+            for theta in group["params"]:
+                if theta.grad is None:  # it took no part in this loss
+                    continue
+                if theta.grad.is_sparse or not theta.is_floating_point():
+                    raise ValueError(
+                        f"{type(self).__name__} expects dense real gradients, got one of"
+                        f" {theta.grad.layout} and {theta.dtype}"
+                    )
+                self.update(theta, group, self.state[theta])
+        return loss
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        """Nothing; changes theta in place, and what `state` remembers of it."""
+        raise NotImplementedError
+
+
+def _check_number(name: str, value: object, below: float = math.inf) -> None:
+    if not isinstance(value, Number) or not 0 <= value < below:
+        limit = "finite" if below == math.inf else f"below {below:g}"
+        raise ValueError(f"{name}={value!r} is no number from 0 on, and {limit}")
+
+
+class SGD(Rule):
+    """θ ← θ - lr / √(t + 1) · g, with t = 0, 1, 2, …: the handout's toy, whose steps grow shorter.
+
+    Source: Robbins & Monro 1951 for steps that shrink; 1/√t as in Zinkevich 2003, theorem 1.
+    """
+
+    def __init__(self, params, lr: Number = 1e-3):
+        super().__init__(params, lr=lr)
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        t = state.get("t", 0)
+        theta.sub_(theta.grad, alpha=group["lr"] / math.sqrt(t + 1))
+        state["t"] = t + 1
+
+
+class Momentum(Rule):
+    """b ← μ b + g, then θ ← θ - lr b: a heavy ball, which remembers where it was going.
+
+    Source: Polyak 1964; as in torch, lr stands outside of b.
+    """
+
+    def __init__(self, params, lr: Number = 1e-3, momentum: Number = 0.9):
+        super().__init__(params, lr=lr, momentum=momentum)
+
+    def check(self, settings: dict) -> None:
+        super().check(settings)
+        _check_number("momentum", settings["momentum"], below=1)
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        b = _remembered(state, "b", theta)
+        b.mul_(group["momentum"]).add_(theta.grad)
+        theta.sub_(b, alpha=group["lr"])
+
+
+class AdaGrad(Rule):
+    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps for what often had large gradients.
+
+    Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
+    """
+
+    def __init__(self, params, lr: Number = 1e-2, eps: Number = 1e-10):
+        super().__init__(params, lr=lr, eps=eps)
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        g, s = theta.grad, _remembered(state, "s", theta)
+        s.addcmul_(g, g)
+        theta.addcdiv_(g, s.sqrt() + group["eps"], value=-group["lr"])
+
+
+class RMSProp(Rule):
+    """v ← β v + (1 - β) g², then θ ← θ - lr g / (√v + ε): AdaGrad with a memory that fades.
+
+    Source: Tieleman & Hinton 2012, lecture 6.5 (their β is 0.9).
+    """
+
+    def __init__(self, params, lr: Number = 1e-2, beta: Number = 0.99, eps: Number = 1e-8):
+        super().__init__(params, lr=lr, beta=beta, eps=eps)
+
+    def check(self, settings: dict) -> None:
+        super().check(settings)
+        _check_number("beta", settings["beta"], below=1)
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        g, v = theta.grad, _remembered(state, "v", theta)
+        v.mul_(group["beta"]).addcmul_(g, g, value=1 - group["beta"])
+        theta.addcdiv_(g, v.sqrt() + group["eps"], value=-group["lr"])
+
+
+class AdamW(Rule):
+    """Momentum m over RMSProp's √v, both corrected for their start at 0, and decay beside it.
+
+        m ← β1 m + (1 - β1) g        v ← β2 v + (1 - β2) g²
+        lr_t = lr √(1 - β2ᵗ) / (1 - β1ᵗ)
+        θ ← θ - lr_t m / (√v + ε)     θ ← θ - lr λ θ    with λ = `weight_decay`
+
+    Edition 2025 decays after the step, as above; 2026 before it (`decay="before"`).
+    torch adds ε to √v / √(1 - β2ᵗ): its ε counts √(1 - β2ᵗ) times, ours once.
+    Source: Loshchilov & Hutter 2019, algorithm 2; lr_t as in Kingma & Ba 2015, end of section 2.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr: Number = 1e-3,
+        betas: tuple[Number, Number] = (0.9, 0.999),
+        eps: Number = 1e-8,
+        weight_decay: Number = 0.01,
+        decay: Literal["after", "before"] = "after",
+    ):
+        super().__init__(
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, decay=decay
+        )
+
+    def check(self, settings: dict) -> None:
+        super().check(settings)
+        if not isinstance(settings["betas"], tuple | list) or len(settings["betas"]) != 2:
+            raise ValueError(f"betas={settings['betas']!r} are no two numbers")
+        for beta in settings["betas"]:
+            _check_number("one of betas", beta, below=1)
+        if settings["decay"] not in ("after", "before"):
+            raise ValueError(f"decay={settings['decay']!r} is neither 'after' nor 'before'")
+
+    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+        lr, (beta1, beta2) = group["lr"], group["betas"]
+        g, m, v = theta.grad, _remembered(state, "m", theta), _remembered(state, "v", theta)
+        t = state["t"] = state.get("t", 0) + 1
+
+        m.mul_(beta1).add_(g, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+
+        if group["decay"] == "before":
+            theta.mul_(1 - lr * group["weight_decay"])
+        theta.addcdiv_(m, v.sqrt() + group["eps"], value=-lr_t)
+        if group["decay"] == "after":
+            theta.mul_(1 - lr * group["weight_decay"])
+
+
+def _remembered(state: dict, name: str, theta: Tensor) -> Tensor:
+    """What the state holds under a name, zeros at first: shape, type and device are theta's."""
+    if name not in state:
+        state[name] = torch.zeros_like(theta)
+    return state[name]
+
+
+def cosine_schedule(
+    it: int,
+    max_learning_rate: Number,
+    min_learning_rate: Number,
+    warmup_iters: int,
+    cosine_cycle_iters: int,
+) -> float:
+    """The learning rate of step `it`: a straight line from 0 up, half a cosine down, then level.
+
+    The maximum is reached at `warmup_iters`, the minimum at `cosine_cycle_iters`.
+    Source: Loshchilov & Hutter 2017, eq. 5, without restarts; the warm-up is the handout's.
+    """
+    if not 0 <= warmup_iters <= cosine_cycle_iters or it < 0:
+        raise ValueError(
+            f"expected it >= 0 and 0 <= warmup_iters <= cosine_cycle_iters, got it={it},"
+            f" warmup_iters={warmup_iters}, cosine_cycle_iters={cosine_cycle_iters}"
+        )
+    if not 0 <= min_learning_rate <= max_learning_rate:
+        raise ValueError(
+            f"expected 0 <= min_learning_rate <= max_learning_rate, got {min_learning_rate!r}"
+            f" and {max_learning_rate!r}"
+        )
+    if it < warmup_iters:
+        return it / warmup_iters * max_learning_rate
+    if it >= cosine_cycle_iters:
+        return float(min_learning_rate)
+    done = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
+    share = (1 + math.cos(math.pi * done)) / 2
+    return min_learning_rate + share * (max_learning_rate - min_learning_rate)
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[Tensor, ""]:
+    """The l2 norm of all gradients together, before they are scaled in place to at most the limit.
+
+    Scaled by limit / (norm + 1e-6), where that is below 1. Where the norm is infinite or NaN the
+    gradients stay as they are: whoever asks for the step sees it in the norm, and should not take
+    it. Nothing waits for a GPU. Half precision is squared and added up in float32.
+    Source: Pascanu, Mikolov & Bengio 2013, algorithm 1.
+    """
+    if not max_l2_norm > 0:
+        raise ValueError(f"max_l2_norm={max_l2_norm!r} is not positive; 1.0 is usual")
+    gradients = [theta.grad for theta in parameters if theta.grad is not None]
+    if not gradients:
+        return torch.zeros(())
+    norms = [torch.linalg.vector_norm(g, dtype=float_type(g)) for g in gradients]
+    norm = torch.linalg.vector_norm(torch.stack(norms))
+    scale = torch.clamp(max_l2_norm / (norm + 1e-6), max=1)
+    scale = torch.where(torch.isfinite(norm), scale, 1)
+    for g in gradients:
+        g.mul_(scale)
+    return norm
