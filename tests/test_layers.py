@@ -19,7 +19,7 @@ ORDER = """
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model optim batches checkpoints train generate hugging experiments
+    accounting runlog nn fused model measured_model optim batches checkpoints train generate hugging experiments
     measure rivals bench scaling plots token_plots
     live widget_pictures widgets_unicode widgets_bpe widgets
     prompts problems requirements normalform notebooks
@@ -33,6 +33,7 @@ MAY_USE_TORCH = {
     "nn",
     "fused",
     "model",
+    "measured_model",
     "optim",
     "data",
     "train",

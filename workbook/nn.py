@@ -36,7 +36,7 @@ class Embedding(nn.Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
         super().__init__()
-        self.weight = drawn(num_embeddings, embedding_dim, std=1, device=device, dtype=dtype)
+        self.weight = drawn(num_embeddings, embedding_dim, std=1.0, device=device, dtype=dtype)
 
     def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
         check_in_range(token_ids, len(self.weight), "id", "the vocabulary")

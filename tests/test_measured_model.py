@@ -1,0 +1,117 @@
+"""What is counted while torch runs is what a pencil says, for products small enough for one."""
+
+import pytest
+import torch
+from torch import nn
+
+from workbook import measured_model as measured
+from workbook.config import ModelConfig
+from workbook.model import TransformerLM
+
+TINY = ModelConfig(
+    vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=24,
+    kernels="textbook",
+)  # fmt: skip
+
+
+@pytest.fixture(params=["cpu", "meta"])
+def device(request):
+    return request.param
+
+
+def tiny(device):
+    model = TransformerLM.from_config(TINY, device=device)
+    return model, torch.zeros(3, 8, dtype=torch.long, device=device)
+
+
+def test_a_product_counts_two_flops_a_pair_forward_and_four_backward(device):
+    x = torch.ones(5, 3, device=device, requires_grad=True)
+    w = torch.ones(3, 7, device=device, requires_grad=True)
+    assert measured.counted_flops(lambda: x @ w) == 2 * 5 * 3 * 7
+    assert measured.counted_flops(lambda: (x @ w).sum().backward()) == 3 * 2 * 5 * 3 * 7
+
+
+def test_the_modules_of_a_model_add_up_to_the_whole(device):
+    model, ids = tiny(device)
+    counts = measured.counted_flops_by_module(lambda: model(ids))
+    parts = [n for name, n in counts.items() if name == "lm_head" or name.count(".") == 1]
+    assert sum(parts) == counts[""] == measured.counted_flops(lambda: model(ids))
+    assert counts["lm_head"] == 2 * 3 * 8 * 16 * 50
+    assert counts["layers.1.ffn.w2"] == 2 * 3 * 8 * 16 * 24
+
+
+def test_saved_memory_counts_once_however_many_users_it_has(device):
+    x = torch.ones(10, device=device, requires_grad=True)
+
+    def twice():
+        y = x.exp()  # keeps y
+        return y * y, y.view(5, 2).sin()  # keep y again, and y as a view
+
+    assert measured.saved_tensors(twice) == [measured.Saved((10,), torch.float32, 40)]
+
+
+def test_parameters_and_what_is_not_kept_do_not_count(device):
+    linear = nn.Linear(4, 3, bias=False, device=device)
+    x = torch.ones(2, 4, device=device)
+    assert measured.saved_bytes(lambda: linear(x), linear) == 4 * 2 * 4  # x, for the weight
+    assert measured.saved_bytes(lambda: linear(x) + 1, linear) == 4 * 2 * 4
+    with torch.no_grad():
+        assert measured.saved_bytes(lambda: linear(x), linear) == 0
+
+
+def test_the_meta_device_saves_as_much_as_the_real_one():
+    def saved(device):
+        model, ids = tiny(device)
+        return measured.saved_tensors(lambda: model(ids), model)
+
+    assert saved("cpu") == saved("meta")
+
+
+def test_adam_keeps_two_numbers_for_each_of_the_model():
+    model, ids = tiny("cpu")
+    optimizer = torch.optim.AdamW(model.parameters())
+    assert measured.optimizer_bytes(optimizer) == 0
+    model(ids).sum().backward()
+    optimizer.step()
+    numbers = sum(measured.parameter_counts(model).values())
+    assert measured.optimizer_bytes(optimizer) == 2 * 4 * numbers
+
+
+def test_a_shared_parameter_is_counted_once():
+    config = ModelConfig(
+        vocab_size=50, context_length=8, d_model=16, num_layers=1, num_heads=2, d_ff=24,
+        tie_embeddings=True,
+    )  # fmt: skip
+    counts = measured.parameter_counts(TransformerLM.from_config(config, device="meta"))
+    assert [name for name, n in counts.items() if n == 50 * 16] == ["token_embeddings.weight"]
+
+
+def test_the_peak_is_what_lives_at_once(device):
+    x = torch.ones(100, device=device)  # 400 bytes
+
+    def work():
+        y = x + 1  # 400 more
+        y = y.exp()  # both the old and the new y
+        del y
+        return x.sum()  # 4 more, after the others are gone
+
+    assert measured.peak_bytes(work, already=[x]) == 3 * 400
+    assert measured.peak_bytes(work) == 2 * 400
+    assert measured.peak_bytes(lambda: x.view(10, 10).T, already=[x]) == 400
+
+
+def test_the_peak_of_a_backward_pass_holds_the_gradients(device):
+    w = torch.ones(1_000, device=device, requires_grad=True)
+    peak = measured.peak_bytes(lambda: (w * 2).sum().backward(), already=[w])
+    assert 2 * 4_000 <= peak <= 4 * 4_000
+    assert w.grad.shape == (1_000,)
+
+
+def test_the_clock_tells_a_long_work_from_a_short_one():
+    small, large = torch.ones(16, 16), torch.ones(512, 512)
+    quick = measured.best_seconds(lambda: small @ small, at_least=0.02)
+    assert 0 < quick < measured.best_seconds(lambda: large @ large, at_least=0.02)
+
+
+def test_the_peak_of_products_is_a_rate():
+    assert 1e6 < measured.matmul_peak(size=128) < 1e15

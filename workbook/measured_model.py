@@ -1,0 +1,170 @@
+"""What a model costs as torch itself counts it: the measurements beside every closed form.
+
+All but the clock work on the meta device too, where tensors have shapes and no values: so a model
+far too large for this machine is measured to the byte and to the FLOP, in seconds.
+"""
+
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.nn import Module
+from torch.optim import Optimizer
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+Work = Callable[[], Any]  # a forward pass, a whole step: it takes nothing
+
+
+def counted_flops(work: Work) -> int:
+    """The FLOPs of the matrix products that are computed while `work()` runs, forward or backward.
+
+    A product of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else.
+    """
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+def counted_flops_by_module(work: Work) -> dict[str, int]:
+    """The same count for each module that computes any, by its name inside the model.
+
+    A module's count holds those of the modules inside it; "" is the whole.
+    """
+    with FlopCounterMode(display=False) as counter:
+        work()
+    counts = {name: sum(by_kind.values()) for name, by_kind in counter.get_flop_counts().items()}
+    whole = counts.pop("Global", 0)
+    return {"": whole} | {name.partition(".")[2]: n for name, n in counts.items() if "." in name}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One piece of memory that waits for the backward pass; `shape` is that of its first user."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    bytes: int
+
+
+def saved_tensors(forward: Work, model: Module | None = None) -> list[Saved]:
+    """What autograd keeps of `forward()` for the backward pass, in the order of its making.
+
+    Tensors that share their memory count once. The parameters and buffers of `model` do not count:
+    they are there anyway. What the forward pass only passes through is not kept, so not listed.
+    """
+    known = {} if model is None else storages([*model.parameters(), *model.buffers()])
+    found: dict[int, Saved] = {}
+    alive = []  # memory that was handed back could be given to another tensor, and count as one
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in known and storage._cdata not in found:
+            alive.append(storage)
+            found[storage._cdata] = Saved(tuple(tensor.shape), tensor.dtype, storage.nbytes())
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = forward()
+    del result
+    return list(found.values())
+
+
+def saved_bytes(forward: Work, model: Module | None = None) -> int:
+    """The bytes of `saved_tensors`, all together."""
+    return sum(each.bytes for each in saved_tensors(forward, model))
+
+
+def storages(tensors: Iterable[Tensor]) -> dict[int, torch.UntypedStorage]:
+    """The memory of the tensors, each piece once, by a number that only it has."""
+    return {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors}
+
+
+def optimizer_bytes(optimizer: Optimizer) -> int:
+    """The bytes of the tensors in an optimizer's state that are as large as a parameter.
+
+    Step counters, one number for each parameter tensor at the most, are left out.
+    """
+    return sum(
+        value.nbytes
+        for parameter, state in optimizer.state.items()
+        for value in state.values()
+        if isinstance(value, Tensor) and value.shape == parameter.shape
+    )
+
+
+def parameter_counts(model: Module) -> dict[str, int]:
+    """How many numbers each parameter tensor holds, by its name; a shared one is named once."""
+    return {name: parameter.numel() for name, parameter in model.named_parameters()}
+
+
+class _Alive(TorchDispatchMode):
+    """Adds up the memory of all tensors that are made, as long as each of them lives."""
+
+    def __init__(self, already: Iterable[Tensor]):
+        super().__init__()
+        self._seen: dict[int, weakref.ref] = {}
+        self.now = self.peak = 0
+        for tensor in already:
+            self._add(tensor)
+
+    def _add(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._seen:
+            return
+
+        def gone(_) -> None:
+            del self._seen[key]
+            self.now -= size
+
+        self._seen[key] = weakref.ref(storage, gone)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self._add(leaf)
+        return result
+
+
+def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
+    """The most bytes of tensors that live at once while `work()` runs.
+
+    `already` are tensors that live before, such as parameters: they count from the start. What a
+    kernel borrows inside, and what an allocator rounds up, is not seen.
+    """
+    with _Alive(already) as alive:
+        work()
+    return alive.peak
+
+
+def best_seconds(work: Work, device: str = "cpu", at_least: float = 0.3) -> float:
+    """The shortest time that `work()` takes, of as many runs as fit into `at_least` seconds."""
+    wait = getattr(torch, torch.device(device).type).synchronize  # a GPU works on after the call
+    work()  # the first time is slower: memory is fetched, kernels are chosen
+    wait()
+    best, begin = float("inf"), time.perf_counter()
+    while time.perf_counter() - begin < at_least:
+        start = time.perf_counter()
+        work()
+        wait()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def matmul_peak(
+    dtype: torch.dtype = torch.float32, device: str = "cpu", size: int = 1_024
+) -> float:
+    """FLOP/s of one square product: the most that this machine reaches, in practice."""
+    left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    return 2 * prod((size, size, size)) / best_seconds(lambda: left @ right, device)
