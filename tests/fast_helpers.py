@@ -1,5 +1,7 @@
 """What the tests of the compiled engine share: odd texts, and its results in Python's own types."""
 
+import os
+import random
 from collections import Counter
 
 import numpy as np
@@ -12,6 +14,15 @@ from workbook.fastbpe.machine import padded
 ODD = "'sdmtlverSDMT \n\t\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b"
 ODD += "²½Ⅷaé中🙂\u0301_-<|0"
 TEXTS = st.text(st.sampled_from(ODD)) | st.text()
+
+# `make stress` tries this many times as many random strings, from another seed.
+STRESS = int(os.environ.get("STRESS", "1"))
+
+
+def odd_strings(draw: random.Random, number: int) -> list[str]:
+    """Short strings of odd characters, each ending where a text goes on with another."""
+    everything = [*ODD, *"abcXYZ 019", "'ll", "'re", " '", "  "]
+    return ["".join(draw.choices(everything, k=draw.randint(1, 12))) for _ in range(number)]
 
 
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:

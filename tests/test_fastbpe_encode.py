@@ -1,13 +1,14 @@
 """The compiled encoder gives the readable tokenizer's ids, which are tiktoken's, on any text."""
 
 import pickle
+import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import tiktoken
-from fast_helpers import TEXTS
+from fast_helpers import STRESS, TEXTS, odd_strings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,14 +58,27 @@ def test_ids_equal_the_readable_tokenizers(readable, text):
     assert compiled_ids(readable, text + END + text) == readable.encode(text + END + text)
 
 
-@given(st.integers(0, 10_000), st.integers(0, 300))
-def test_ids_of_real_text_equal_tiktoken(readable, start, length):
+@pytest.fixture(scope="module")
+def peer(readable):
+    """tiktoken on the same ranks."""
     ranks = {token: id_ for id_, token in readable.vocab.items() if token != END.encode()}
-    peer = tiktoken.Encoding(
+    return tiktoken.Encoding(
         "peer", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={END: 0}
     )
+
+
+@given(st.integers(0, 10_000), st.integers(0, 300))
+def test_ids_of_real_text_equal_tiktoken(readable, peer, start, length):
     text = (CORPUS + END)[start % len(CORPUS) :][:length]
     assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
+
+
+@pytest.mark.stress
+def test_ids_of_a_hundred_thousand_strings_equal_tiktoken(readable, peer):
+    draw = random.Random(STRESS)
+    for _ in range(50 * STRESS):
+        text = END.join(odd_strings(draw, 2000))
+        assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
 
 
 @given(st.lists(st.sampled_from(SPECIALS), max_size=5), st.lists(st.sampled_from([*SPECIALS, "t"])))

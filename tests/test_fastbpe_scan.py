@@ -1,13 +1,13 @@
 """The compiled scanner ends pre-tokens where `regex` does, in whatever text."""
 
-import os
 import random
 import sys
 from itertools import pairwise
 
 import numpy as np
+import pytest
 import regex
-from fast_helpers import ODD, TEXTS
+from fast_helpers import ODD, STRESS, TEXTS, odd_strings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +15,6 @@ from workbook.fastbpe import scan
 from workbook.fastbpe.machine import byte, compiled, leading_letters, padded, word
 from workbook.pretokens import PATTERN, whole_pretokens
 
-# `STRESS=100 pytest tests/test_fastbpe_scan.py` tries a hundred times as many random strings.
-STRESS = int(os.environ.get("STRESS", "1"))
 NO_SPECIAL = regex.compile("(?!)")
 
 
@@ -68,12 +66,11 @@ def test_boundaries_equal_regex_on_every_character():
     assert scanned(string) == regex.findall(PATTERN, string)
 
 
+@pytest.mark.stress
 def test_boundaries_equal_regex_in_a_hundred_thousand_strings():
-    """Short strings of odd characters, each ending where the text goes on with another."""
     draw = random.Random(STRESS)
-    everything = [*ODD, *"abcXYZ 019", "'ll", "'re", " '", "  "]
     for _ in range(50 * STRESS):
-        strings = ["".join(draw.choices(everything, k=draw.randint(1, 12))) for _ in range(2000)]
+        strings = odd_strings(draw, 2000)
         source = padded("".join(strings).encode())
         sizes = np.array([len(string.encode()) for string in strings])
         ends = np.empty(len(source), np.int64)
