@@ -13,15 +13,16 @@ ROOT = Path(__file__).parents[1]
 # From the ground that everything stands on to the command line. A folder counts as one step. Names
 # that are not there yet keep their place for when they come.
 ORDER = """
-    files config claims utf8 visible
+    files config claims utf8 visible floats
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model measured_model optim batches checkpoints train generate hugging experiments
-    measure rivals bench scaling plots token_plots
-    live widget_pictures widgets_unicode widgets_bpe widgets
+    accounting runlog nn fused model measured_model optim batches checkpoints train generate hugging
+    experiments
+    measure rivals bench scaling plots token_plots accounting_plots
+    live widget_pictures widgets_unicode widgets_bpe widgets_floats widgets_accounting widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__

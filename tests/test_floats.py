@@ -1,0 +1,108 @@
+"""The formats are torch's, and every number is stored in the same bits."""
+
+import doctest
+import math
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from workbook import floats
+from workbook.floats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
+
+every_format = pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
+INTEGERS = {2: torch.int16, 4: torch.int32}
+
+
+def torchs(value, format):
+    """The bits that torch stores, as text; it rounds a float64 in one step."""
+    stored = torch.tensor(value, dtype=getattr(torch, format.name))
+    number = stored.view(INTEGERS[format.bytes]).item()
+    return f"{number & (2**format.bits - 1):0{format.bits}b}", stored.item()
+
+
+def test_the_examples_hold():
+    assert doctest.testmod(floats).failed == 0
+
+
+@every_format
+def test_the_limits_are_those_of_torch(format):
+    info = torch.finfo(getattr(torch, format.name))
+    assert format.bits == info.bits
+    assert format.largest == info.max
+    assert format.smallest_normal == info.smallest_normal
+    assert format.epsilon == info.eps
+    assert torchs(format.smallest_subnormal, format)[0] == "0" * (format.bits - 1) + "1"
+
+
+@every_format
+@given(value=st.floats(width=32))
+@example(value=65_519.0)
+@example(value=65_520.0)
+@example(value=-0.0)
+@example(value=math.inf)
+@example(value=2.0**-25)
+@example(value=3 * 2.0**-26)
+def test_every_number_is_stored_in_the_bits_that_torch_stores(format, value):
+    stored = format.store(value)
+    bits, read_back = torchs(value, format)
+    if math.isnan(value):
+        assert stored.kind == "not a number" and math.isnan(stored.value)
+        return
+    assert stored.sign + stored.exponent + stored.mantissa == bits
+    assert stored.value == read_back
+
+
+@every_format
+def test_the_bits_mean_the_value(format):
+    for value in (1.0, 0.1, -7.25, format.smallest_normal / 2, format.largest):
+        stored = format.store(value)
+        mantissa = int(stored.mantissa, 2) * format.epsilon
+        exponent = int(stored.exponent, 2)
+        leading = 1 if stored.kind == "normal" else 0
+        size = (leading + mantissa) * 2.0 ** (max(exponent, 1) - format.bias)
+        assert math.copysign(size, value) == stored.value
+
+
+@every_format
+def test_every_kind_is_named(format):
+    tiny = format.smallest_subnormal
+    for value, kind in [
+        (1, "normal"),
+        (format.smallest_normal, "normal"),
+        (format.smallest_normal - tiny, "subnormal"),
+        (tiny, "subnormal"),
+        (tiny / 2, "zero"),  # half way: the even one
+        (tiny * 0.51, "subnormal"),
+        (format.largest * 1.01, "infinity"),
+        (math.nan, "not a number"),
+    ]:
+        assert format.store(value).kind == kind
+
+
+def test_bfloat16_is_the_front_of_float32():
+    for value in (0.5, 3.0, -(2.0**100), 2.0**-130):  # numbers of few digits: nothing is rounded
+        long, short = FLOAT32.store(value), BFLOAT16.store(value)
+        assert (short.sign, short.exponent) == (long.sign, long.exponent)
+        assert long.mantissa == short.mantissa + 16 * "0"
+
+
+def test_float16_overflows_and_underflows_where_bfloat16_does_not():
+    assert FLOAT16.store(70_000).kind == "infinity" != BFLOAT16.store(70_000).kind
+    assert FLOAT16.store(1e-8).kind == "zero" != BFLOAT16.store(1e-8).kind
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("65504", 65_504), ("65,504", 65_504), ("1e-7", 1e-7), ("2^-24", 2**-24), ("2**10", 1024),
+     ("1/3", 1 / 3), (" -0.5 ", -0.5), ("inf", math.inf), ("1e999", math.inf)],
+)  # fmt: skip
+def test_what_is_typed_is_read(text, number):
+    assert floats.read(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "one", "1/0", "2^^3", "1/2/3", "10^999", "-8^0.5", "0x10"])
+def test_what_is_no_number_is_told_so(text):
+    with pytest.raises(ValueError, match="is no number; try"):
+        floats.read(text)
