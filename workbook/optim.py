@@ -1,7 +1,8 @@
 """Optimizers, each as its paper writes it; the schedule of learning rates; clipping.
 
-In the code `theta` is a parameter (θ in the formulas), `theta.grad` its gradient (g). Only the base class `Optimizer` comes from torch: it keeps the groups of parameters, and state by
-parameter, and saves and loads them.
+In the code `theta` is a parameter (θ in the formulas) and `theta.grad` its gradient (g). Only the
+base class `Optimizer` comes from torch: it keeps the groups of parameters, and state by parameter,
+and saves and loads them.
 """
 
 import math
@@ -39,6 +40,17 @@ class Rule(Optimizer):
             if name in settings:
                 _check_number(name, settings[name])
 
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Nothing; takes over what an optimizer of the same kind knew and was set to."""
+        for mine, other in zip(self.param_groups, state_dict["param_groups"], strict=False):
+            differ = (set(mine) ^ set(other)) - {"initial_lr", "param_names"}  # others add those
+            if differ:
+                raise ValueError(
+                    f"this state is of another optimizer than {type(self).__name__}: one has"
+                    f" settings that the other lacks, {', '.join(sorted(differ))}"
+                )
+        super().load_state_dict(state_dict)
+
     @torch.no_grad()
     def step(self, closure: Callable[[], object] | None = None) -> object:
         """What `closure` returns, if there is one; changes every parameter that has a gradient."""
@@ -61,7 +73,7 @@ class Rule(Optimizer):
         raise NotImplementedError
 
 
-def _check_number(name: str, value: object, below: float = math.inf) -> None:
+def _check_number(name: str, value: object, below: Number = math.inf) -> None:
     if not isinstance(value, Number) or not 0 <= value < below:
         limit = "finite" if below == math.inf else f"below {below:g}"
         raise ValueError(f"{name}={value!r} is no number from 0 on, and {limit}")

@@ -1,0 +1,238 @@
+"""The optimizers against their formulas in float64 and against torch's; schedule; clipping."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import Parameter
+
+from workbook import optim
+
+TORCH = torch.optim
+GRADIENTS = 30
+KINDS = {
+    "SGD": lambda params: optim.SGD(params, lr=0.1),
+    "Momentum": lambda params: optim.Momentum(params, lr=0.1, momentum=0.8),
+    "AdaGrad": lambda params: optim.AdaGrad(params, lr=0.1),
+    "RMSProp": lambda params: optim.RMSProp(params, lr=0.1, beta=0.9),
+    "AdamW": lambda params: optim.AdamW(params, lr=0.1, betas=(0.8, 0.95), weight_decay=0.1),
+}
+
+
+def start(dtype=torch.float64) -> Parameter:
+    """The same parameter each time: 3 x 4 numbers."""
+    return Parameter(torch.randn(3, 4, dtype=torch.float64, generator=seeded(0)).to(dtype))
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def gradients(scale: float = 1.0) -> torch.Tensor:
+    """One gradient a step, the same each time, with sizes over four orders of magnitude."""
+    sizes = torch.logspace(-4, 0, 12, dtype=torch.float64).reshape(3, 4)
+    g = torch.randn(GRADIENTS, 3, 4, dtype=torch.float64, generator=seeded(1))
+    return scale * sizes * g
+
+
+def run(optimizer: TORCH.Optimizer, gradients, before_step=lambda t: None) -> torch.Tensor:
+    """Where the only parameter stands after a step with each gradient."""
+    [theta] = optimizer.param_groups[0]["params"]
+    for t, g in enumerate(gradients, start=1):
+        theta.grad = g.to(theta.dtype, copy=True)
+        before_step(t)
+        optimizer.step()
+    return theta.detach().clone()
+
+
+def algorithm_1(theta, gradients, lr, beta1, beta2, eps, weight_decay, decay) -> torch.Tensor:
+    """AdamW line by line, one number at a time; edition 2026 has its decay before the step."""
+    result = []
+    for i, x in enumerate(theta.flatten().tolist()):
+        m = v = 0.0
+        for t, g in enumerate(gradients.flatten(1)[:, i].tolist(), start=1):
+            m = beta1 * m + (1 - beta1) * g
+            v = beta2 * v + (1 - beta2) * g**2
+            lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+            if decay == "before":
+                x = x - lr * weight_decay * x
+            x = x - lr_t * m / (math.sqrt(v) + eps)
+            if decay == "after":
+                x = x - lr * weight_decay * x
+        result.append(x)
+    return torch.tensor(result, dtype=torch.float64).reshape(theta.shape)
+
+
+@pytest.mark.parametrize("decay", ["after", "before"])
+@pytest.mark.parametrize("eps", [1e-8, 1e-2])
+def test_adamw_is_the_algorithm(decay, eps):
+    found = run(
+        optim.AdamW([start()], 0.1, (0.8, 0.95), eps, weight_decay=0.1, decay=decay), gradients()
+    )
+    wanted = algorithm_1(start().data, gradients(), 0.1, 0.8, 0.95, eps, 0.1, decay)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_when_it_decays_makes_a_difference():
+    after, before = (
+        run(optim.AdamW([start()], 0.1, weight_decay=0.1, decay=decay), gradients())
+        for decay in ("after", "before")
+    )
+    assert not torch.allclose(after, before, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8], ids=["usual", "tiny"])
+def test_adamw_is_torchs_with_an_epsilon_that_shrinks(scale):
+    ours = optim.AdamW([start()], lr=0.1, decay="before")
+    theirs = TORCH.AdamW([start()], lr=0.1)
+
+    def shrink(t):
+        theirs.param_groups[0]["eps"] = 1e-8 / math.sqrt(1 - 0.999**t)
+
+    found, wanted = run(ours, gradients(scale)), run(theirs, gradients(scale), shrink)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-8], ids=["usual", "small", "tiny"])
+def test_adamw_differs_from_torch_by_no_more_than_epsilon_explains(scale):
+    """Each step is torch's, less a share ε (1 - c) / (√v + ε), with c = √(1 - β2ᵗ)."""
+    lr, eps, beta1, beta2 = 0.1, 1e-8, 0.9, 0.999
+    found = run(optim.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
+    wanted = run(TORCH.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
+    m, v, explained = torch.zeros(3, 3, 4, dtype=torch.float64)
+    for t, g in enumerate(gradients(scale), start=1):
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        correction = math.sqrt(1 - beta2**t)
+        lr_t = lr * correction / (1 - beta1**t)
+        share = eps * (1 - correction) / (v.sqrt() + eps)
+        explained += share * lr_t * m / (v.sqrt() + eps * correction)
+    torch.testing.assert_close(found - wanted, explained, rtol=1e-9, atol=1e-14)
+    assert (found - wanted).abs().max() > 1e-3  # and that is not nothing
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3], ids=["usual", "large"])
+def test_torchs_fused_adamw_stands_in_for_ours(scale):
+    """With gradients far above ε the two agree as closely as float32 lets them."""
+    sizes = scale * (gradients().sign() + gradients())
+    ours = optim.AdamW([start(torch.float32)], 1e-3, (0.9, 0.95), decay="before")
+    fused = TORCH.AdamW([start(torch.float32)], 1e-3, (0.9, 0.95), fused=True)
+    torch.testing.assert_close(run(ours, sizes), run(fused, sizes), rtol=0, atol=1e-6)
+
+
+PAIRS = {
+    "momentum": (
+        lambda p: optim.Momentum(p, lr=0.1, momentum=0.8),
+        lambda p: TORCH.SGD(p, lr=0.1, momentum=0.8),
+    ),
+    "no momentum": (
+        lambda p: optim.Momentum(p, lr=0.1, momentum=0),
+        lambda p: TORCH.SGD(p, lr=0.1),
+    ),
+    "adagrad": (
+        lambda p: optim.AdaGrad(p, lr=0.1, eps=1e-3),
+        lambda p: TORCH.Adagrad(p, lr=0.1, eps=1e-3),
+    ),
+    "rmsprop": (
+        lambda p: optim.RMSProp(p, lr=0.1, beta=0.9, eps=1e-3),
+        lambda p: TORCH.RMSprop(p, lr=0.1, alpha=0.9, eps=1e-3),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_where_torch_has_the_same_algorithm_the_result_is_the_same(pair):
+    found, wanted = (run(make([start()]), gradients()) for make in pair)
+    torch.testing.assert_close(found, wanted, rtol=1e-13, atol=1e-15)
+
+
+def test_the_toy_takes_steps_that_shrink():
+    theta = Parameter(torch.tensor([0.0], dtype=torch.float64))
+    run(optim.SGD([theta], lr=2.0), torch.ones(4, 1))
+    assert theta.item() == pytest.approx(-2 * sum(1 / math.sqrt(t + 1) for t in range(4)), 1e-14)
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_a_stored_optimizer_goes_on_as_if_nothing_had_happened(make, tmp_path):
+    straight = run(make([start()]), gradients())
+
+    first = make([start()])
+    middle = run(first, gradients()[:11])
+    torch.save(first.state_dict(), tmp_path / "optimizer.pt")
+    second = make([Parameter(middle)])
+    second.load_state_dict(torch.load(tmp_path / "optimizer.pt", weights_only=True))
+    assert torch.equal(run(second, gradients()[11:]), straight)
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_the_state_of_another_optimizer_is_refused(make):
+    mine = make([start()])
+    for other in [*(make([start()]) for make in KINDS.values()), TORCH.AdamW([start()])]:
+        if type(other) is not type(mine):
+            with pytest.raises(ValueError, match=f"another optimizer than {type(mine).__name__}"):
+                mine.load_state_dict(other.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        *((kind, {"lr": lr}) for kind in KINDS for lr in (-0.1, math.nan, math.inf, "0.1", None)),
+        *(("AdamW", {"betas": betas}) for betas in ((1.0, 0.9), (0.9, -0.1), (0.9,), 0.9)),
+        *((kind, {"eps": -1e-8}) for kind in ("AdaGrad", "RMSProp", "AdamW")),
+        ("AdamW", {"weight_decay": -0.1}),
+        ("AdamW", {"decay": "later"}),
+        ("Momentum", {"momentum": 1.0}),
+        ("RMSProp", {"beta": 1.0}),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(kind, wrong):
+    [name] = wrong
+    with pytest.raises(ValueError, match=name):
+        getattr(optim, kind)([{"params": [start()], **wrong}])
+
+
+def test_groups_have_settings_of_their_own():
+    fast, slow = start(), start()
+    optimizer = optim.AdamW([{"params": [fast]}, {"params": [slow], "lr": 0.0}], lr=0.1)
+    fast.grad, slow.grad = gradients()[0], gradients()[0]
+    optimizer.step()
+    assert torch.equal(slow, start())
+    assert not torch.equal(fast, start())
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_what_has_no_gradient_stays_as_it_is(make):
+    used, unused = start(), start()
+    optimizer = make([used, unused])
+    used.grad = gradients()[0]
+    optimizer.step()
+    assert torch.equal(unused, start())
+    assert unused not in optimizer.state
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_the_gradient_itself_stays_as_it_is(make):
+    theta = start()
+    run(make([theta]), gradients()[:3])
+    assert torch.equal(theta.grad, gradients()[2])
+
+
+def test_sparse_gradients_are_refused():
+    theta = start()
+    theta.grad = gradients()[0].to_sparse()
+    with pytest.raises(ValueError, match="dense"):
+        optim.AdamW([theta]).step()
+
+
+def test_a_closure_computes_the_loss_and_its_gradients():
+    theta = start()
+    optimizer = optim.SGD([theta], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = theta.square().sum() / 2
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == pytest.approx(start().square().sum().item() / 2)
+    torch.testing.assert_close(theta.data, start().data / 2)
