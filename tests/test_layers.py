@@ -19,10 +19,11 @@ ORDER = """
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model measured_model optim batches checkpoints train generate hugging
-    experiments
-    measure rivals bench scaling plots token_plots accounting_plots
-    live widget_pictures widgets_unicode widgets_bpe widgets_floats widgets_accounting widgets
+    accounting runlog nn fused model measured_model optim batches checkpoints
+    devices processes train_data evaluate training_checks train generate hugging experiments
+    measure rivals bench scaling train_rivals train_bench
+    plots train_plots token_plots accounting_plots
+    live train_live widget_pictures widgets_unicode widgets_bpe widgets_floats widgets_accounting widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__
@@ -34,10 +35,18 @@ MAY_USE_TORCH = {
     "nn",
     "fused",
     "model",
+    "inside",
     "measured_model",
     "optim",
+    "batches",
+    "checkpoints",
+    "devices",
+    "processes",
     "data",
+    "evaluate",
+    "training_checks",
     "train",
+    "train_rivals",
     "generate",
     "experiments",
     "checks",

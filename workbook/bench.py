@@ -28,6 +28,7 @@ from workbook import bpe, config, corpora, corpus_files, rivals
 from workbook.corpora import END_OF_TEXT
 from workbook.files import atomic_write
 from workbook.pretokens import cut_points
+from workbook.runlog import processor
 from workbook.tokenizer import Tokenizer
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
@@ -130,15 +131,6 @@ def machine() -> dict:
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "versions": versions,
     }
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def table(record: dict) -> str:

@@ -1,0 +1,217 @@
+"""A checkpoint gives everything back, or says why not and changes nothing."""
+
+import errno
+import os
+import pickle
+import random
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+
+from workbook import checkpoints
+from workbook.checkpoints import load_checkpoint, newest, read, save_checkpoint, saved
+
+
+def pair(width=6, seed=0):
+    """A small model and its optimizer after two steps."""
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Linear(width, 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    for _ in range(2):
+        step(model, optimizer)
+    return model, optimizer
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.arange(8.0).reshape(2, 4)).square().mean().backward()
+    optimizer.step()
+
+
+def contents(model, optimizer):
+    """All numbers in both, to compare bit for bit."""
+    moments = [
+        value for state in optimizer.state_dict()["state"].values() for value in state.values()
+    ]
+    return [tensor.clone() for tensor in (*model.state_dict().values(), *moments)]
+
+
+def same(one, other):
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+@pytest.mark.parametrize("kind", ["path", "string", "bytes"])
+def test_model_and_optimizer_go_on_as_if_nothing_had_happened(tmp_path, kind):
+    model, optimizer = pair()
+    place = {"path": tmp_path / "a.pt", "string": str(tmp_path / "a.pt"), "bytes": BytesIO()}[kind]
+    save_checkpoint(model, optimizer, 2, place)
+    if kind == "bytes":
+        place.seek(0)
+    resumed, other = pair(seed=1)
+    assert load_checkpoint(place, resumed, other) == 2
+    assert same(contents(resumed, other), contents(model, optimizer))
+    for _ in range(3):
+        step(model, optimizer)
+        step(resumed, other)
+    assert same(contents(resumed, other), contents(model, optimizer))
+
+
+def test_a_file_object_is_read_from_where_it_stands(tmp_path):
+    model, optimizer = pair()
+    file = BytesIO(b"somebody else's line\n")
+    file.seek(0, os.SEEK_END)
+    start = file.tell()
+    save_checkpoint(model, optimizer, 7, file)
+    file.seek(start)
+    assert load_checkpoint(file, *pair(seed=1)) == 7
+
+
+def refused(source, message, **kinds):
+    model, optimizer = pair(seed=1, **kinds)
+    before = contents(model, optimizer)
+    with pytest.raises(ValueError, match=message):
+        load_checkpoint(source, model, optimizer)
+    assert same(contents(model, optimizer), before), "something was changed"
+
+
+def test_every_shortened_file_is_refused(tmp_path):
+    save_checkpoint(*pair(), 2, tmp_path / "a.pt")
+    whole = (tmp_path / "a.pt").read_bytes()
+    for size in {0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1}:
+        (tmp_path / "cut.pt").write_bytes(whole[:size])
+        refused(tmp_path / "cut.pt", "is empty|is no whole checkpoint")
+
+
+def test_a_flipped_bit_in_a_weight_is_noticed(tmp_path):
+    model, optimizer = pair()
+    save_checkpoint(model, optimizer, 2, tmp_path / "a.pt")
+    data = bytearray((tmp_path / "a.pt").read_bytes())
+    place = data.index(model[0].weight.detach().numpy().tobytes())
+    data[place] ^= 1
+    (tmp_path / "a.pt").write_bytes(data)
+    refused(tmp_path / "a.pt", r"missing or damaged\); load an older one")
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def test_code_in_a_file_is_never_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"kind": checkpoints.KIND, "model": Bomb()}, "zip.pt")
+    refused(tmp_path / "zip.pt", "nothing in it was run")
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps(Bomb()))
+    refused(tmp_path / "plain.pt", "is no whole checkpoint")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_files_of_others_are_refused(tmp_path):
+    torch.save(pair()[0].state_dict(), tmp_path / "weights.pt")
+    refused(tmp_path / "weights.pt", "no checkpoint of the workbook")
+    (tmp_path / "text.pt").write_text("step 2")
+    refused(tmp_path / "text.pt", "is no whole checkpoint")
+
+
+def test_an_exhausted_file_object_names_seek():
+    file = BytesIO()
+    save_checkpoint(*pair(), 2, file)
+    refused(file, r"seek\(0\)")
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(tmp_path / "none.pt", *pair())
+
+
+def test_another_model_is_refused_before_anything_is_copied(tmp_path):
+    save_checkpoint(*pair(), 2, tmp_path / "a.pt")
+    refused(tmp_path / "a.pt", r"another model: 0.weight is \(6, 4\) there and \(5, 4\)", width=5)
+
+
+def test_another_optimizer_is_refused_before_anything_is_copied(tmp_path):
+    model, _ = pair()
+    save_checkpoint(model, torch.optim.AdamW([model[0].weight]), 2, tmp_path / "a.pt")
+    refused(tmp_path / "a.pt", "groups of .1. parameters and this one of .4.")
+    crossed = torch.optim.AdamW(reversed(list(model.parameters())))
+    step(model, crossed)
+    save_checkpoint(model, crossed, 2, tmp_path / "a.pt")
+    refused(tmp_path / "a.pt", "of parameter 0 is")
+
+
+@pytest.mark.parametrize("bad", [-1, 2.0, True, None])
+def test_what_is_no_step_is_refused(bad):
+    with pytest.raises(ValueError, match="is no step"):
+        save_checkpoint(*pair(), bad, BytesIO())
+
+
+class Full:
+    """A file on a disk without room."""
+
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+
+    def write(self, data):
+        self.room -= len(bytes(data))
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self.file.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+@pytest.mark.parametrize("room", [0, 100, 2_000])
+def test_a_full_disk_leaves_the_old_checkpoint_and_no_other_file(tmp_path, monkeypatch, room):
+    save_checkpoint(*pair(), 2, tmp_path / "a.pt")
+    before = (tmp_path / "a.pt").read_bytes()
+    save = torch.save
+    monkeypatch.setattr(torch, "save", lambda state, file: save(state, Full(file, room)))
+    with pytest.raises(OSError, match=r"No space left|is the disk full"):
+        save_checkpoint(*pair(seed=1), 3, tmp_path / "a.pt")
+    assert (tmp_path / "a.pt").read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_the_last_few_are_kept_and_the_newest_is_found(tmp_path):
+    assert newest(tmp_path) is None
+    for iteration in (5, 10, 100, 1_000_000_000, 1_000_000_001):
+        checkpoints.keep({"iteration": iteration}, tmp_path, 2)
+    assert [file.stem for file in saved(tmp_path)] == ["step-1000000001", "step-1000000000"]
+    assert newest(tmp_path)["iteration"] == 1_000_000_001
+
+
+def test_an_older_checkpoint_stands_in_for_a_damaged_one(tmp_path):
+    for iteration in (1, 2):
+        last = checkpoints.keep({"iteration": iteration}, tmp_path, 3)
+    last.write_bytes(last.read_bytes()[:-100])
+    assert newest(tmp_path)["iteration"] == 1
+    checkpoints.keep({"iteration": 2}, tmp_path, 3)
+    assert newest(tmp_path)["iteration"] == 2
+
+
+def test_when_none_is_whole_it_is_said(tmp_path):
+    last = checkpoints.keep({"iteration": 1}, tmp_path, 3)
+    last.write_bytes(b"x")
+    with pytest.raises(ValueError, match="to begin anew, remove"):
+        newest(tmp_path)
+
+
+def test_what_a_killed_writer_left_is_swept_away(tmp_path):
+    (tmp_path / ".step-000000001.pt.abc.tmp").write_bytes(b"half")
+    checkpoints.keep({"iteration": 1}, tmp_path, 1)
+    assert os.listdir(tmp_path) == ["step-000000001.pt"]
+
+
+def test_all_random_numbers_go_on_where_they_stood(tmp_path):
+    def draw():
+        return [torch.rand(3).tolist(), np.random.rand(3).tolist(), random.gauss(0, 1)]
+
+    random.gauss(0, 1)  # it draws two and keeps one
+    checkpoints.write({"kind": checkpoints.KIND, **checkpoints.random_state()}, tmp_path / "r.pt")
+    expected = draw()
+    draw()
+    checkpoints.restore_random_state(read(tmp_path / "r.pt"))
+    assert draw() == expected

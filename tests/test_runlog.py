@@ -1,0 +1,100 @@
+"""The log of a run survives a crash, and reads as a table."""
+
+import json
+import math
+
+import pytest
+
+from workbook import runlog
+from workbook.runlog import RunLog
+
+
+def written(folder, *steps):
+    with RunLog(folder) as log:
+        for step in steps:
+            log.append({"step": step, "tokens": 10 * step, "train_loss": 1 / step})
+
+
+def test_a_run_reads_back_as_a_table_by_step(tmp_path):
+    with RunLog(tmp_path / "run") as log:
+        log.describe({"batch_size": 8}, runlog.environment(device="cpu"))
+        log.append({"step": 0, "tokens": 0, "validation_loss": 7.5})
+        log.append({"step": 5, "tokens": 50, "train_loss": 0.1 + 0.2})
+    frame = runlog.read(tmp_path / "run")
+    assert frame.index.name == "step"
+    assert frame["tokens"].tolist() == [0, 50]
+    assert frame["train_loss"].dropna().to_dict() == {5: 0.1 + 0.2}  # every bit of it
+    assert runlog.config(tmp_path / "run") == {"batch_size": 8}
+    environment = json.loads((tmp_path / "run" / "environment.json").read_text())
+    assert environment["device"] == "cpu"
+    assert environment["versions"]["torch"]
+
+
+def test_listeners_are_told_each_record(tmp_path):
+    told = []
+    with RunLog(tmp_path, [told.append]) as log:
+        log.append({"step": 1})
+        log.append({"step": 2})
+    assert told == [{"step": 1}, {"step": 2}] == runlog.records(tmp_path)
+
+
+def test_half_a_line_after_a_crash_is_passed_over(tmp_path):
+    written(tmp_path, 1, 2)
+    whole = (tmp_path / "log.jsonl").read_bytes()
+    for cut in range(len(whole) + 1):
+        (tmp_path / "log.jsonl").write_bytes(whole[:cut])
+        steps = [record["step"] for record in runlog.records(tmp_path)]
+        assert steps == [1, 2][: whole[:cut].count(b"\n")]
+
+
+def test_what_follows_half_a_line_is_a_line_of_its_own(tmp_path):
+    written(tmp_path, 1, 2)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(path.read_bytes()[:-7])
+    written(tmp_path, 3)
+    assert [record["step"] for record in runlog.records(tmp_path)] == [1, 3]
+
+
+def test_a_resumed_run_cuts_off_what_lies_behind_its_checkpoint(tmp_path):
+    with RunLog(tmp_path) as log:
+        log.append({"step": 1})
+        position = log.position()
+        log.append({"step": 2})
+    with RunLog(tmp_path) as log:
+        log.truncate(position)
+        log.append({"step": 2, "again": True})
+    assert runlog.records(tmp_path) == [{"step": 1}, {"step": 2, "again": True}]
+
+
+def test_a_log_that_lost_lines_is_not_filled_up_with_zeros(tmp_path):
+    written(tmp_path, 1)
+    with RunLog(tmp_path) as log:
+        log.truncate(10_000)
+        log.append({"step": 2})
+    assert [record["step"] for record in runlog.records(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_the_lines_are_json_whatever_the_loss(tmp_path, value):
+    with RunLog(tmp_path) as log:
+        log.append({"step": 1, "train_loss": value})
+    line = (tmp_path / "log.jsonl").read_text()
+    assert json.loads(line, parse_constant=pytest.fail) == {"step": 1, "train_loss": None}
+
+
+def test_a_log_that_somebody_edited_is_refused(tmp_path):
+    written(tmp_path, 1, 2)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"oops\n" + path.read_bytes())
+    with pytest.raises(ValueError, match=r"line 1 of .* is no JSON"):
+        runlog.read(tmp_path)
+
+
+def test_a_folder_without_a_run_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="give the folder of a run"):
+        runlog.read(tmp_path)
+
+
+def test_a_run_that_measured_nothing_yet_is_empty(tmp_path):
+    RunLog(tmp_path).close()
+    assert runlog.read(tmp_path).empty

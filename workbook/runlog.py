@@ -1,0 +1,149 @@
+"""One run is one folder: what was asked for, where it ran, and one line of JSON a logged step.
+
+    config.json         every setting of the run
+    environment.json    machine, versions, device
+    log.jsonl           {"step": 10, "tokens": 40960, "seconds": 2.1, "train_loss": 6.82, ...}
+
+A line is written when its step is done, so a crash costs half a line at most. `read` passes over
+such a line, and a run that is resumed cuts off what lies behind its checkpoint.
+"""
+
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbook.files import atomic_write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
+LIBRARIES = ("numpy", "torch")
+
+Listener = Callable[[dict], object]  # is told each record, as a dict
+
+
+class RunLog:
+    """The log of a run, open for writing. `listeners` are told each record after it is written.
+
+    A listener is any callable, such as `wandb.log` or the `append` of a list.
+    """
+
+    def __init__(self, folder: str | os.PathLike, listeners: Sequence[Listener] = ()):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.listeners = list(listeners)
+        path = self.folder / LINES
+        whole = path.read_bytes().rfind(b"\n") + 1 if path.is_file() else 0
+        self._file = path.open("ab")
+        self._file.truncate(whole)  # without what a crash left of a last line
+
+    def describe(self, config: Mapping, environment: Mapping) -> None:
+        """Write down what was asked for and where it ran."""
+        write_json(self.folder / CONFIG, config)
+        write_json(self.folder / ENVIRONMENT, environment)
+
+    def append(self, record: Mapping) -> None:
+        """Write one line, then tell the listeners. JSON has no NaN: what is not finite is null."""
+        line = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in record.items()
+        }
+        self._file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self._file.flush()  # to the system: from here on a killed process loses nothing
+        for listener in self.listeners:
+            listener(dict(record))
+
+    def position(self) -> int:
+        """The bytes so far, safe on the disk: what a checkpoint remembers."""
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def truncate(self, position: int) -> None:
+        """Cut off what was written after `position`: those steps will be done again."""
+        self._file.truncate(min(position, self._file.seek(0, os.SEEK_END)))
+        self._file.seek(0, os.SEEK_END)
+
+    def close(self) -> None:
+        """Close the file; the log can be opened again."""
+        self._file.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def write_json(path: Path, content) -> None:
+    """Write `content` to `path`, whole or not at all."""
+    with atomic_write(path) as file:
+        json.dump(content, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+
+def records(folder: str | os.PathLike) -> list[dict]:
+    """The records of a run in order. What a crash left of a last line is passed over.
+
+    Raises: FileNotFoundError; ValueError where a line before the last is no JSON.
+    """
+    path = Path(folder) / LINES
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} holds no {LINES}; give the folder of a run")
+    *lines, _half = path.read_bytes().split(b"\n")
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError(
+                f"line {number} of {path} is no JSON: {line[:60]!r}; was the file edited?"
+            ) from error
+    return found
+
+
+def read(folder: str | os.PathLike) -> "pd.DataFrame":
+    """The log of a run as a table: a row a logged step, by step; empty where nothing was measured.
+
+    Columns are what the run wrote: tokens, seconds, train_loss, validation_loss and more.
+    """
+    import pandas as pd  # here: a process that only trains need not load it
+
+    frame = pd.DataFrame(records(folder))
+    return frame.set_index("step") if len(frame) else frame
+
+
+def config(folder: str | os.PathLike) -> dict:
+    """What a run was asked for."""
+    return json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
+
+
+def environment(**more) -> dict:
+    """The machine and the versions of this process; `more` is what the caller knows besides."""
+    versions = {"python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            versions[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+        **more,
+    }
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
