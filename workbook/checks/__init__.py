@@ -1,6 +1,7 @@
 """The checker of every problem that has one, by id. One file a topic; `base` is what they share."""
 
 from collections.abc import Callable
+from importlib import import_module
 
 from workbook.checks.encodings import unicode2
 from workbook.checks.tokenizer import tokenizer
@@ -12,6 +13,18 @@ from workbook.checks.tokenizer_experiments import (
 from workbook.checks.train_bpe import train_bpe
 from workbook.checks.unicode import unicode1
 
+# Their modules load torch, which takes seconds: only the first check of one does.
+WITH_TORCH: dict[str, str] = {}
+
+
+def _loaded_when_called(name: str, module: str) -> Callable:
+    def checker(attempt, part=None):
+        return getattr(import_module(f"workbook.checks.{module}"), name)(attempt, part)
+
+    checker.__name__ = name
+    return checker
+
+
 CHECKS: dict[str, Callable] = {
     checker.__name__: checker
     for checker in (
@@ -22,5 +35,6 @@ CHECKS: dict[str, Callable] = {
         train_bpe_expts_owt,
         tokenizer,
         tokenizer_experiments,
+        *(_loaded_when_called(name, module) for name, module in WITH_TORCH.items()),
     )
 }
