@@ -19,11 +19,13 @@ ORDER = """
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model measured_model optim batches checkpoints
+    accounting runlog nn fused model inside measured_model optim batches checkpoints
     devices processes train_data evaluate training_checks train generate hugging experiments
     measure rivals bench scaling train_rivals train_bench
-    plots train_plots token_plots accounting_plots
-    live train_live widget_pictures widgets_unicode widgets_bpe widgets_floats widgets_accounting widgets
+    plots train_plots token_plots model_plots accounting_plots
+    live train_live
+    widget_pictures widgets_unicode widgets_bpe widgets_model
+    widgets_floats widgets_accounting widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__

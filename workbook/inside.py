@@ -1,0 +1,63 @@
+"""A look inside a running model: who attends to whom, and how large the activations are."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from workbook.model import TransformerLM
+
+
+@torch.no_grad()
+def attention_maps(
+    model: TransformerLM, token_ids: Int[Tensor, "... seq"]
+) -> Float[Tensor, "layers ... heads seq seq"]:
+    """The attention weights of every layer and head: a row for each query, a column for each key.
+
+    The model's own attention computes them: of values that are the rows of an identity matrix, the
+    weighted mean is the weights themselves.
+    """
+    maps = []
+
+    def watched(attend):
+        def attend_and_note(Q, K, V):
+            identity = torch.eye(K.shape[-2], dtype=V.dtype, device=V.device)
+            maps.append(attend(Q, K, identity.expand(*K.shape[:-1], -1)))
+            return attend(Q, K, V)
+
+        return attend_and_note
+
+    layers = [layer.attn for layer in model.layers]
+    own = [attention.attend for attention in layers]
+    try:
+        for attention in layers:
+            attention.attend = watched(attention.attend)
+        model(token_ids)
+    finally:
+        for attention, attend in zip(layers, own, strict=True):
+            attention.attend = attend
+    return torch.stack(maps)
+
+
+@torch.no_grad()
+def residual_rms(
+    model: TransformerLM, token_ids: Int[Tensor, "... seq"]
+) -> Float[Tensor, " depths"]:
+    """The root mean square of the residual stream: after the embedding, and after each block."""
+    sizes = []
+
+    def note(_, inputs, output):
+        sizes.append(rms(output).mean())
+
+    parts = [model.token_embeddings, *model.layers]
+    hooks = [part.register_forward_hook(note) for part in parts]
+    try:
+        model(token_ids)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.stack(sizes)
+
+
+def rms(x: Float[Tensor, "... d_model"]) -> Float[Tensor, "..."]:
+    """The root mean square of each vector: what RMSNorm divides by."""
+    return x.to(torch.promote_types(x.dtype, torch.float32)).square().mean(-1).sqrt()
