@@ -40,6 +40,20 @@ def test_the_modules_of_a_model_add_up_to_the_whole(device):
     assert counts["layers.1.ffn.w2"] == 2 * 3 * 8 * 16 * 24
 
 
+def test_every_product_is_listed_with_its_module_and_shapes(device):
+    model, ids = tiny(device)
+    found = measured.products(lambda: model(ids))
+    assert sum(each.flops for each in found) == measured.counted_flops(lambda: model(ids))
+    first = [each for each in found if each.module.startswith("layers.0.")]
+    assert [each.module.removeprefix("layers.0.") for each in first] == [
+        "attn.q_proj", "attn.k_proj", "attn.v_proj", "attn", "attn", "attn.output_proj",
+        "ffn.w1", "ffn.w3", "ffn.w2",
+    ]  # fmt: skip
+    assert first[3].shapes == ((6, 8, 8), (6, 8, 8)) and first[3].flops == 2 * 6 * 8 * 8 * 8
+    assert found[-1] == measured.Product("lm_head", ((24, 16), (16, 50)), 2 * 24 * 16 * 50)
+    assert measured.products(lambda: ids + 1) == []
+
+
 def test_saved_memory_counts_once_however_many_users_it_has(device):
     x = torch.ones(10, device=device, requires_grad=True)
 

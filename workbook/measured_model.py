@@ -18,7 +18,8 @@ from torch.nn import Module
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+from torch.utils.module_tracker import ModuleTracker
 
 Work = Callable[[], Any]  # a forward pass, a whole step: it takes nothing
 
@@ -43,6 +44,49 @@ def counted_flops_by_module(work: Work) -> dict[str, int]:
     counts = {name: sum(by_kind.values()) for name, by_kind in counter.get_flop_counts().items()}
     whole = counts.pop("Global", 0)
     return {"": whole} | {name.partition(".")[2]: n for name, n in counts.items() if "." in name}
+
+
+@dataclass(frozen=True)
+class Product:
+    """One matrix product: the module that computed it, the shapes of its two factors, its FLOPs."""
+
+    module: str  # such as "layers.0.ffn.w1"; "" outside of any
+    shapes: tuple[tuple[int, ...], ...]
+    flops: int
+
+
+class _Products(TorchDispatchMode):
+    """Notes every product that torch has a count for, and the innermost module that runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.found: list[Product] = []
+        self._modules = ModuleTracker()
+
+    def __enter__(self):
+        self._modules.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self._modules.__exit__(*error)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        count = flop_registry.get(func._overloadpacket)
+        if count is not None:
+            inner = max(self._modules.parents, key=lambda name: name.count("."))
+            shapes = tuple(tuple(arg.shape) for arg in args if isinstance(arg, Tensor))
+            flops = count(*args, **(kwargs or {}), out_val=result)
+            self.found.append(Product(inner.partition(".")[2], shapes, flops))
+        return result
+
+
+def products(forward: Work) -> list[Product]:
+    """Every matrix product of a forward pass, in the order in which they are computed."""
+    with _Products() as noted, torch.no_grad():
+        forward()
+    return noted.found
 
 
 @dataclass(frozen=True)
