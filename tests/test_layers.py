@@ -19,7 +19,7 @@ ORDER = """
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model inside measured_model optim batches checkpoints
+    accounting runlog nn fused model inside measured_model optim proof batches checkpoints
     devices processes train_data evaluate training_checks train generate hugging experiments
     measure rivals bench scaling train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots
@@ -39,6 +39,7 @@ MAY_USE_TORCH = {
     "model",
     "inside",
     "measured_model",
+    "proof",
     "optim",
     "batches",
     "checkpoints",

@@ -1,0 +1,59 @@
+"""Every term of every closed form equals what torch counts, and a wrong term would be seen."""
+
+from dataclasses import replace
+
+import pytest
+
+from workbook import accounting, config, proof
+from workbook.config import EDITIONS, GPT2_SHAPES, ModelConfig
+
+TINY = ModelConfig(
+    vocab_size=70, context_length=9, d_model=16, num_layers=3, num_heads=2, d_ff=22,
+    kernels="textbook",
+)  # fmt: skip
+ABLATIONS = {
+    "base": {},
+    "fused": {"kernels": "fused"},
+    "silu": {"ffn": "silu"},
+    "no norm": {"norm": "none"},
+    "post-norm": {"norm": "post"},
+    "no positions": {"position": "none"},
+    "tied": {"tie_embeddings": True},
+}
+each = pytest.mark.parametrize("changes", ABLATIONS.values(), ids=ABLATIONS)
+
+
+@each
+def test_parameters_and_flops_agree_term_by_term(changes):
+    tiny = replace(TINY, **changes)
+    assert proof.parameters(tiny)["equal"].all()
+    assert proof.forward_flops(tiny, batch_size=5)["equal"].all()
+
+
+@pytest.mark.parametrize("size", GPT2_SHAPES)
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_they_agree_for_every_gpt2(size, edition):
+    model = config.gpt2(size, edition)
+    assert proof.parameters(model)["equal"].all()
+    table = proof.forward_flops(model)
+    assert table["equal"].all()
+    assert table.loc["sum", "measured"] == accounting.forward_flops(model).total
+
+
+@each
+def test_saved_activations_agree_size_by_size(changes):
+    assert proof.activations(replace(TINY, **changes), batch_size=5)["equal"].all()
+
+
+@each
+def test_the_bytes_of_a_training_step_agree_kind_by_kind(changes):
+    assert proof.training_bytes(replace(TINY, **changes), batch_size=2)["equal"].all()
+
+
+def test_a_forgotten_term_and_a_wrong_one_are_seen():
+    right = accounting.parameters(TINY)
+    counts = {row.name: row.total for row in right}
+    short = proof.beside(accounting.Table(right[:-1]), counts)
+    assert list(short.index[~short["equal"]]) == ["lm_head", "sum"]
+    wrong = proof.beside(right, counts | {"ln1": 1})
+    assert list(wrong.index[~wrong["equal"]]) == ["ln1", "sum"]
