@@ -1,0 +1,142 @@
+"""What a step of training costs: bytes by kind, the largest batch, AdamW's FLOPs, time and MFU."""
+
+from dataclasses import dataclass, replace
+
+from workbook.accounting.activations import handout_activations
+from workbook.accounting.sizes import backward_flops, forward_flops, parameters
+from workbook.accounting.tables import Row, Table
+from workbook.config import Edition, ModelConfig, gpt2
+
+FLOAT = 4  # bytes of a float32
+GB, GiB = 1000**3, 1024**3
+DAY, HOUR = 86_400, 3_600  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A device as its data sheet describes it."""
+
+    name: str
+    precision: str  # of the products
+    flops_per_second: float  # at its peak, without sparsity
+    memory: int  # bytes
+
+
+# Dense peaks. The editions ask for the first two: the first in float32, the second in TF32.
+DEVICES = {
+    f"{device.name} {device.precision}": device
+    for device in (
+        Device(name="A100", precision="float32", flops_per_second=19.5e12, memory=80 * GB),
+        Device(name="H100", precision="TF32", flops_per_second=495e12, memory=80 * GB),
+        Device(name="A100", precision="TF32", flops_per_second=156e12, memory=80 * GB),
+        Device(name="A100", precision="bfloat16", flops_per_second=312e12, memory=80 * GB),
+        Device(name="H100", precision="float32", flops_per_second=67e12, memory=80 * GB),
+        Device(name="H100", precision="bfloat16", flops_per_second=989e12, memory=80 * GB),
+        Device(name="B200", precision="bfloat16", flops_per_second=2.25e15, memory=180 * GB),
+    )
+}
+
+
+def asked_device(edition: Edition) -> Device:
+    """The device that `adamwAccounting` (d) asks about."""
+    return DEVICES[{"2025": "A100 float32", "2026": "H100 TF32"}[edition]]
+
+
+def asked_model(edition: Edition, size: str = "xl") -> ModelConfig:
+    """The model of `adamwAccounting`: edition 2025 gives its feed-forward layer two matrices only.
+
+    `transformer_accounting` asks about `gpt2(size, edition)`, which has SwiGLU in both editions.
+    """
+    swiglu = gpt2(size, edition)
+    return swiglu if edition == "2026" else replace(swiglu, ffn="silu")
+
+
+def optimizer_bytes(config: ModelConfig, states: int = 2, value_bytes: int = FLOAT) -> int:
+    """The bytes of AdamW's two moments: as many values as there are parameters, twice."""
+    return states * value_bytes * parameters(config).total
+
+
+def training_bytes(config: ModelConfig, activations: Table, value_bytes: int = FLOAT) -> Table:
+    """The bytes of a training step by kind; `activations` are those of one batch.
+
+    All four are taken to be there at once, as in the middle of a backward pass: an upper bound, for
+    activations go as gradients come.
+    """
+    count = parameters(config).total
+    return Table(
+        [
+            Row("parameters", "parameters", f"{value_bytes}·P", value_bytes * count),
+            Row("gradients", "gradients", f"{value_bytes}·P", value_bytes * count),
+            Row("optimizer state", "optimizer", f"2·{value_bytes}·P", optimizer_bytes(config)),
+            Row("activations", "activations", "see their table", activations.total),
+        ]
+    )
+
+
+def memory_line(config: ModelConfig, **reading) -> tuple[int, int]:
+    """The bytes (a, b) of a·batch + b: for each sequence, and whatever the batch.
+
+    `reading` are arguments of `handout_activations`.
+    """
+    per_sequence = handout_activations(config, **reading).total
+    return per_sequence, training_bytes(config, Table([])).total
+
+
+def largest_batch(per_sequence: int, fixed: int, memory: int = 80 * GB) -> int:
+    """The largest batch whose a·batch + b bytes fit into the memory; 0 where none does."""
+    return max((memory - fixed) // per_sequence, 0)
+
+
+def adamw_operations(
+    *,
+    first_moment: int = 3,
+    second_moment: int = 4,
+    bias_corrections: int = 0,
+    update: int = 5,
+    decay: int = 2,
+) -> Table:
+    """The FLOPs of AdamW for one parameter, step by step; how many each has is a choice.
+
+    What is computed once a step, not once a parameter, costs nothing here: α_t = α·√(1 - β2ᵗ) /
+    (1 - β1ᵗ), 1 - β1, 1 - β2 and α·λ. Whoever corrects both moments apart counts 2 more, and saves
+    one multiplication of the update by folding α into the first.
+    """
+    counted = [
+        ("first moment", "m = β1·m + (1 - β1)·g", first_moment),
+        ("second moment", "v = β2·v + (1 - β2)·g·g", second_moment),
+        ("bias corrections", "folded into α_t: none; apart: m / (1 - β1ᵗ), …", bias_corrections),
+        ("update", "θ = θ - α_t·m / (√v + ε)", update),
+        ("decay", "θ = θ - α·λ·θ", decay),
+    ]
+    return Table(Row(name, "AdamW", formula, count) for name, formula, count in counted if count)
+
+
+def adamw_flops(count: int, **choices: int) -> int:
+    """The FLOPs of one AdamW step for `count` parameters; `choices` as for `adamw_operations`."""
+    return adamw_operations(**choices).total * count
+
+
+def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> int:
+    """The FLOPs of the matrix products of one training step, forward and backward.
+
+    AdamW's own are left out: 14 a parameter, against 6 for each parameter and *token*.
+    """
+    forward = forward_flops(config, batch_size, seq).total
+    return forward + backward_flops(config, batch_size, seq).total
+
+
+def training_seconds(
+    flops_per_step: int, steps: int, peak: float, utilisation: float = 0.5
+) -> float:
+    """How long `steps` steps take on a device that reaches `utilisation` of its peak FLOP/s."""
+    if not 0 < utilisation <= 1:
+        raise ValueError(f"utilisation={utilisation!r} is no share of the peak; 0.5 means half")
+    return flops_per_step * steps / (peak * utilisation)
+
+
+def mfu(flops_per_token: float, tokens_per_second: float, peak: float) -> float:
+    """Model FLOPs utilisation: the share of the peak FLOP/s that goes into the model's products.
+
+    Source: Chowdhery et al. 2022 (PaLM), sec. 4.1. Recomputed activations do not count.
+    """
+    return flops_per_token * tokens_per_second / peak
