@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # From the ground that everything stands on to the command line. A folder counts as one step. Names
 # that are not there yet keep their place for when they come.
 ORDER = """
-    files config presets claims utf8 visible floats
+    files config presets claims utf8 visible floats frames
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
