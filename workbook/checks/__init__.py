@@ -14,7 +14,12 @@ from workbook.checks.train_bpe import train_bpe
 from workbook.checks.unicode import unicode1
 
 # Their modules load torch, which takes seconds: only the first check of one does.
-WITH_TORCH: dict[str, str] = {}
+WITH_TORCH = {
+    "softmax": "model_softmax",
+    "scaled_dot_product_attention": "model_attention",
+    "cross_entropy": "model_cross_entropy",
+    "adamw": "optim_adamw",
+}
 
 
 def _loaded_when_called(name: str, module: str) -> Callable:

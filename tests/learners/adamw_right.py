@@ -1,0 +1,198 @@
+"""Right solutions of `adamw`, written the way different people write them."""
+
+import math
+
+import numpy as np
+import torch
+from torch.optim import Optimizer
+
+from workbook import optim
+
+
+class Handout(Optimizer):
+    """Algorithm 1 as it is printed."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        if lr < 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
+
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                t = state.get("t", 1)
+                grad = p.grad.data
+                m = beta1 * state.get("m", torch.zeros_like(p)) + (1 - beta1) * grad
+                v = beta2 * state.get("v", torch.zeros_like(p)) + (1 - beta2) * grad**2
+                lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+                p.data -= lr_t * m / (torch.sqrt(v) + group["eps"])
+                p.data -= lr * group["weight_decay"] * p.data
+                state["t"], state["m"], state["v"] = t + 1, m, v
+        return loss
+
+
+class Paper(Optimizer):
+    """Decay before the step, corrected moments, everything in place and without autograd."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.update(p, self.state[p], **group)
+        return loss
+
+    def update(self, p, state, lr, betas, eps, weight_decay, **others):
+        if not state:
+            state.update(step=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+        state["step"] += 1
+        p.mul_(1 - lr * weight_decay)
+        state["m"].lerp_(p.grad, 1 - betas[0])
+        state["v"].mul_(betas[1]).addcmul_(p.grad, p.grad, value=1 - betas[1])
+        m_hat = state["m"] / (1 - betas[0] ** state["step"])
+        v_hat = state["v"] / (1 - betas[1] ** state["step"])
+        p.addcdiv_(m_hat, v_hat.sqrt().add_(eps), value=-lr)
+
+
+class Together(Paper):
+    """Step and decay in one subtraction, written to a new tensor; moments in float64."""
+
+    def update(self, p, state, lr, betas, eps, weight_decay, **others):
+        g = p.grad.double()
+        state["t"] = t = state.get("t", 0) + 1
+        state["m"] = betas[0] * state.get("m", 0.0) + (1 - betas[0]) * g
+        state["v"] = betas[1] * state.get("v", 0.0) + (1 - betas[1]) * g * g
+        m_hat, v_hat = state["m"] / (1 - betas[0] ** t), state["v"] / (1 - betas[1] ** t)
+        p.data = (p - lr * (m_hat / (v_hat.sqrt() + eps) + weight_decay * p)).to(p.dtype)
+
+
+class ByPosition(Paper):
+    """Other names for the arguments."""
+
+    def __init__(self, parameters, learning_rate, b, epsilon, decay):
+        super().__init__(parameters, learning_rate, b, epsilon, decay)
+
+
+class OtherKeys(Optimizer):
+    """Symbols of the algorithm as keys, a `step` without closure, t kept for the group."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"alpha": lr, "betas": betas, "eps": eps, "lam": weight_decay})
+        for group in self.param_groups:
+            group["t"] = 0
+
+    def step(self):
+        for group in self.param_groups:
+            group["t"] += 1
+            b1, b2 = group["betas"]
+            with torch.no_grad():
+                for p in filter(lambda p: p.grad is not None, group["params"]):
+                    m, v = self.state[p].get("mv", (torch.zeros_like(p), torch.zeros_like(p)))
+                    m, v = b1 * m + (1 - b1) * p.grad, b2 * v + (1 - b2) * p.grad.square()
+                    self.state[p]["mv"] = m, v
+                    scale = (1 - b2 ** group["t"]) ** 0.5 / (1 - b1 ** group["t"])
+                    p -= group["alpha"] * scale * m / (v**0.5 + group["eps"])
+                    p *= 1 - group["alpha"] * group["lam"]
+
+
+class Foreach(Paper):
+    """Many tensors at once; the state is made in `__init__`."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0):
+        super().__init__(params, lr, betas, eps, weight_decay)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = {"t": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = closure() if closure else None
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            grads, states = [p.grad for p in params], [self.state[p] for p in params]
+            (b1, b2), lr = group["betas"], group["lr"]
+            for state in states:
+                state["t"] += 1
+            t = states[0]["t"].item()
+            ms, vs = [state["m"] for state in states], [state["v"] for state in states]
+            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+            torch._foreach_lerp_(ms, grads, 1 - b1)
+            torch._foreach_mul_(vs, b2)
+            torch._foreach_addcmul_(vs, grads, grads, 1 - b2)
+            below = torch._foreach_sqrt(vs)
+            torch._foreach_add_(below, group["eps"])
+            rate = lr * math.sqrt(1 - b2**t) / (1 - b1**t)
+            torch._foreach_addcdiv_(params, ms, below, -rate)
+        return loss
+
+
+def adamw_step(p, g, m, v, t, lr, betas, eps, weight_decay):
+    """New parameter, m and v, as numpy arrays."""
+    m = betas[0] * m + (1 - betas[0]) * g
+    v = betas[1] * v + (1 - betas[1]) * g**2
+    p = p - lr * np.sqrt(1 - betas[1] ** t) / (1 - betas[0] ** t) * m / (np.sqrt(v) + eps)
+    return p - lr * weight_decay * p, m, v
+
+
+class Functional(Paper):
+    """A pure function of arrays does the work; gradients are cleared afterwards."""
+
+    def update(self, p, state, lr, betas, eps, weight_decay, **others):
+        t = state.get("t", 0) + 1
+        zeros = torch.zeros_like(p)
+        tensors = p, p.grad, state.get("m", zeros), state.get("v", zeros)
+        arrays = [tensor.detach().numpy() for tensor in tensors]
+        new = adamw_step(*arrays, t, lr, betas, eps, weight_decay)
+        new, m, v = (torch.from_numpy(array) for array in new)
+        state.update(t=t, m=m, v=v)
+        p.copy_(new)
+        p.grad = None
+
+
+class OfTorch(torch.optim.AdamW):
+    """Torch's own, subclassed."""
+
+
+class Before(optim.AdamW):
+    """The package's, with the decay first."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        super().__init__(params, lr, betas, eps, weight_decay, decay="before")
+
+
+class Rewriting(Handout):
+    """Works out the corrected rate in a variable of its own name, and takes any settings."""
+
+    def __init__(self, params, **settings):
+        super().__init__(params, **settings)
+
+
+RIGHT = [
+    Handout,
+    Paper,
+    Together,
+    ByPosition,
+    OtherKeys,
+    Foreach,
+    Functional,
+    OfTorch,
+    Before,
+    Rewriting,
+    optim.AdamW,
+    torch.optim.AdamW,
+]
