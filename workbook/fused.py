@@ -67,8 +67,9 @@ def causal_attention(
             Q, K, V, attn_mask=mask, is_causal=mask is None
         )
     scores = einsum(Q / math.sqrt(Q.shape[-1]), K, "... q d_k, ... k d_k -> ... q k")
-    later = ~causal_mask(queries, keys, Q.device)
-    weights = torch.softmax(scores.masked_fill(later, -math.inf), dim=-1)
+    if queries > 1:  # a single one is the last, and nothing lies behind it
+        scores = scores.masked_fill(~causal_mask(queries, keys, Q.device), -math.inf)
+    weights = torch.softmax(scores, dim=-1)
     return einsum(weights.to(V.dtype), V, "... q k, ... k d_v -> ... q d_v")
 
 
@@ -78,5 +79,5 @@ def cross_entropy(
     """`nn.cross_entropy` in one kernel."""
     check_in_range(targets, logits.shape[-1], "target", "the vocabulary")
     return functional.cross_entropy(
-        logits.flatten(0, -2).to(nn.float_type(logits)), targets.flatten().long()
+        logits.reshape(-1, logits.shape[-1]).to(nn.float_type(logits)), targets.flatten().long()
     )

@@ -25,21 +25,33 @@ PARTS = {"textbook": textbook, "fused": fused}
 
 
 class KeyValueCache:
-    """The keys and values of one attention layer for the positions that it has seen."""
+    """The keys and values of one attention layer for the positions that it has seen.
 
-    def __init__(self):
+    They lie in memory for `capacity` positions, taken at first use: nothing is copied as it fills.
+    That overwrites what a backward pass would need, so use it without gradients.
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.length = 0
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
 
     def __len__(self) -> int:
-        return 0 if self.keys is None else self.keys.shape[-2]
+        return self.length
 
     def extend(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """All keys and values, these new ones last."""
-        if self.keys is not None:
-            K, V = torch.cat((self.keys, K), -2), torch.cat((self.values, V), -2)
-        self.keys, self.values = K, V
-        return K, V
+        if self.keys is None:
+            self.keys, self.values = (
+                new.new_empty(*new.shape[:-2], self.capacity, new.shape[-1]) for new in (K, V)
+            )
+        start, self.length = self.length, self.length + K.shape[-2]
+        if self.length > self.capacity:
+            raise ValueError(f"{self.length:,} positions do not fit a cache of {self.capacity:,}")
+        self.keys[..., start : self.length, :] = K
+        self.values[..., start : self.length, :] = V
+        return self.keys[..., : self.length, :], self.values[..., : self.length, :]
 
 
 class MultiHeadSelfAttention(Module):
@@ -72,7 +84,7 @@ class MultiHeadSelfAttention(Module):
         self.rope = None
         if theta is not None:
             self.rope = parts.RotaryPositionalEmbedding(
-                theta, d_model // num_heads, max_seq_len, device
+                theta, d_model // num_heads, max_seq_len, device, dtype
             )
 
     def forward(
@@ -197,6 +209,10 @@ class TransformerLM(Module):
     def from_config(cls, config: ModelConfig, device=None, dtype=None) -> "TransformerLM":
         """The model of a config, with new weights."""
         return cls(**asdict(config), device=device, dtype=dtype)
+
+    def new_caches(self) -> list[KeyValueCache]:
+        """An empty cache for each layer."""
+        return [KeyValueCache(self.config.context_length) for _ in self.layers]
 
     def forward(
         self,

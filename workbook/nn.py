@@ -130,15 +130,32 @@ class RotaryPositionalEmbedding(nn.Module):
     Source: Su et al. 2021, eq. 15 and 34 (their k counts from 1).
     """
 
-    def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None):
+    def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None, dtype=None):
         super().__init__()
         if d_k % 2:
             raise ValueError(f"d_k={d_k} is odd, and values are turned in pairs; try {d_k + 1}")
-        positions = torch.arange(max_seq_len, device=device, dtype=torch.float32)
-        frequencies = theta ** (-torch.arange(0, d_k, 2, device=device) / d_k)
-        angles = einsum(positions, frequencies, "seq, pair -> seq pair")
-        self.register_buffer("cos", angles.cos(), persistent=False)
-        self.register_buffer("sin", angles.sin(), persistent=False)
+        self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
+        empty = torch.empty(0, device=device, dtype=dtype)
+        self.register_buffer("cos", empty, persistent=False)
+        self.register_buffer("sin", empty, persistent=False)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Make the tables for the device and the type that they have now, float32 at least.
+
+        The angles are float64 first: in float32 the thousandth position would be off by 6e-5.
+        """
+        positions = torch.arange(self.max_seq_len, device="cpu", dtype=torch.float64)
+        pairs = torch.arange(0, self.d_k, 2, device="cpu", dtype=torch.float64)
+        angles = einsum(positions, self.theta ** (-pairs / self.d_k), "seq, pair -> seq pair")
+        self.cos = angles.cos().to(self.cos.device, float_type(self.cos))
+        self.sin = angles.sin().to(self.sin.device, float_type(self.sin))
+
+    def _apply(self, fn, recurse=True):
+        """What `.to(...)` and the like call. Half precision would spoil the tables for good."""
+        super()._apply(fn, recurse)
+        self._fill()
+        return self
 
     def forward(
         self, x: Float[Tensor, "... seq d_k"], token_positions: Int[Tensor, "... seq"] | None = None

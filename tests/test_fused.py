@@ -1,0 +1,81 @@
+"""The fused parts give what the textbook ones give: values and gradients, in every type."""
+
+import copy
+
+import pytest
+import torch
+
+from workbook import fused, nn
+
+# By how much two orders of the same sums may differ, against values of about 1.
+TOLERANCE = {torch.float64: 1e-13, torch.float32: 3e-6, torch.bfloat16: 0.03, torch.float16: 0.005}
+LEADING = [(), (3,), (2, 1, 3)]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=TOLERANCE, ids=lambda dtype: str(dtype).removeprefix("torch."))
+def dtype(request):
+    return request.param
+
+
+def compare(textbook, quick, *inputs):
+    """Assert that both give the same result, and send the same gradients to inputs and weights."""
+    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
+    found = []
+    for part in (textbook, quick):
+        weights = list(part.parameters()) if isinstance(part, torch.nn.Module) else []
+        leaves = [x for x in inputs if x.requires_grad] + weights
+        result = part(*inputs)
+        torch.manual_seed(1)
+        found.append((result, *torch.autograd.grad(result, leaves, torch.randn_like(result))))
+    dtype = inputs[0].dtype
+    assert found[0][0].dtype == found[1][0].dtype
+    tolerance = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
+    torch.testing.assert_close(found[0], found[1], **tolerance)
+
+
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize("name", ["RMSNorm", "SwiGLU", "SiLUFeedForward"])
+def test_a_layer_is_the_textbooks(name, leading, dtype):
+    sizes = (16,) if name == "RMSNorm" else (16, 24)
+    textbook = getattr(nn, name)(*sizes, dtype=dtype)
+    quick = getattr(fused, name)(*sizes, dtype=dtype)
+    quick.load_state_dict(copy.deepcopy(textbook.state_dict()))
+    compare(textbook, quick, torch.randn(*leading, 16, dtype=dtype))
+
+
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize(("queries", "keys"), [(6, 6), (2, 6), (1, 6), (1, 1)])
+def test_causal_attention_is_the_textbooks(queries, keys, leading, dtype):
+    Q = torch.randn(*leading, queries, 8, dtype=dtype)
+    K, V = (torch.randn(*leading, keys, 8, dtype=dtype) for _ in range(2))
+    compare(nn.causal_attention, fused.causal_attention, Q, K, V)
+
+
+@pytest.mark.parametrize("leading", LEADING)
+def test_cross_entropy_is_the_textbooks(leading, dtype):
+    logits, targets = torch.randn(*leading, 30, dtype=dtype) * 3, torch.randint(30, leading)
+    compare(nn.cross_entropy, fused.cross_entropy, logits, targets)
+
+
+def test_the_loss_of_half_precision_is_float32():
+    logits = torch.randn(4, 9, dtype=torch.bfloat16)
+    assert fused.cross_entropy(logits, torch.arange(4)).dtype == torch.float32
+
+
+def test_targets_outside_the_vocabulary_are_named_here_too():
+    with pytest.raises(ValueError, match="target -100 is outside the vocabulary"):
+        fused.cross_entropy(torch.zeros(2, 5), torch.tensor([0, -100]))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("queries", [6, 1])
+def test_attention_on_a_gpu_is_the_textbooks(queries, dtype):
+    Q = torch.randn(2, 3, queries, 8, dtype=dtype, device="cuda")
+    K, V = (torch.randn(2, 3, 6, 8, dtype=dtype, device="cuda") for _ in range(2))
+    compare(nn.causal_attention, fused.causal_attention, Q, K, V)

@@ -1,0 +1,270 @@
+"""The language model: equal to Llama on the same weights, causal, and fused as the textbook is."""
+
+import copy
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from workbook import nn
+from workbook.config import ModelConfig, check_heads
+from workbook.model import KeyValueCache, MultiHeadSelfAttention, TransformerBlock, TransformerLM
+
+BASE = ModelConfig(vocab_size=53, context_length=12, d_model=32, num_layers=2, num_heads=4, d_ff=48)
+ABLATIONS = {
+    f"{norm}-{position}-{ffn}" + "-tied" * tie: replace(
+        BASE, norm=norm, position=position, ffn=ffn, tie_embeddings=tie
+    )
+    for norm, position, ffn, tie in product(
+        ("pre", "post", "none"), ("rope", "none"), ("swiglu", "silu"), (False, True)
+    )
+}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=ABLATIONS)
+def ablation(request):
+    return ABLATIONS[request.param]
+
+
+def model_of(config, dtype=None):
+    """A model with weights, gains too, that are all different."""
+    model = TransformerLM.from_config(config, dtype=dtype)
+    for name, weight in model.named_parameters():
+        if "ln" in name:
+            weight.data.uniform_(0.5, 1.5)
+    return model
+
+
+def ids(*shape):
+    return torch.randint(BASE.vocab_size, shape)
+
+
+def llama_with_the_weights_of(model):
+    """HF's Llama with the same weights; it turns halves where we turn neighbours."""
+    config = model.config
+    llama = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=config.vocab_size,
+            hidden_size=config.d_model,
+            intermediate_size=config.d_ff,
+            num_hidden_layers=config.num_layers,
+            num_attention_heads=config.num_heads,
+            max_position_embeddings=config.context_length,
+            rms_norm_eps=1e-5,
+            rope_parameters={"rope_theta": config.rope_theta, "rope_type": "default"},
+            attn_implementation="eager",
+        )
+    ).to(model.lm_head.weight.dtype)
+    for theirs, ours in pairs(llama, model):
+        theirs.data.copy_(ours)
+    return llama
+
+
+def by_halves(weight, num_heads):
+    """The rows of each head with the even ones first: 0 1 2 3 becomes 0 2 1 3."""
+    rows = weight.unflatten(0, (num_heads, -1))
+    return torch.cat((rows[:, 0::2], rows[:, 1::2]), 1).flatten(0, 1)
+
+
+def pairs(llama, model, of=lambda weight: weight):
+    """Their parameters beside ours (or beside `of` ours), rows of queries and keys reordered."""
+    yield llama.model.embed_tokens.weight, of(model.token_embeddings.weight)
+    for theirs, ours in zip(llama.model.layers, model.layers, strict=True):
+        attn, heads = ours.attn, model.config.num_heads
+        yield theirs.self_attn.q_proj.weight, by_halves(of(attn.q_proj.weight), heads)
+        yield theirs.self_attn.k_proj.weight, by_halves(of(attn.k_proj.weight), heads)
+        yield theirs.self_attn.v_proj.weight, of(attn.v_proj.weight)
+        yield theirs.self_attn.o_proj.weight, of(attn.output_proj.weight)
+        yield theirs.mlp.gate_proj.weight, of(ours.ffn.w1.weight)
+        yield theirs.mlp.down_proj.weight, of(ours.ffn.w2.weight)
+        yield theirs.mlp.up_proj.weight, of(ours.ffn.w3.weight)
+        yield theirs.input_layernorm.weight, of(ours.ln1.weight)
+        yield theirs.post_attention_layernorm.weight, of(ours.ln2.weight)
+    yield llama.model.norm.weight, of(model.ln_final.weight)
+    yield llama.lm_head.weight, of(model.lm_head.weight)
+
+
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_the_model_is_huggingfaces_llama(kernels):
+    """Logits and the gradient of every parameter; Llama keeps its angles in float32."""
+    model = model_of(replace(BASE, kernels=kernels), torch.float64)
+    llama, inputs, targets = llama_with_the_weights_of(model), ids(3, 12), ids(3, 12)
+    ours, theirs = model(inputs), llama(inputs).logits
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    for logits in (ours, theirs):
+        nn.cross_entropy(logits, targets).backward()
+    for their, our in pairs(llama, model, of=lambda weight: weight.grad):
+        torch.testing.assert_close(their.grad, our, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_fused_is_textbook_for_every_ablation(ablation, dtype):
+    textbook = model_of(replace(ablation, kernels="textbook"), dtype)
+    fused = TransformerLM.from_config(ablation, dtype=dtype)
+    fused.load_state_dict(copy.deepcopy(textbook.state_dict()))
+    inputs, targets = ids(2, 12), ids(2, 12)
+    atol = {torch.float64: 1e-12, torch.float32: 1e-4, torch.bfloat16: 0.25}[dtype]
+    found = []
+    for model in (textbook, fused):
+        logits = model(inputs)
+        nn.cross_entropy(logits, targets).backward()
+        found.append((logits, [weight.grad for weight in model.parameters()]))
+    torch.testing.assert_close(found[0][0], found[1][0], atol=atol, rtol=0)
+    for one, other in zip(found[0][1], found[1][1], strict=True):
+        torch.testing.assert_close(one, other, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_a_later_id_never_changes_an_earlier_logit(ablation, kernels):
+    model = model_of(replace(ablation, kernels=kernels))
+    before = ids(1, 12).repeat(12, 1)
+    each = torch.arange(12)
+    after = before.clone()
+    after[each, each] = (before[each, each] + 1) % BASE.vocab_size  # row i has another id i
+    moved = (model(after) != model(before)).any(-1)
+    for changed in range(12):
+        assert not moved[changed, :changed].any() and moved[changed, changed]
+
+
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_a_cache_gives_the_logits_of_the_whole_sequence(ablation, kernels):
+    model = model_of(replace(ablation, kernels=kernels))
+    inputs = ids(2, 12)
+    with torch.no_grad():
+        whole, caches = model(inputs), model.new_caches()
+        parts = [model(part, caches=caches) for part in inputs.split([5, 1, 1, 3, 2], dim=-1)]
+    torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=0)
+    assert all(len(cache) == 12 for cache in caches)
+
+
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_any_number_of_sequences_goes_in(ablation, kernels):
+    model = model_of(replace(ablation, kernels=kernels))
+    inputs = ids(2, 1, 3, 7)
+    whole = model(inputs)
+    assert whole.shape == (2, 1, 3, 7, BASE.vocab_size)
+    torch.testing.assert_close(model(inputs[1, 0, 2]), whole[1, 0, 2], atol=1e-5, rtol=1e-5)
+
+
+def test_positions_may_be_given():
+    model = model_of(BASE)
+    inputs = ids(2, 6)
+    moved = torch.stack((torch.arange(6), torch.arange(6) + 5))
+    torch.testing.assert_close(model(inputs, moved), model(inputs), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(model(inputs, torch.arange(6) * 2), model(inputs), atol=1e-3)
+
+
+def test_without_positions_order_still_tells_through_the_mask_alone():
+    """NoPE: the last position gathers the same from any order of what stands before it."""
+    model = model_of(replace(BASE, position="none", num_layers=1))
+    inputs = ids(1, 6)
+    mixed = inputs[:, [3, 1, 0, 2, 4, 5]]
+    torch.testing.assert_close(model(mixed)[:, -1], model(inputs)[:, -1])
+    assert not torch.allclose(model_of(BASE)(mixed)[:, -1], model_of(BASE)(inputs)[:, -1])
+
+
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_two_threads_give_the_same_bits_every_time(kernels):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        config = replace(BASE, d_model=64, vocab_size=512, context_length=64, kernels=kernels)
+        model, inputs = model_of(config), torch.randint(40, (16, 64))  # the same ids many times
+        runs = []
+        for _ in range(5):
+            model.zero_grad()
+            nn.cross_entropy(model(inputs), inputs.roll(1)).backward()
+            runs.append([weight.grad.clone() for weight in model.parameters()])
+        for run in runs[1:]:
+            assert all(map(torch.equal, run, runs[0]))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_model_of_half_precision_is_near_the_whole_one():
+    model, inputs = model_of(BASE), ids(2, 12)
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    logits = half(inputs)
+    assert logits.dtype == torch.bfloat16
+    torch.testing.assert_close(logits.float(), model(inputs), atol=0.06, rtol=0)
+
+
+def test_state_dict_names_are_the_courses():
+    names = set(TransformerLM.from_config(replace(BASE, num_layers=1)).state_dict())
+    assert names == {
+        "token_embeddings.weight",
+        "layers.0.ln1.weight",
+        "layers.0.attn.q_proj.weight",
+        "layers.0.attn.k_proj.weight",
+        "layers.0.attn.v_proj.weight",
+        "layers.0.attn.output_proj.weight",
+        "layers.0.ln2.weight",
+        "layers.0.ffn.w1.weight",
+        "layers.0.ffn.w2.weight",
+        "layers.0.ffn.w3.weight",
+        "ln_final.weight",
+        "lm_head.weight",
+    }
+
+
+def test_tied_embeddings_are_one_matrix():
+    model = TransformerLM.from_config(replace(BASE, tie_embeddings=True))
+    assert model.token_embeddings.weight is model.lm_head.weight
+    free = TransformerLM.from_config(BASE)
+    numbers = [sum(w.numel() for w in m.parameters()) for m in (model, free)]
+    assert numbers[1] - numbers[0] == BASE.vocab_size * BASE.d_model
+
+
+def test_the_parts_take_the_handouts_arguments_by_position():
+    x = torch.randn(2, 6, 32)
+    attention = MultiHeadSelfAttention(32, 4, 12, 10_000.0)
+    block = TransformerBlock(32, 4, 48, 12, 10_000.0)
+    assert attention(x, torch.arange(6)).shape == block(x, torch.arange(6)).shape == x.shape
+    assert TransformerLM(53, 12, 32, 2, 4, 48, 10_000.0).config == BASE
+
+
+def test_a_sequence_that_is_too_long_is_refused_with_what_fits():
+    model = TransformerLM.from_config(BASE)
+    with pytest.raises(ValueError, match="13 ids are more than context_length=12; keep the last"):
+        model(ids(1, 13))
+    caches = model.new_caches()
+    with torch.no_grad():
+        model(ids(1, 10), caches=caches)
+        with pytest.raises(ValueError, match="13 ids are more"):
+            model(ids(1, 3), caches=caches)
+    full = KeyValueCache(2)
+    with pytest.raises(ValueError, match="3 positions do not fit a cache of 2"):
+        full.extend(torch.zeros(1, 3, 4), torch.zeros(1, 3, 4))
+
+
+def test_an_id_outside_the_vocabulary_is_named():
+    with pytest.raises(ValueError, match=r"id 53 is outside the vocabulary, .* from 0 to 52"):
+        TransformerLM.from_config(BASE)(torch.tensor([[1, 53]]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_heads": 5}, "d_model=32 is not a multiple of num_heads=5; try 30 or 35"),
+        ({"num_heads": 32}, "RoPE turns them in pairs; try d_model=64"),
+        ({"num_layers": 0}, "num_layers=0 is no positive whole number"),
+        ({"norm": "middle"}, "norm='middle' is none of 'pre', 'post', 'none'"),
+        ({"rope_theta": 0.0}, "rope_theta=0.0 is not positive"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused_with_one_that_can(changes, said):
+    with pytest.raises(ValueError, match=said):
+        replace(BASE, **changes)
+
+
+def test_theta_needs_to_know_for_how_many_positions():
+    with pytest.raises(ValueError, match="theta needs max_seq_len"):
+        MultiHeadSelfAttention(32, 4, theta=10_000.0)
+    check_heads(33, 3, rope=False)  # 11 values a head: fine where nothing is turned
