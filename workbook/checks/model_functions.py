@@ -1,0 +1,53 @@
+"""How a check calls a learner's function of tensors: softmax, attention, the loss."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from workbook.checks.base import Words, call
+from workbook.checks.from_scratch import check_from_scratch
+from workbook.checks.model_gradients import check_gradients
+from workbook.checks.model_trial import Case, Topic, check_cases
+from workbook.checks.tensors import alike
+
+QUICK = 5.0  # seconds that a call with a few numbers may take
+
+
+def called(attempt: Callable) -> Callable[[Case], Any]:
+    """A function of a case: what the learner's function makes of copies of its inputs."""
+
+    def run(case: Case) -> Any:
+        inputs = [copied(value) for value in case.inputs.values()]
+        return call(attempt, *inputs, seconds=QUICK, given=Words(str(case)))
+
+    return run
+
+
+def copied(value: Any) -> Any:
+    """A tensor that may be changed without harm; one that wants a gradient is itself."""
+    return value.clone() if isinstance(value, Tensor) and not value.requires_grad else value
+
+
+def check_function(attempt: Callable, topic: Topic, gradients: Case) -> list[str]:
+    """Raise `Wrong` unless all is right; remarks on what the course leaves open."""
+    run = called(attempt)
+    check_cases(run, topic)
+    check_gradients(run, topic, gradients)
+    return check_from_scratch(lambda: run(topic.cases[0]))
+
+
+def open_question(run: Callable[[Case], Any], topic: Topic, case: Case, remark: str) -> list[str]:
+    """The remark where a case goes wrong that the course does not ask for."""
+    try:
+        result = run(case)
+        if alike(result, topic.expected(case), 0.02) and result.dtype == case.dtype:
+            return []
+    except Exception:
+        pass
+    return [remark]
+
+
+def praise(sentence: str, remarks: list[str]) -> str:
+    """What is said of a right attempt."""
+    return " ".join([sentence, *(["Worth knowing:"] if remarks else []), *remarks])

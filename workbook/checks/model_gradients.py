@@ -1,0 +1,81 @@
+"""Whether gradients flow through a learner's code, and are the right ones."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbook.checks.base import Words, Wrong
+from workbook.checks.model_trial import Case, Topic, failure_words
+from workbook.checks.tensors import alike, beside, drawn
+
+CUT = (
+    "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
+    "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
+)
+IN_PLACE = (
+    "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
+    "whose name ends in _). Make a new one."
+)
+
+
+def check_gradients(
+    run: Callable[[Case], Any],
+    topic: Topic,
+    case: Case,
+    parameters: Callable[[], Iterable[tuple[str, Tensor]]] = list,
+) -> None:
+    """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
+
+    Those of the inputs are compared; of the `parameters` of what ran, it is asked that there are
+    any.
+    """
+    wanted, leaves = _wanting(case)
+    try:
+        result = run(wanted)
+    except Wrong as failure:
+        if "in-place" in failure_words(failure):
+            failure.mistake = IN_PLACE
+        failure.claim = "It raised an error when gradients are asked for."
+        raise
+    given = Words(str(case))
+    if not result.requires_grad:
+        raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
+    # Weighted differently, because the sum of a row of softmax has no gradient at all.
+    weights = drawn(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
+    try:
+        (result * weights).sum().backward()
+    except RuntimeError as error:
+        got = Words(str(error).partition(". ")[0])
+        raise Wrong("The way back fails.", given=given, got=got, mistake=IN_PLACE) from error
+    expected = _expected(topic, case, weights)
+    for name, leaf in leaves.items():
+        if leaf.grad is None:
+            raise Wrong(f"No gradient comes back to {name}.", given=given, mistake=CUT)
+        if not alike(leaf.grad, expected[name], 1e-3):
+            right, got = beside(expected[name], leaf.grad)
+            claim = f"The result is right, but the gradient that comes back to {name} is not."
+            raise Wrong(claim, given=given, expected=right, got=got, mistake=CUT)
+    for name, parameter in parameters():
+        if parameter.grad is None:
+            claim = f"No gradient comes back to the parameter `{name}`."
+            raise Wrong(claim, given=given, mistake=CUT)
+
+
+def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
+    """The case with inputs that want a gradient, and these inputs."""
+    leaves = {
+        name: value.clone().requires_grad_()
+        for name, value in case.inputs.items()
+        if isinstance(value, Tensor) and value.is_floating_point()
+    }
+    return replace(case, inputs={**case.inputs, **leaves}), leaves
+
+
+def _expected(topic: Topic, case: Case, weights: Tensor) -> dict[str, Tensor]:
+    case, leaves = _wanting(case)
+    with torch.enable_grad():
+        (topic.reference(case, topic.right) * weights).sum().backward()
+    return {name: leaf.grad for name, leaf in leaves.items()}
