@@ -57,7 +57,7 @@ def run_transformer_lm(
     in_indices,
 ):
     sizes = vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-    return loaded(model.TransformerLM(*sizes), weights)(ids)
+    return loaded(model.TransformerLM(*sizes), weights)(in_indices)
 
 
 def run_rmsnorm(d_model, eps, weights, in_features):
