@@ -15,10 +15,14 @@ from workbook.checks.unicode import unicode1
 
 # Their modules load torch, which takes seconds: only the first check of one does.
 WITH_TORCH = {
+    "linear": "model_linear",
+    "embedding": "model_embedding",
     "softmax": "model_softmax",
     "scaled_dot_product_attention": "model_attention",
     "cross_entropy": "model_cross_entropy",
     "adamw": "optim_adamw",
+    "learning_rate_schedule": "optim_schedule",
+    "gradient_clipping": "optim_clipping",
 }
 
 

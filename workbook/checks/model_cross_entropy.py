@@ -191,7 +191,7 @@ def _case(logits: Tensor, targets: list, what: str = "") -> Case:
     return Case(SIGNATURE, {"logits": logits, "targets": torch.tensor(targets)}, what=what)
 
 
-BATCHES = "more than one batch dimension"
+BATCHES = "several batch dimensions"
 TOPIC = Topic(
     cases=(
         _case(torch.tensor([[1.0, 2.0, 3.0]]), [1]),

@@ -76,6 +76,8 @@ def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
 
 def _expected(topic: Topic, case: Case, weights: Tensor) -> dict[str, Tensor]:
     case, leaves = _wanting(case)
+    if not leaves:
+        return {}
     with torch.enable_grad():
         (topic.reference(case, topic.right) * weights).sum().backward()
     return {name: leaf.grad for name, leaf in leaves.items()}

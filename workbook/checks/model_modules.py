@@ -1,0 +1,134 @@
+"""How a check makes a learner's module, fills in weights and calls it."""
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_class, is_stub, kind_of
+from workbook.checks.from_scratch import check_from_scratch
+from workbook.checks.model_functions import QUICK, copied
+from workbook.checks.model_gradients import check_gradients
+from workbook.checks.model_trial import NO_INIT, Case, Topic, check_cases, failure_words
+from workbook.checks.model_weights import fill, layouts
+from workbook.checks.tensors import alike
+
+
+class Learner:
+    """The learner's class; each case gets a module of its own."""
+
+    def __init__(self, attempt: type, topic: Topic, heads: int = 1):
+        self.attempt = attempt
+        self.topic = topic
+        self.heads = heads
+        self.layout: int | None = None  # which of several ways to fill in weights is the right one
+        self.module: nn.Module | None = None  # the last one
+
+    def make(self, *arguments: Any, **named: Any) -> nn.Module:
+        """A module. Raises `Wrong` or `NotAttempted` like `base.call`."""
+        try:
+            module = call(self.attempt, *arguments, seconds=QUICK, **named)
+        except Wrong as failure:
+            if "before Module.__init__" in failure_words(failure):
+                failure.mistake = NO_INIT
+            raise
+        if not isinstance(module, nn.Module):
+            raise Wrong(
+                "It is no module of torch.",
+                expected=Words("a class that inherits from `torch.nn.Module`"),
+                got=Words(kind_of(self.attempt)),
+            )
+        if "_parameters" not in vars(module):
+            raise Wrong("It is no complete module of torch.", mistake=NO_INIT)
+        return module.eval()
+
+    def __call__(self, case: Case) -> Any:
+        """What the module of a case returns."""
+        self.module = module = self.make(*case.arguments)
+        if case.weights or any(True for _ in module.parameters()):
+            self._fill(module, case)
+        return self.run(module.to(case.dtype), case)
+
+    def run(self, module: nn.Module, case: Case) -> Any:
+        """What a module makes of copies of the inputs of a case."""
+        inputs = [copied(value) for value in case.inputs.values()]
+        _expect_inputs_fit(module, inputs, case)
+        return call(module, *inputs, seconds=QUICK, given=Words(str(case)))
+
+    def _fill(self, module: nn.Module, case: Case) -> None:
+        try:
+            ways = layouts(module, case.weights, self.heads)
+        except Wrong:
+            # A skeleton has no parameters yet, and should not be told so.
+            if not any(True for _ in module.parameters()) and self.run(module, case) is None:
+                raise NotAttempted(
+                    "`forward` returned None: is a `return` still to write?"
+                ) from None
+            raise
+        if self.layout is None and len(ways) > 1:
+            asked = self.topic.expected(case)
+            self.layout = next(
+                (i for i, way in enumerate(ways) if self._gives(module, way, case, asked)), 0
+            )
+        fill(module, ways[self.layout or 0])
+
+    def _gives(self, module: nn.Module, way: dict[str, Tensor], case: Case, asked: Tensor) -> bool:
+        fill(module, way)
+        try:
+            return alike(self.run(module, case), asked)
+        except (Wrong, NotAttempted, TypeError, AttributeError):
+            return False
+
+
+def _expect_inputs_fit(module: nn.Module, inputs: list, case: Case) -> None:
+    """Raise `Wrong` where `forward` takes other arguments: clearer than torch's own error."""
+    if is_stub(type(module).forward):
+        raise NotAttempted("`forward` is still to write.")
+    if type(module).__call__ is not nn.Module.__call__:
+        return
+    try:
+        signature = inspect.signature(module.forward)
+    except Exception:
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise Wrong(
+            "`forward` cannot be called with the arguments that the problem names.",
+            given=str(case),
+            got=Words(f"a signature of {signature}: {error}"),
+        ) from error
+
+
+def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case, heads: int = 1):
+    """The learner, if all is right; raises `Wrong` for the first case that is not."""
+    expect_class(attempt, signature)
+    if "__init__" in vars(attempt) and is_stub(attempt.__init__):
+        raise NotAttempted("`__init__` is still to write.")
+    learner = Learner(attempt, topic, heads)
+    check_cases(learner, topic)
+    check_gradients(learner, topic, gradients, lambda: _parameters(learner))
+    return learner
+
+
+def _parameters(learner: Learner) -> Iterable[tuple[str, Tensor]]:
+    return learner.module.named_parameters()
+
+
+def module_remarks(learner: Learner) -> list[str]:
+    """Remarks on what is torch's own, and on `dtype`; raises `Wrong` for what should be written."""
+    case = learner.topic.cases[0]
+    learner(case)
+    module = learner.module
+    remarks = check_from_scratch(lambda: learner.run(module, case), list(module.modules()))
+    if "dtype" in inspect.signature(learner.attempt).parameters and case.weights:
+        try:
+            made = learner.make(*case.arguments, dtype=torch.float64)
+            kinds = {parameter.dtype for parameter in made.parameters()}
+        except Wrong:
+            return [*remarks, "It fails when `dtype=torch.float64` is given."]
+        if kinds != {torch.float64}:
+            remarks.append("`dtype` is accepted, but not every parameter gets it.")
+    return remarks
