@@ -20,7 +20,8 @@ ORDER = """
     pieces
     data tokens
     accounting runlog nn fused model inside measured_model optim proof batches checkpoints
-    devices processes train_data evaluate training_checks train generate hugging experiments
+    devices processes stop_signals train_data evaluate training_checks trainer train
+    generate hugging experiments
     measure rivals bench scaling train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots
     live train_live
@@ -48,6 +49,7 @@ MAY_USE_TORCH = {
     "data",
     "evaluate",
     "training_checks",
+    "trainer",
     "train",
     "train_rivals",
     "generate",
