@@ -3,7 +3,9 @@
 A check that takes prose has none: it is tried with our own stored answer.
 """
 
-from workbook import bpe, tokenizer
+import torch
+
+from workbook import bpe, optim, tokenizer
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
@@ -15,4 +17,7 @@ ATTEMPTS = {
     ("tokenizer_experiments", "a"): (4.2, 0.24),
     ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
     ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
+    ("adamw", None): (optim.AdamW, torch.optim.Adam),
+    ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
+    ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
 }

@@ -1,0 +1,84 @@
+import pytest
+from learners import schedule_and_clip as learners
+
+from workbook import optim
+from workbook.checks import optim_clipping, optim_schedule
+from workbook.checks.optim_clipping_slips import SLIPS as CLIPPING_SLIPS
+from workbook.checks.optim_clipping_slips import clipped
+from workbook.checks.optim_schedule_slips import SLIPS as SCHEDULE_SLIPS
+from workbook.checks.optim_schedule_slips import rate
+from workbook.checks.optim_values import same
+from workbook.exercise import check
+
+
+@pytest.mark.parametrize("solution", learners.RIGHT_SCHEDULES)
+def test_a_right_schedule_is_accepted(solution):
+    report = check("learning_rate_schedule", solution)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), learners.WRONG_SCHEDULES)
+def test_a_mistake_in_a_schedule_is_called_by_its_name(wrong, words):
+    report = check("learning_rate_schedule", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_the_first_wrong_step_of_a_schedule_stands_beside_the_right_one():
+    report = check("learning_rate_schedule", lambda it, a, b, w, c: a)
+    rows = dict(report.rows)
+    assert rows == {"input": "schedule(0, 0.8, 0.2, 4, 12)", "expected": "0", "got": "0.8"}
+
+
+@pytest.mark.parametrize("solution", learners.RIGHT_CLIPS)
+def test_right_clipping_is_accepted(solution):
+    report = check("gradient_clipping", solution)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), learners.WRONG_CLIPS)
+def test_a_mistake_in_clipping_is_called_by_its_name(wrong, words):
+    report = check("gradient_clipping", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_new_tensors_for_gradients_are_told_but_not_refused():
+    report = check("gradient_clipping", learners.clip_with_new_tensors)
+    assert "p.grad.mul_(scale)" in report.message
+
+
+@pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])
+def test_what_is_not_written_yet_is_not_attempted(problem):
+    def raising(*arguments):
+        raise NotImplementedError
+
+    def passing(*arguments):
+        """Only a docstring."""
+
+    for attempt in (None, ..., raising, passing):
+        assert check(problem, attempt).status == "not attempted"
+
+
+@pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])
+@pytest.mark.parametrize("attempt", [7, "schedule", optim.AdamW, [1.0]])
+def test_what_is_no_function_is_told_in_words(problem, attempt):
+    report = check(problem, attempt)
+    assert report.status == "wrong" and "not a function" in report.message
+
+
+def test_each_known_mistake_in_a_schedule_shows_and_no_two_look_alike():
+    seen = {}
+    for slip in SCHEDULE_SLIPS:
+        got = [rate(it, given, (slip,)) for given in optim_schedule.CASES for it in given.steps]
+        right = [rate(it, given) for given in optim_schedule.CASES for it in given.steps]
+        assert not same(got, right), slip
+        assert repr(got) not in seen, (slip, seen[repr(got)])
+        seen[repr(got)] = slip
+
+
+def test_each_known_mistake_in_clipping_shows_and_no_two_look_alike():
+    seen = {}
+    for slip in CLIPPING_SLIPS:
+        got = [clipped(case, (slip,)) for case in optim_clipping.CASES]
+        assert not all(map(same, got, map(clipped, optim_clipping.CASES))), slip
+        assert repr(got) not in seen, (slip, seen[repr(got)])
+        seen[repr(got)] = slip
