@@ -13,20 +13,21 @@ ROOT = Path(__file__).parents[1]
 # From the ground that everything stands on to the command line. A folder counts as one step. Names
 # that are not there yet keep their place for when they come.
 ORDER = """
-    files config presets claims utf8 visible floats frames
+    files config presets claims utf8 visible floats toy_sgd frames
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model inside measured_model optim proof batches checkpoints
+    accounting runlog nn fused model inside measured_model
+    optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals train_data evaluate training_checks trainer train
     generate hugging experiments
     measure rivals bench scaling train_rivals train_bench
-    plots train_plots token_plots model_plots accounting_plots
+    plots train_plots token_plots model_plots accounting_plots optim_plots
     live train_live
     widget_pictures widgets_unicode widgets_bpe widgets_model
-    widgets_floats widgets_accounting widgets
+    widgets_floats widgets_accounting widgets_optim widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
     lab cli __main__
@@ -42,6 +43,8 @@ MAY_USE_TORCH = {
     "measured_model",
     "proof",
     "optim",
+    "optim_studies",
+    "mixed_precision",
     "batches",
     "checkpoints",
     "devices",

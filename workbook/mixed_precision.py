@@ -1,0 +1,107 @@
+"""Training with fewer bits: which gradients survive, and why the weights stay in float32.
+
+Numbers are rounded to a format and brought back: what is lost is lost on any machine, and nothing
+here needs one that computes in half precision.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from workbook import fused
+from workbook.model import TransformerLM
+from workbook.nn import Linear
+from workbook.optim import AdamW, clip_gradients
+
+Batch = tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]
+Weights = Literal["float32", "bfloat16", "master"]
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def rounded(numbers: Float[Tensor, "..."], name: str) -> Float[Tensor, "..."]:
+    """The numbers as a format holds them, brought back to their type."""
+    return numbers.to(DTYPES[name]).to(numbers.dtype)
+
+
+def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor, " numbers"]]:
+    """The sizes of all gradients of one batch that are not 0, for the two places they occur in.
+
+    "weights" are what the optimizer gets. "activations" are those of what the linear layers put
+    out, on the way back through the model: half precision has to hold them too.
+    """
+    inputs, targets = batch
+    inside = []
+    hooks = [
+        part.register_full_backward_hook(lambda part, _, outer: inside.append(outer[0]))
+        for part in model.modules()
+        if isinstance(part, Linear)
+    ]
+    try:
+        model.zero_grad()
+        fused.cross_entropy(model(inputs), targets).backward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    found = {
+        "activations": inside,
+        "weights": [theta.grad for theta in model.parameters() if theta.grad is not None],
+    }
+    model.zero_grad()
+    sizes = {name: torch.cat([one.flatten() for one in ones]).abs() for name, ones in found.items()}
+    return {name: numbers[numbers > 0] for name, numbers in sizes.items()}
+
+
+def damage(numbers: Float[Tensor, " numbers"], name: str, scale: float = 1.0) -> dict[str, float]:
+    """The shares of numbers, none of them 0, that a format turns to 0 and to infinity.
+
+    They are multiplied by `scale` first, as those of a loss that was multiplied by it would be.
+    """
+    stored = rounded(numbers * scale, name)
+    return {
+        "to zero": (stored == 0).double().mean().item(),
+        "to infinity": stored.isinf().double().mean().item(),
+    }
+
+
+def short_run(
+    model: TransformerLM, batches: Iterable[Batch], lr: float, weights: Weights = "float32"
+) -> pd.DataFrame:
+    """A row a step of training with AdamW: loss, norm of the gradients, share of lost updates.
+
+    `weights` says what the model's are stored in; with "master" AdamW changes a float32 copy of
+    them, which is then rounded to bfloat16 for the model. An update is lost where it would have
+    changed a number, and after rounding did not. AdamW's own state is always float32.
+    """
+    used = list(model.parameters())
+    kept = [theta.detach().clone() for theta in used]
+    _round_and_copy(kept, used, weights)
+    optimizer = AdamW(kept, lr=lr)
+    rows = []
+    for inputs, targets in batches:
+        model.zero_grad()
+        loss = fused.cross_entropy(model(inputs), targets)
+        loss.backward()
+        for theta, computed_with in zip(kept, used, strict=True):
+            theta.grad = computed_with.grad
+        norm = clip_gradients(kept, 1.0)
+        before = [theta.clone() for theta in kept]
+        optimizer.step()
+        updated = [new != old for new, old in zip(kept, before, strict=True)]
+        _round_and_copy(kept, used, weights)
+        undone = [u & (new == old) for u, new, old in zip(updated, kept, before, strict=True)]
+        lost = sum(map(torch.sum, undone)) / sum(map(torch.sum, updated))
+        rows.append({"loss": loss.item(), "norm": norm.item(), "lost": lost.item()})
+    return pd.DataFrame(rows).rename_axis("step")
+
+
+@torch.no_grad()
+def _round_and_copy(kept: list[Tensor], used: list[Tensor], weights: Weights) -> None:
+    """Bring what is kept and what the model uses to where `weights` wants them."""
+    for theta, computed_with in zip(kept, used, strict=True):
+        if weights == "bfloat16":
+            theta.copy_(rounded(theta, "bfloat16"))
+        computed_with.copy_(theta if weights == "float32" else rounded(theta, "bfloat16"))

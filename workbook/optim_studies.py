@@ -1,0 +1,82 @@
+"""Small experiments with optimizers, on losses that one can draw."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from workbook.optim import SGD, clip_gradients
+
+Loss = Callable[[Tensor], Tensor]
+
+
+def run_toy(lr: float, steps: int, dtype: torch.dtype = torch.float32) -> list[float]:
+    """The handout's toy: the mean of 10 x 10 squares before the first step of SGD, and after each.
+
+    The weights are the same for every type: drawn in float32 from N(0, 5²).
+    """
+    drawn = 5 * torch.randn(10, 10, generator=torch.Generator().manual_seed(0))
+    weights = Parameter(drawn.to(dtype))
+    optimizer = SGD([weights], lr=lr)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = weights.square().mean()
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return [*losses, weights.square().mean().item()]
+
+
+def walk(
+    make: Callable[[list[Parameter]], Optimizer],
+    loss: Loss,
+    start: Sequence,
+    steps: int,
+    *,
+    lr: Callable[[int], float] | None = None,
+    max_l2_norm: float | None = None,
+) -> Float[np.ndarray, "places ..."]:
+    """Where the weights stand before the first step of an optimizer down `loss`, and after each.
+
+    `make` gets the weights and returns the optimizer; `lr` says the learning rate of each step, and
+    gradients are clipped where `max_l2_norm` says so. All is float64, as on paper.
+    """
+    weights = Parameter(torch.tensor(start, dtype=torch.float64))
+    optimizer = make([weights])
+    places = [weights.detach().clone()]
+    for t in range(steps):
+        optimizer.zero_grad()
+        loss(weights).backward()
+        if max_l2_norm is not None:
+            clip_gradients([weights], max_l2_norm)
+        if lr is not None:
+            optimizer.param_groups[0]["lr"] = lr(t)
+        optimizer.step()
+        places.append(weights.detach().clone())
+    return torch.stack(places).numpy()
+
+
+def slopes(gradients: Sequence[float]) -> Loss:
+    """A loss whose gradient is the first number when it is first asked, then the second, …"""
+    coming = iter(gradients)
+    return lambda weights: next(coming) * weights.sum()
+
+
+def noisy(loss: Loss, scale: float | Sequence[float], seed: int = 0) -> Loss:
+    """`loss` as a batch of data tells it: each time N(0, scale²) is added to its gradient.
+
+    `scale` may be a number for each of the last axis' weights.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    size = torch.as_tensor(scale, dtype=torch.float64)
+
+    def told(weights: Tensor) -> Tensor:
+        noise = torch.randn(weights.shape, dtype=torch.float64, generator=generator)
+        return loss(weights) + (size * noise * weights).sum()
+
+    return told
