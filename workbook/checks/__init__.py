@@ -17,6 +17,9 @@ from workbook.checks.unicode import unicode1
 WITH_TORCH = {
     "linear": "model_linear",
     "embedding": "model_embedding",
+    "rmsnorm": "model_rmsnorm",
+    "positionwise_feedforward": "model_feedforward",
+    "rope": "model_rope",
     "softmax": "model_softmax",
     "scaled_dot_product_attention": "model_attention",
     "cross_entropy": "model_cross_entropy",

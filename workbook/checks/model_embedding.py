@@ -78,6 +78,7 @@ def embedding(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
     case = TOPIC.cases[1]
     learner = check_module(attempt, TOPIC, SIGNATURE, case)
+    remarks = module_remarks(learner)
     _check_rows(learner, case)
     (weight,) = learner.make(256, 64).parameters()
     others = {
@@ -88,9 +89,7 @@ def embedding(attempt: Any, part: str | None = None) -> str:
     check_drawn(weight, 1.0, others, "Embedding(256, 64)")
     if (weight[0] == 0).all():
         raise Wrong("Row 0 of a new embedding is 0.", mistake=ROW_0)
-    return praise(
-        "The right rows for ids of any shape, and a right first weight.", module_remarks(learner)
-    )
+    return praise("The right rows for ids of any shape, and a right first weight.", remarks)
 
 
 def _check_rows(learner: Learner, case: Case) -> None:

@@ -67,6 +67,7 @@ TOPIC = Topic(
 def linear(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
     learner = check_module(attempt, TOPIC, SIGNATURE, _case(2))
+    remarks = module_remarks(learner)
     d_in, d_out = 64, 256
     (weight,) = learner.make(d_in, d_out).parameters()
     others = {
@@ -80,7 +81,6 @@ def linear(attempt: Any, part: str | None = None) -> str:
         0.02: "The standard deviation is GPT-2's 0.02: the course asks for √(2 / (d_in + d_out)).",
     }
     check_drawn(weight, math.sqrt(2 / (d_in + d_out)), others, f"Linear({d_in}, {d_out})")
-    remarks = module_remarks(learner)
-    one = _case()
-    remarks += open_question(learner, TOPIC, one, "A single vector, without leading axes, fails.")
+    single = "A single vector, without leading axes, fails."
+    remarks += open_question(learner, TOPIC, _case(), single)
     return praise("Right values for any leading dimensions, and a right first weight.", remarks)

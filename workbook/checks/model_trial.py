@@ -14,7 +14,7 @@ from torch import Tensor
 
 from workbook.checks.base import NotAttempted, Words, Wrong
 from workbook.checks.likeliest import likeliest
-from workbook.checks.tensors import alike, beside, described, symptom, tensor_of
+from workbook.checks.tensors import ROUNDED, TOLERANCE, alike, beside, described, symptom, tensor_of
 from workbook.checks.text_variants import Variant, stages
 
 PATIENCE = 2.0  # seconds spent on more cases once one has failed
@@ -72,7 +72,11 @@ class Outcome(NamedTuple):
 
     @property
     def right(self) -> bool:
-        return self.failure is None and alike(self.result, self.topic.expected(self.given))
+        return self.failure is None and self.equals(self.topic.expected(self.given))
+
+    def equals(self, expected: Tensor) -> bool:
+        """Whether the result is the expected one, as exactly as its type allows."""
+        return alike(self.result, expected, ROUNDED.get(self.given.dtype, TOLERANCE))
 
 
 def outcome(run: Callable[[Case], Any], topic: Topic, case: Case) -> Outcome:
@@ -145,7 +149,7 @@ def _fits(variants: tuple[Variant, ...], outcome: Outcome) -> bool:
     predicted = outcome.topic.expected(outcome.given, variants)
     if outcome.failure:
         return predicted is None and failure_words(outcome.failure).startswith(SHAPES)
-    return predicted is not None and alike(outcome.result, predicted)
+    return predicted is not None and outcome.equals(predicted)
 
 
 def _shared(outcomes: list[Outcome]) -> str | None:

@@ -55,7 +55,14 @@ def fill(module: nn.Module, layout: dict[str, Tensor]) -> None:
 
 
 def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
-    """Raise `Wrong` where parameters are not registered, or there is a bias."""
+    """Raise `Wrong` where parameters are not registered, or there are some that should not be."""
+    if not weights:
+        raise Wrong(
+            "There is nothing to learn here, but the module has parameters.",
+            expected=Words("no parameters"),
+            got=_names(own),
+            mistake="Keep what is only computed with `register_buffer`, not as an `nn.Parameter`.",
+        )
     hidden = [
         name
         for part in module.modules()

@@ -11,6 +11,7 @@ from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
 
 SMALL = 24  # numbers that are shown in full
 TOLERANCE = 2e-4  # relative to the largest number: float32 in any order of summing, not one digit
+ROUNDED = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # what half precision leaves
 
 
 def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
