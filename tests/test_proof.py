@@ -50,6 +50,13 @@ def test_the_bytes_of_a_training_step_agree_kind_by_kind(changes):
     assert proof.training_bytes(replace(TINY, **changes), batch_size=2)["equal"].all()
 
 
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+def test_the_peak_of_a_large_step_is_near_the_closed_form(kernels):
+    model = replace(config.gpt2("xl", "2025"), num_layers=12, kernels=kernels)
+    found = proof.step_peak(model)
+    assert found["peak"] == pytest.approx(found["computed"], rel=0.1)
+
+
 def test_a_forgotten_term_and_a_wrong_one_are_seen():
     right = accounting.parameters(TINY)
     counts = {row.name: row.total for row in right}

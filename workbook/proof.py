@@ -5,7 +5,7 @@ numbers that are compared come from two sides: a pencil, and torch while it runs
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 import torch
@@ -48,8 +48,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     Torch does not say which of its saved tensors is which. So those of one size are one row.
     """
     model, ids = _model(config), _ids(config, batch_size)
-    loss = {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
-    targets = _ids(config, batch_size)  # a tensor of its own, as in training
+    loss, targets = _loss(config), _ids(config, batch_size)  # tensors of their own, as in training
     saved = measure.saved_tensors(lambda: loss(model(ids), targets), model)
     measured = Counter(each.bytes for each in saved)
     formulas: dict[int, str] = {}
@@ -68,8 +67,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
     model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
-    loss = {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
-    optimizer = AdamW(model.parameters())
+    optimizer, loss = AdamW(model.parameters()), _loss(config)
     saved = measure.saved_bytes(lambda: loss(model(ids), targets), model)
     loss(model(ids), targets).backward()
     optimizer.step()
@@ -81,6 +79,32 @@ def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     }
     kept = accounting.saved_activations(config, batch_size)
     return beside(accounting.training_bytes(config, kept), measured)
+
+
+def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
+    """The bytes of `training_bytes`, and the most that live at once in a whole training step.
+
+    The two need not be equal. Not all is there at once: gradients come while activations go. And a
+    step has temporary tensors that no list names: the gradient of the logits, say.
+    """
+    model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
+    optimizer, loss = AdamW(model.parameters()), _loss(config)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(model(ids), targets).backward()
+        optimizer.step()
+
+    step()  # from the second on, the moments are there from the start
+    states = [value for state in optimizer.state.values() for value in state.values()]
+    moments = [value for value in states if isinstance(value, torch.Tensor)]
+    gradients = [parameter.grad for parameter in model.parameters()]
+    there = [*model.parameters(), *model.buffers(), *gradients, *moments, ids, targets]
+    kept = accounting.saved_activations(config, batch_size)
+    return {
+        "computed": accounting.training_bytes(config, kept).total,
+        "peak": measure.peak_bytes(step, already=there),
+    }
 
 
 def beside(table: Table, measured: Mapping[str, int]) -> pd.DataFrame:
@@ -104,6 +128,11 @@ def _any_layer(name: str) -> str:
 
 def _model(config: ModelConfig) -> TransformerLM:
     return TransformerLM.from_config(config, device="meta")
+
+
+def _loss(config: ModelConfig) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The cross-entropy of the same parts as the model's."""
+    return {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
 
 
 def _ids(config: ModelConfig, batch_size: int) -> torch.Tensor:
