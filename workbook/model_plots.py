@@ -66,17 +66,27 @@ def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes
     A line ends, with a cross, where its numbers are no longer finite.
     """
     ax = _axes(ax)
+    ax.set_yscale("log")
+    ends = []
     for colour, name in zip(COLOURS, table, strict=False):
         line = table[name].replace([np.inf, -np.inf], np.nan).dropna()
         ax.plot(line, color=colour, lw=2)
         ended = len(line) < len(table)
         if ended:
             ax.plot(line.index[-1], line.iloc[-1], "X", color=colour, ms=9)
+        words = f"{name}: overflow" if ended else name
+        ends.append((line.iloc[-1], line.index[-1], words, colour))
+    lowest, highest = np.log10(ax.get_ylim())
+    points = 72 * ax.figure.get_figheight() / (highest - lowest)  # on paper, for a factor of ten
+    free = -np.inf  # the height from which on there is room for a name, in points
+    for y, x, words, colour in sorted(ends):
+        height = np.log10(y) * points
+        free = max(free, height)
         ax.annotate(
-            f"{name}: overflow" if ended else name, (line.index[-1], line.iloc[-1]), (9, 0),
-            color=colour, textcoords="offset points", weight="bold", va="center",
+            words, (x, y), (9, free - height), color=colour, textcoords="offset points",
+            weight="bold", va="center", annotation_clip=False,
         )  # fmt: skip
-    ax.set_yscale("log")
+        free += 13
     ax.set_xlim(table.index[0], table.index[-1])
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel(table.index.name)
@@ -89,9 +99,7 @@ def heat_maps(
     maps: Mapping[str, np.ndarray], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
     """Each map as a square, side by side, dark where it is large: queries down, keys across."""
-    figure, axes = plt.subplots(
-        1, len(maps), figsize=(max(6.4, 2.6 * len(maps)), 3.1), squeeze=False
-    )
+    figure, axes = plt.subplots(1, len(maps), figsize=(2.6 * len(maps) + 1.2, 3.1), squeeze=False)
     values = {name: np.asarray(one) for name, one in maps.items()}
     low = min(0, *(one.min() for one in values.values()))
     high = max(one.max() for one in values.values())
@@ -100,8 +108,9 @@ def heat_maps(
         ax.set_title(name, fontsize=9)
         ax.set_xlabel("key")
         if len(tokens):
-            ax.set_xticks(range(len(tokens)), tokens, fontsize=8, family="monospace")
-            ax.set_yticks(range(len(tokens)), tokens, fontsize=8, family="monospace")
+            look = {"fontsize": 8, "family": "monospace", "parse_math": False}
+            ax.set_xticks(range(len(tokens)), tokens, **look)
+            ax.set_yticks(range(len(tokens)), tokens, **look)
             ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
     axes[0, 0].set_ylabel("query")
