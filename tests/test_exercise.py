@@ -210,7 +210,7 @@ def test_troublesome_arguments_are_no_exception():
 
 
 def test_a_problem_without_a_check_says_so():
-    assert "belongs to 03_transformer" in check("linear", dict).message
+    assert "belongs to 08_experiments" in check("leaderboard", "4.2").message
 
 
 def test_the_panel_is_escaped_and_tells_the_status_in_words():

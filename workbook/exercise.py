@@ -95,8 +95,7 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
             _expect_its_kind(problem, attempt)
             said = _checker(problem)(_plain(attempt), part)
         if isinstance(said, Facts):
-            claim = "Nothing in it is wrong that can be checked here. Does it say these things?"
-            return Report("read", problem.id, part, claim, facts=tuple(said))
+            return Report("read", problem.id, part, said.claim, facts=tuple(said))
         return Report("correct", problem.id, part, said or "It passes every case.")
     except NotAttempted as nothing:
         return Report("not attempted", problem.id, part, str(nothing) or _how_to_begin(problem))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from workbook.checks.encodings import unicode2
+from workbook.checks.optim_tuning import learning_rate_tuning
 from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_experiments import (
     tokenizer_experiments,
@@ -11,6 +12,7 @@ from workbook.checks.tokenizer_experiments import (
     train_bpe_tinystories,
 )
 from workbook.checks.train_bpe import train_bpe
+from workbook.checks.training_words import generate, training_together
 from workbook.checks.unicode import unicode1
 
 # Their modules load torch, which takes seconds: only the first check of one does.
@@ -22,6 +24,9 @@ WITH_TORCH = {
     "rope": "model_rope",
     "softmax": "model_softmax",
     "scaled_dot_product_attention": "model_attention",
+    "multihead_self_attention": "model_multihead",
+    "transformer_block": "model_block",
+    "transformer_lm": "model_lm",
     "cross_entropy": "model_cross_entropy",
     "adamw": "optim_adamw",
     "learning_rate_schedule": "optim_schedule",
@@ -47,6 +52,9 @@ CHECKS: dict[str, Callable] = {
         train_bpe_expts_owt,
         tokenizer,
         tokenizer_experiments,
+        learning_rate_tuning,
+        training_together,
+        generate,
         *(_loaded_when_called(name, module) for name, module in WITH_TORCH.items()),
     )
 }

@@ -25,6 +25,8 @@ NOT_GIVEN = object()  # stands for "no value", because None is a value that a le
 class Facts(tuple):
     """What a checker returns for prose in which nothing is wrong: facts for the learner to tick."""
 
+    claim = "Nothing in it is wrong that can be checked here. Does it say these things?"
+
 
 class Words(str):
     """A text that is shown as it stands, where a plain str is shown as a literal in quotes."""

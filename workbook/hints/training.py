@@ -25,8 +25,8 @@ HINTS: dict[str, tuple[str, str]] = {
         "1 and halve it, and use it to mix the maximum with the minimum.",
     ),
     "gradient_clipping": (
-        "There is one norm, not one for each parameter. Why would separate norms turn the direction "
-        "of the step? And how often can you go through `model.parameters()`?",
+        "There is one norm, not one for each parameter. Why would separate norms change the "
+        "direction of the step? And how often can you go through `model.parameters()`?",
         "Collect the gradients that are not None in a list. Add up the squares of all their "
         "entries, and take one root. Where the norm is above the limit, multiply every gradient in "
         "place by limit / (norm + 1e-6); below it leave them alone.",
@@ -41,7 +41,7 @@ HINTS: dict[str, tuple[str, str]] = {
     "checkpointing": (
         "What would a run that goes on tomorrow need to know? Find out what `state_dict()` of a "
         "model and of an optimizer hold, and what `load_state_dict` does with it.",
-        "Put both state dicts and the step number into one dict, and hand it to `torch.save`, which "
+        "Put both state dicts and the step number into one dict, and hand it to `torch.save`: it "
         "takes a path as well as an open file. Loading is the same backwards: `torch.load`, both "
         "`load_state_dict`, and return the number.",
     ),
@@ -67,7 +67,7 @@ HINTS: dict[str, tuple[str, str]] = {
         "Draw several texts at several temperatures before you choose one. Count the tokens, too: "
         "how many are asked for at least?",
         "Read for grammar, for names and things that stay the same, and for sense over several "
-        "sentences. What could make it better or worse: how long and on how much text the model was "
-        "trained, its size, the temperature, top-p, and a prompt that looks like the training text.",
+        "sentences. What could make it better or worse: how long and on how much text the model "
+        "was trained, its size, the temperature, top-p, a prompt unlike the training text.",
     ),
 }
