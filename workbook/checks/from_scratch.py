@@ -3,7 +3,9 @@
 Only what really runs counts: the modules that are there, and the functions that are called.
 """
 
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,8 +13,9 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from workbook.checks.base import Words, Wrong
+from workbook.checks.base import PACKAGE, Words, Wrong
 
+TORCH = str(Path(torch.__file__).parent)
 MODULES = (
     "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
     "Softmax LogSoftmax MultiheadAttention TransformerEncoderLayer CrossEntropyLoss NLLLoss"
@@ -48,14 +51,18 @@ READY = {
 
 
 class _Listener(TorchFunctionMode):
-    """Notes the functions of torch that are called while it is on."""
+    """Notes the functions of torch that the learner's code calls while it is on."""
 
     def __init__(self):
         super().__init__()
         self.called = set()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.called.add(function)
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename.startswith(TORCH):
+            frame = frame.f_back
+        if not frame.f_code.co_filename.startswith(str(PACKAGE)):  # its fused parts are no secret
+            self.called.add(function)
         return function(*args, **(kwargs or {}))
 
 

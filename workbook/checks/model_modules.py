@@ -19,10 +19,9 @@ from workbook.checks.tensors import alike
 class Learner:
     """The learner's class; each case gets a module of its own."""
 
-    def __init__(self, attempt: type, topic: Topic, heads: int = 1):
+    def __init__(self, attempt: type, topic: Topic):
         self.attempt = attempt
         self.topic = topic
-        self.heads = heads
         self.layout: int | None = None  # which of several ways to fill in weights is the right one
         self.module: nn.Module | None = None  # the last one
 
@@ -59,7 +58,7 @@ class Learner:
 
     def _fill(self, module: nn.Module, case: Case) -> None:
         try:
-            ways = layouts(module, case.weights, self.heads)
+            ways = layouts(module, case.weights, case.heads)
         except Wrong:
             # A skeleton has no parameters yet, and should not be told so.
             if not any(True for _ in module.parameters()) and self.run(module, case) is None:
@@ -102,12 +101,12 @@ def _expect_inputs_fit(module: nn.Module, inputs: list, case: Case) -> None:
         ) from error
 
 
-def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case, heads: int = 1):
+def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case) -> Learner:
     """The learner, if all is right; raises `Wrong` for the first case that is not."""
     expect_class(attempt, signature)
     if "__init__" in vars(attempt) and is_stub(attempt.__init__):
         raise NotAttempted("`__init__` is still to write.")
-    learner = Learner(attempt, topic, heads)
+    learner = Learner(attempt, topic)
     check_cases(learner, topic)
     check_gradients(learner, topic, gradients, lambda: _parameters(learner))
     return learner

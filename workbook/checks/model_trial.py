@@ -32,6 +32,7 @@ class Case:
     weights: Mapping[str, Tensor] = field(default_factory=dict)  # by the course's names
     dtype: torch.dtype = torch.float32
     what: str = ""  # why this case is there, in a few words
+    heads: int = 1
 
     def __str__(self) -> str:
         values = {**self.inputs, **(self.weights if len(self.weights) == 1 else {})}
@@ -157,5 +158,5 @@ def _shared(outcomes: list[Outcome]) -> str | None:
     named = [outcome for outcome in outcomes if outcome.given.what]
     failed = [outcome for outcome in outcomes if not outcome.right]
     if len(failed) < len(outcomes) and all(outcome in named for outcome in failed):
-        return f"It fails where there are {failed[0].given.what}."
+        return f"What fails has this in common: {failed[0].given.what}."
     return None
