@@ -4,6 +4,10 @@ Counts are Python ints, exact at any size. Tests hold every one of them against 
 """
 
 from workbook.accounting.activations import handout_activations, saved_activations
+from workbook.accounting.answers import Answer, answers, model_of
+from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
+from workbook.accounting.explain import Explained, Explanation, Found, explain
+from workbook.accounting.quoted import Quoted, numbers, significant
 from workbook.accounting.sizes import backward_flops, flops_per_token, forward_flops, parameters
 from workbook.accounting.tables import Row, Table
 from workbook.accounting.training import (
@@ -27,25 +31,40 @@ from workbook.accounting.training import (
 __all__ = [
     "DEVICES",
     "GB",
+    "SWITCHES",
+    "Answer",
+    "Assumptions",
     "Device",
+    "Explained",
+    "Explanation",
+    "Found",
     "GiB",
+    "Quoted",
     "Row",
+    "Switch",
     "Table",
     "adamw_flops",
     "adamw_operations",
+    "answers",
+    "asked",
     "asked_device",
     "asked_model",
     "backward_flops",
+    "explain",
     "flops_per_token",
     "forward_flops",
     "handout_activations",
     "largest_batch",
     "memory_line",
     "mfu",
+    "model_of",
+    "numbers",
     "optimizer_bytes",
     "parameters",
     "saved_activations",
+    "significant",
     "step_flops",
+    "switches",
     "training_bytes",
     "training_seconds",
 ]

@@ -1,0 +1,199 @@
+"""The numbers that a problem asks for, under any assumptions: what comes out if ..."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from workbook.accounting.activations import handout_activations
+from workbook.accounting.assumptions import Assumptions
+from workbook.accounting.sizes import FFN, PROJECTIONS, SCORES, forward_flops, parameters
+from workbook.accounting.training import DEVICES, GB, GiB, adamw_operations, training_seconds
+from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, near_eight_thirds
+
+STEPS = 400_000  # of (d)
+MEMORY = {"80 GB": 80 * GB, "80 GiB": 80 * GiB, "40 GB": 40 * GB}
+MOMENTS = {"3 + 4": (3, 4), "2 + 3": (2, 3)}
+UPDATE = 5  # FLOPs of θ - α_t·m / (√v + ε), for a parameter
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A number and what it measures: "count", "bytes", "flops", "share", "factor", "batch", ..."""
+
+    value: float
+    unit: str
+
+
+def answers(problem: str, part: str, given: Assumptions) -> dict[str, Answer]:
+    """The numbers of one part by name. For `transformer_accounting` (d) they are those of one size.
+
+    >>> from workbook.accounting.assumptions import asked
+    >>> answers("adamwAccounting", "b", asked("adamwAccounting", "b", "2025"))["largest batch"]
+    Answer(value=3, unit='batch')
+    """
+    if problem == "transformer_accounting":
+        found = _of_the_model(given) if part == "a" else _of_products(given)
+        if part == "e":
+            found["growth"] = Answer(found["FLOPs"].value / _short_flops(given), "factor")
+        return found
+    return {"a": _of_the_model, "b": _of_memory, "c": _of_adamw, "d": _of_time}[part](given)
+
+
+def model_of(given: Assumptions, counted: bool = False) -> ModelConfig:
+    """The config that is assumed; what is left out or added is not part of it.
+
+    An inner width of 8/3·d_model has to be rounded. Where only parameters or products are `counted`
+    that can be avoided: two matrices of 4·d_model have exactly as many.
+    """
+    if counted and (given.matrices, given.d_ff) == (3, "8/3"):
+        return _config(given.size, given.context_length, 2, "4")
+    return _config(given.size, given.context_length, given.matrices, given.d_ff)
+
+
+@lru_cache(maxsize=256)
+def _config(size: str, context_length: int, matrices: int, d_ff: str) -> ModelConfig:
+    num_layers, d_model, num_heads = GPT2_SHAPES[size]
+    inner = {
+        "4": 4 * d_model,
+        "64": near_eight_thirds(d_model),
+        "8/3": 8 * d_model // 3,
+    }
+    return ModelConfig(
+        vocab_size=gpt2(size, "2025").vocab_size,
+        context_length=context_length,
+        d_model=d_model,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        d_ff=inner.get(d_ff) or int(d_ff),
+        ffn={2: "silu", 3: "swiglu"}[matrices],
+    )
+
+
+@lru_cache(maxsize=256)
+def _parameter_sums(config: ModelConfig) -> dict[str, int]:
+    return parameters(config).by_part()
+
+
+def _count(given: Assumptions) -> int:
+    """The parameters that are counted."""
+    config = model_of(given, counted=True)
+    d, L = config.d_model, config.num_layers
+    sums = _parameter_sums(config)
+    count = sums["attention"] + sums[FFN]
+    count += {"apart": 2, "tied": 1, "none": 0}[given.embeddings] * sums["embedding"]
+    count += {"all": 2 * L + 1, "no final": 2 * L, "no block": 1, "none": 0}[given.norms] * d
+    if given.positions:
+        count += given.context_length * d
+    if given.biases:  # of Q, K, V and output, of W1 and W2, of the norms: GPT-2 uses LayerNorm
+        count += L * (4 * d + config.d_ff + d + 2 * d) + d
+    return count
+
+
+def _of_the_model(given: Assumptions) -> dict[str, Answer]:
+    count = _count(given)
+    one = given.number_bytes * count
+    return {
+        "parameters": Answer(count, "count"),
+        "bytes of the parameters": Answer(one, "bytes"),
+        "bytes of the optimizer state": Answer(2 * one, "bytes"),
+        "bytes of parameters, gradients and optimizer state": Answer(4 * one, "bytes"),
+    }
+
+
+@lru_cache(maxsize=256)
+def _product_sums(config: ModelConfig) -> dict[str, int]:
+    return forward_flops(config).by_part()
+
+
+def _flops(given: Assumptions) -> dict[str, float]:
+    """The FLOPs of a forward pass by part of the model, as they are counted."""
+    config = model_of(given, counted=True)
+    if given.by_parameters:
+        return {"all": 2 * _count(given) * given.context_length}
+    sums = dict(_product_sums(config))
+    sums[PROJECTIONS] = sums[PROJECTIONS] * given.projections // 4
+    sums[SCORES] *= {"both": 1, "one": 0.5, "half": 0.5, "none": 0, "wide": config.num_heads}[
+        given.scores
+    ]
+    if not given.head:
+        sums["head"] = 0
+    return {
+        part: flops
+        * given.multiply_add
+        / 2
+        / (config.num_layers if part != "head" and not given.every_block else 1)
+        for part, flops in sums.items()
+    }
+
+
+def _of_products(given: Assumptions) -> dict[str, Answer]:
+    sums = _flops(given)
+    total = sum(sums.values())
+    found = {"FLOPs": Answer(total * (1 + given.backward), "flops")}
+    if given.by_parameters:
+        return found
+    shares = {
+        "feed-forward layers": sums[FFN],
+        "projections": sums[PROJECTIONS],
+        "scores and weighted sums": sums[SCORES],
+        "attention": sums[PROJECTIONS] + sums[SCORES],
+        "head": sums["head"],
+        "blocks": total - sums["head"],
+    }
+    for name, flops in shares.items():
+        found[f"share of the {name}"] = Answer(flops / total, "share")
+    return found
+
+
+def _short_flops(given: Assumptions) -> float:
+    return sum(_flops(replace(given, context_length=1_024)).values()) * (1 + given.backward)
+
+
+def _of_memory(given: Assumptions) -> dict[str, Answer]:
+    config = model_of(given)
+    kept = _kept(config, given.maps, given.residual_copies, given.embedding_output)
+    logits = config.context_length * config.vocab_size
+    if not given.every_block:
+        kept = (kept - 2 * logits) / config.num_layers + 2 * logits
+    per_sequence = given.number_bytes * (kept - (2 - given.logits) * logits)
+    fixed = given.copies * given.number_bytes * _count(given)
+    room = (MEMORY[given.memory] - fixed) / per_sequence
+    batch = max(int(room) + (given.rounding == "up"), 0)
+    return {
+        "bytes a sequence": Answer(per_sequence, "bytes a sequence"),
+        "bytes whatever the batch": Answer(fixed, "bytes"),
+        "largest batch": Answer(batch, "batch"),
+    }
+
+
+@lru_cache(maxsize=256)
+def _kept(config: ModelConfig, maps: int, residual_copies: int, embedding_output: bool) -> int:
+    return handout_activations(
+        config,
+        maps=maps,
+        residual_copies=residual_copies,
+        embedding_output=embedding_output,
+        value_bytes=1,
+    ).total
+
+
+def _of_adamw(given: Assumptions) -> dict[str, Answer]:
+    first, second = MOMENTS[given.moments]
+    # Corrected apart, the first correction takes α along: the update is one multiplication shorter.
+    folded = given.bias_corrections == 1
+    each = adamw_operations(
+        first_moment=first,
+        second_moment=second,
+        bias_corrections=2 if given.bias_corrections else 0,
+        update=UPDATE - folded - (not given.epsilon),
+        decay=given.decay,
+    ).total
+    return {
+        "FLOPs a parameter": Answer(each, "per parameter"),
+        "FLOPs of a step": Answer(each * _count(given), "flops"),
+    }
+
+
+def _of_time(given: Assumptions) -> dict[str, Answer]:
+    flops = sum(_flops(given).values()) * (1 + given.backward) * given.batch
+    peak = DEVICES[given.device].flops_per_second
+    return {"time": Answer(training_seconds(flops, STEPS, peak, given.utilisation), "seconds")}

@@ -1,0 +1,185 @@
+"""What an answer takes for granted, as fields with names, and what else each is often taken for.
+
+`asked` gives the assumptions that a problem states. A switch changes one of them: flip it, and see
+in `answers` which number comes out. `explain` tries switches until someone's number comes out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from workbook.config import GPT2_SHAPES, Edition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
+    """Everything that the numbers of the two accounting problems depend on."""
+
+    # The model
+    size: str = "xl"  # of GPT-2
+    context_length: int = 1_024
+    matrices: int = 3  # of the feed-forward layer: SwiGLU has three
+    d_ff: str = "4"  # the rule of the inner width, see D_FF
+    embeddings: str = "apart"  # or "tied", or "none" of the two counted
+    positions: bool = False  # a learned table of positions
+    biases: bool = False  # of the linear layers and norms, as in GPT-2 itself
+    norms: str = "all"  # that are counted: "all", "no final", "no block", "none"
+    # Products
+    scores: str = (
+        "both"  # products of T × T that are counted: "both", "one", "none", "half", "wide"
+    )
+    head: bool = True  # the product with the head
+    projections: int = 4  # of Q, K, V and the output
+    multiply_add: int = 2  # FLOPs of a multiplication with its addition
+    every_block: bool = True  # or one alone
+    by_parameters: bool = False  # 2·P FLOPs a token in place of the products
+    # Memory
+    number_bytes: int = 4
+    copies: int = 4  # of the parameters' size: parameters, gradients, two moments
+    maps: int = 2  # of T × T that a head keeps
+    residual_copies: int = 0  # kept beside the results, for each half of a block
+    embedding_output: bool = False  # kept
+    logits: int = 2  # tensors of B × T × V that are kept
+    memory: str = "80 GB"  # of the device
+    rounding: str = "down"  # of the batch
+    # AdamW
+    moments: str = "3 + 4"  # FLOPs of the two moments, for a parameter
+    bias_corrections: int = 0  # FLOPs more than with both folded into the step size
+    epsilon: bool = True  # its addition is counted
+    decay: int = 2  # FLOPs of the weight decay
+    # Time
+    backward: int = 2  # forward passes that a backward pass costs
+    device: str = "A100 float32"
+    utilisation: float = 0.5
+    batch: int = 1_024
+
+
+D_FF = {  # rule: words
+    "4": "d_ff is 4·d_model",
+    "64": "d_ff is the multiple of 64 nearest to 8/3·d_model",
+    "8/3": "d_ff is 8/3·d_model (not a multiple of 64)",
+    "6400": "d_ff is left at 6,400 (XL's)",
+    "4288": "d_ff is left at 4,288 (XL's)",
+}
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Another value of one assumption, and what it means in words: "the final norm is left out"."""
+
+    field: str
+    value: Any
+    words: str
+    often: bool = False  # made by many, so that it may stand beside two or three others
+
+
+SWITCHES = (
+    Switch("matrices", 2, "the feed-forward layer has two matrices (no W3)", often=True),
+    Switch("matrices", 3, "the feed-forward layer has three matrices (SwiGLU)", often=True),
+    *(Switch("d_ff", rule, words) for rule, words in D_FF.items() if rule not in ("6400", "4288")),
+    *(Switch("d_ff", rule, D_FF[rule], often=True) for rule in ("6400", "4288")),
+    Switch(
+        "embeddings", "tied", "embedding and head share one matrix (or only one counts)", often=True
+    ),
+    Switch("embeddings", "none", "embedding and head are both left out"),
+    Switch("positions", True, "a learned table of positions is counted in", often=True),
+    Switch("biases", True, "biases are counted in (GPT-2 has them)", often=True),
+    Switch("norms", "no final", "the final norm is left out"),
+    Switch("norms", "no block", "the norms of the blocks are left out"),
+    Switch("norms", "none", "the norms are left out"),
+    Switch("scores", "none", "the scores and weighted sums (T × T) are left out", often=True),
+    Switch("scores", "one", "one of the two products of T × T is left out"),
+    Switch("scores", "half", "only the half of the scores that the mask lets pass is counted"),
+    Switch("scores", "wide", "each head's products of T × T are counted with the whole d_model"),
+    Switch("head", False, "the head is left out", often=True),
+    Switch("projections", 3, "the output projection is left out"),
+    Switch("projections", 2, "Q, K and V are counted as one product"),
+    Switch("multiply_add", 1, "a multiplication and its addition are counted as one FLOP"),
+    Switch("every_block", False, "only one block is counted"),
+    Switch(
+        "by_parameters", True, "each parameter counts 2 FLOPs a token (6·P in training)", often=True
+    ),
+    Switch("number_bytes", 2, "a number takes 2 bytes (half precision)"),
+    Switch("number_bytes", 8, "a number takes 8 bytes (float64)"),
+    Switch("copies", 1, "gradients and optimizer state are left out"),
+    Switch("copies", 2, "the optimizer state is left out"),
+    Switch("copies", 3, "the gradients (or one of the two moments) are left out"),
+    Switch("copies", 5, "a fifth copy of the parameters is kept"),
+    Switch("maps", 1, "only one map of T × T is kept a head", often=True),
+    Switch("maps", 0, "no map of T × T is kept"),
+    Switch("maps", 3, "three maps of T × T are kept a head"),
+    Switch("residual_copies", 1, "copies for the residual additions are kept too", often=True),
+    Switch("embedding_output", True, "the embedding's output is kept too", often=True),
+    Switch("logits", 1, "one tensor of B × T × V is kept (not both logits and cross-entropy)"),
+    Switch("logits", 0, "logits and cross-entropy are left out"),
+    Switch("memory", "80 GiB", "80 GB are taken for 80 GiB"),
+    Switch("memory", "40 GB", "the device has 40 GB"),
+    Switch("rounding", "up", "the batch is rounded up"),
+    Switch("moments", "2 + 3", "a multiplication with its addition counts once in the moments"),
+    Switch("bias_corrections", 1, "both bias corrections are counted (the rate folded into one)"),
+    Switch("bias_corrections", 2, "both bias corrections are counted (and the rate apart)"),
+    Switch("epsilon", False, "the addition of ε is not counted"),
+    Switch("decay", 0, "the weight decay is left out"),
+    Switch("decay", 3, "α·λ is multiplied anew for each parameter"),
+    Switch("backward", 2, "the backward pass is counted in"),
+    Switch("backward", 1, "the backward pass is taken to cost one forward pass"),
+    Switch("backward", 0, "the backward pass is left out"),
+    Switch("utilisation", 1.0, "the device is taken to reach its whole peak"),
+    Switch("batch", 1, "one sequence a step is counted"),
+    *(
+        Switch("device", name, f"the device is an {name}")
+        for name in ("A100 float32", "H100 TF32", "A100 TF32", "A100 bfloat16", "H100 bfloat16")
+    ),
+    *(
+        Switch("size", size, f"the size is that of GPT-2 {size}")
+        for size in GPT2_SHAPES
+        if size != "xl"
+    ),
+)
+
+# The assumptions that a part depends on, in the order in which they are tried.
+_PARAMETERS = "matrices d_ff embeddings positions biases norms"
+_PRODUCTS = "matrices d_ff scores head projections multiply_add every_block by_parameters"
+FIELDS = {
+    ("transformer_accounting", "a"): f"{_PARAMETERS} number_bytes copies size",
+    ("transformer_accounting", "b"): f"{_PRODUCTS} embeddings backward size",
+    ("transformer_accounting", "c"): f"{_PRODUCTS}",
+    ("transformer_accounting", "d"): f"{_PRODUCTS}",
+    ("transformer_accounting", "e"): f"{_PRODUCTS} embeddings backward",
+    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes copies",
+    ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
+    " number_bytes copies every_block memory rounding",
+    ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",
+    ("adamwAccounting", "d"): f"{_PRODUCTS} embeddings backward utilisation device batch",
+}
+
+
+def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assumptions:
+    """What a part of a problem states; sizes other than XL take the rule behind its d_ff."""
+    training = problem == "adamwAccounting"
+    return Assumptions(
+        size=size,
+        context_length=16_384 if (problem, part) == ("transformer_accounting", "e") else 1_024,
+        matrices=2 if training and edition == "2025" else 3,
+        d_ff={"2025": "4", "2026": "64"}[edition],
+        device={"2025": "A100 float32", "2026": "H100 TF32"}[edition],
+        # A forward pass is asked for, a step of training elsewhere.
+        backward=2 if training else 0,
+    )
+
+
+def switches(problem: str, part: str, base: Assumptions) -> dict[str, tuple[Switch, ...]]:
+    """The other values of every assumption that a part depends on, by field."""
+    found = {}
+    for field in FIELDS[problem, part].split():
+        other = [s for s in SWITCHES if s.field == field and s.value != getattr(base, field)]
+        found[field] = tuple(s for s in other if _means_something(s, base))
+    return {field: options for field, options in found.items() if options}
+
+
+def _means_something(switch: Switch, base: Assumptions) -> bool:
+    """False for a switch that would be another one in other words."""
+    if switch.field == "d_ff" and switch.value in ("6400", "4288"):
+        return base.size != "xl" and (switch.value == "6400") == (base.d_ff == "4")
+    if switch.field == "backward" and base.backward == 0:
+        return switch.value == 2
+    return True
