@@ -13,13 +13,13 @@ ROOT = Path(__file__).parents[1]
 # From the ground that everything stands on to the command line. A folder counts as one step. Names
 # that are not there yet keep their place for when they come.
 ORDER = """
-    files config presets claims utf8 visible floats toy_sgd frames
+    files config presets train_options claims utf8 visible floats toy_sgd frames
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
     pieces
     data tokens
-    accounting runlog nn fused model inside measured_model
+    accounting ledger runlog nn fused model onestep inside measured_model
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals train_data evaluate training_checks trainer train
     generate hugging experiments
@@ -39,6 +39,7 @@ MAY_USE_TORCH = {
     "nn",
     "fused",
     "model",
+    "onestep",
     "inside",
     "measured_model",
     "proof",
