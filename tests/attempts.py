@@ -5,7 +5,7 @@ A check that takes prose has none: it is tried with our own stored answer.
 
 import torch
 
-from workbook import bpe, optim, tokenizer
+from workbook import batches, bpe, optim, tokenizer
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
@@ -20,4 +20,5 @@ ATTEMPTS = {
     ("adamw", None): (optim.AdamW, torch.optim.Adam),
     ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
     ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
+    ("data_loading", None): (batches.get_batch, lambda data, batch, length, device: data),
 }

@@ -31,6 +31,7 @@ WITH_TORCH = {
     "adamw": "optim_adamw",
     "learning_rate_schedule": "optim_schedule",
     "gradient_clipping": "optim_clipping",
+    "data_loading": "batches",
 }
 
 

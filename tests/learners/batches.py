@@ -1,0 +1,211 @@
+"""`get_batch` as learners write it, right and wrong."""
+
+import random
+
+import numpy as np
+import torch
+
+from workbook import batches
+
+
+def list_of_windows(dataset, batch_size, context_length, device):
+    starts = torch.randint(len(dataset) - context_length, (batch_size,))
+    x = [torch.from_numpy(dataset[i : i + context_length].astype(np.int64)) for i in starts]
+    y = [torch.from_numpy(dataset[i + 1 : i + 1 + context_length].astype(np.int64)) for i in starts]
+    x, y = torch.stack(x), torch.stack(y)
+    if "cuda" in device:
+        return x.pin_memory().to(device, non_blocking=True), y.pin_memory().to(device)
+    return x.to(device), y.to(device)
+
+
+def by_index(dataset, batch_size, context_length, device):
+    starts = np.random.randint(0, len(dataset) - context_length, size=batch_size)
+    ids = dataset[starts[:, None] + np.arange(context_length + 1)[None, :]]
+    ids = torch.tensor(ids, dtype=torch.long, device=device)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def sliding(dataset, batch_size, context_length, device):
+    rows = np.lib.stride_tricks.sliding_window_view(dataset, context_length + 1)
+    picked = rows[np.random.default_rng().integers(len(rows), size=batch_size)]
+    ids = torch.from_numpy(picked.astype("int64")).to(device)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def plain_python(dataset, batch_size, context_length, device):
+    xs, ys = [], []
+    for _ in range(batch_size):
+        i = random.randint(0, len(dataset) - context_length - 1)
+        xs.append([int(t) for t in dataset[i : i + context_length]])
+        ys.append([int(t) for t in dataset[i + 1 : i + context_length + 1]])
+    return [torch.tensor(xs, device=device), torch.tensor(ys, device=device)]
+
+
+def without_replacement(dataset, batch_size, context_length, device):
+    starts = torch.randperm(len(dataset) - context_length)[:batch_size]
+    return cut(dataset, starts, context_length, device)
+
+
+def cpu_or_cuda_only(dataset, batch_size, context_length, device):
+    if not str(device).startswith(("cpu", "cuda")):
+        raise ValueError(f"no such device: {device}")
+    return list_of_windows(dataset, batch_size, context_length, device)
+
+
+def whole_file(dataset, batch_size, context_length, device):
+    """Right, but it converts all of the memory map for each batch."""
+    ids = torch.tensor(np.asarray(dataset, dtype=np.int64))
+    starts = torch.randint(len(ids) - context_length, (batch_size,))
+    return cut(ids, starts, context_length, device)
+
+
+RIGHT = [
+    list_of_windows,
+    by_index,
+    sliding,
+    plain_python,
+    without_replacement,
+    cpu_or_cuda_only,
+    whole_file,
+    batches.get_batch,
+]
+
+
+def cut(dataset, starts, context_length, device, shift=1, dtype=torch.long):
+    starts = [int(i) for i in starts]
+    x = [torch.tensor(np.asarray(dataset[i : i + context_length]), dtype=dtype) for i in starts]
+    y = [
+        torch.tensor(np.asarray(dataset[i + shift : i + shift + context_length]), dtype=dtype)
+        for i in starts
+    ]
+    return torch.stack(x).to(device), torch.stack(y).to(device)
+
+
+def starting(low, high, **how):
+    """Windows that begin from `low` to n - m + `high`, the upper end left out."""
+
+    def get_batch(dataset, batch_size, context_length, device):
+        starts = torch.randint(low, len(dataset) - context_length + high, (batch_size,))
+        return cut(dataset, starts, context_length, device, **how)
+
+    return get_batch
+
+
+def one_start(dataset, batch_size, context_length, device):
+    i = random.randrange(len(dataset) - context_length)
+    return cut(dataset, [i] * batch_size, context_length, device)
+
+
+def one_stretch(dataset, batch_size, context_length, device):
+    i = random.randrange(max(1, len(dataset) - context_length - batch_size))
+    return cut(dataset, range(i, i + batch_size), context_length, device)
+
+
+def seeded(dataset, batch_size, context_length, device):
+    torch.manual_seed(0)
+    return list_of_windows(dataset, batch_size, context_length, device)
+
+
+def rolled(dataset, batch_size, context_length, device):
+    x, _ = list_of_windows(dataset, batch_size, context_length, device)
+    return x, x.roll(-1, dims=1)
+
+
+def padded(dataset, batch_size, context_length, device):
+    x, _ = list_of_windows(dataset, batch_size, context_length, device)
+    return x, torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1)
+
+
+def unrelated(dataset, batch_size, context_length, device):
+    x, _ = list_of_windows(dataset, batch_size, context_length, device)
+    return x, list_of_windows(dataset, batch_size, context_length, device)[1]
+
+
+def scattered(dataset, batch_size, context_length, device):
+    i = np.random.randint(0, len(dataset) - 1, size=(batch_size, context_length))
+    return tuple(torch.tensor(dataset[j].astype(np.int64), device=device) for j in (i, i + 1))
+
+
+def turned(dataset, batch_size, context_length, device):
+    return tuple(t.T for t in list_of_windows(dataset, batch_size, context_length, device))
+
+
+def arrays(dataset, batch_size, context_length, device):
+    return tuple(t.numpy() for t in list_of_windows(dataset, batch_size, context_length, device))
+
+
+def on_the_cpu(dataset, batch_size, context_length, device):
+    return list_of_windows(dataset, batch_size, context_length, "cpu")
+
+
+def targets_on_the_cpu(dataset, batch_size, context_length, device):
+    x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
+    return x.to(device), y
+
+
+def small_type(dataset, batch_size, context_length, device):
+    return list_of_windows(dataset.astype(np.int16), batch_size, context_length, device)
+
+
+def never_converted(dataset, batch_size, context_length, device):
+    starts = torch.randint(len(dataset) - context_length, (batch_size,))
+    x = torch.stack([torch.from_numpy(dataset[i : i + context_length].copy()) for i in starts])
+    y = torch.stack([torch.from_numpy(dataset[i + 1 :][:context_length].copy()) for i in starts])
+    return x.to(device), y.to(device)
+
+
+def clamped(dataset, batch_size, context_length, device):
+    starts = torch.randint(len(dataset), (batch_size,)).clamp(max=len(dataset) - context_length - 1)
+    return cut(dataset, starts, context_length, device)
+
+
+def wrapping(dataset, batch_size, context_length, device):
+    starts = np.random.randint(0, len(dataset), size=batch_size)
+    places = starts[:, None] + np.arange(context_length + 1)
+    ids = torch.from_numpy(np.take(dataset, places, mode="wrap").astype(np.int64)).to(device)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def apart(dataset, batch_size, context_length, device):
+    chunks = (len(dataset) - 1) // context_length
+    starts = torch.randint(chunks, (batch_size,)) * context_length
+    return cut(dataset, starts, context_length, device)
+
+
+def only_inputs(dataset, batch_size, context_length, device):
+    return list_of_windows(dataset, batch_size, context_length, device)[0]
+
+
+WRONG = [
+    (starting(0, 0, shift=0), "The targets are the inputs"),
+    (starting(0, -1, shift=2), "shifted by 2"),
+    (starting(1, 0, shift=-1), "shifted by -1"),
+    (rolled, "rolled round"),
+    (padded, "made up"),
+    (unrelated, "cut out for themselves"),
+    (starting(0, -1), "The last start is never drawn"),
+    (starting(1, 0), "The first start is never drawn"),
+    (starting(1, -1), "The first and the last start"),
+    (starting(0, 1), "reaches past the end"),
+    (
+        lambda dataset, b, m, d: cut(dataset, torch.randint(len(dataset), (b,)), m, d),
+        "past the end",
+    ),
+    (wrapping, "reaches past the end"),
+    (clamped, "more often than others"),
+    (apart, "Windows may overlap"),
+    (starting(0, 0, dtype=torch.int32), "take int64"),
+    (starting(0, 0, dtype=torch.float32), "take int64"),
+    (never_converted, "take int64"),
+    (small_type, "A type in between is too small"),
+    (on_the_cpu, "`device` is not used"),
+    (targets_on_the_cpu, "`device` is not used"),
+    (one_start, "draw one for each row"),
+    (one_stretch, "The rows follow one another"),
+    (seeded, "seeded inside"),
+    (scattered, "no stretch of the data"),
+    (turned, "Rows and columns are swapped"),
+    (arrays, "are no tensor"),
+    (only_inputs, "does not return two tensors"),
+    (lambda dataset, batch_size: 3, "cannot be called with the arguments"),
+]

@@ -1,0 +1,56 @@
+import time
+
+import numpy as np
+import pytest
+import torch
+from learners import batches as learners
+
+from workbook.exercise import check
+
+
+@pytest.mark.parametrize("solution", learners.RIGHT)
+def test_a_right_function_is_accepted(solution):
+    report = check("data_loading", solution)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+def test_a_mistake_is_called_by_its_name(wrong, words):
+    report = check("data_loading", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_reading_the_whole_file_is_told_but_not_refused():
+    assert "the whole memory map is copied" in check("data_loading", learners.whole_file).message
+    assert "Worth knowing" not in check("data_loading", learners.by_index).message
+
+
+def test_a_fair_function_is_never_called_unfair():
+    began = time.monotonic()
+    for _ in range(10):
+        assert check("data_loading", learners.sliding).status == "correct"  # seeded by nobody
+    assert time.monotonic() - began < 20
+
+
+def test_the_learners_own_random_numbers_go_on_as_if_nothing_had_happened():
+    torch.manual_seed(5)
+    np.random.seed(5)
+    expected = torch.rand(3).tolist(), np.random.rand(3).tolist()
+    torch.manual_seed(5)
+    np.random.seed(5)
+    check("data_loading", learners.seeded)
+    assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected
+
+
+def test_what_is_not_written_yet_is_not_attempted():
+    def raising(dataset, batch_size, context_length, device):
+        raise NotImplementedError
+
+    def passing(dataset, batch_size, context_length, device):
+        """Only a docstring."""
+
+    def begun(dataset, batch_size, context_length, device):
+        torch.randint(len(dataset), (batch_size,))
+
+    for attempt in (None, ..., raising, passing, begun):
+        assert check("data_loading", attempt).status == "not attempted"

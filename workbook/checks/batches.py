@@ -1,0 +1,251 @@
+"""The check of `get_batch`: windows, targets, types, and where the windows may begin.
+
+Most data sets hold each position as the id there, so that a batch tells where it was cut out.
+"""
+
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function, shown
+from workbook.checks.batches_answers import ENDS, batch, expect_pair, name_mistake
+
+SIGNATURE = "get_batch(dataset, batch_size, context_length, device) -> (inputs, targets)"
+MANY = 1000  # ids, in which two windows hardly ever begin at the same place
+FEW, SHORT = 12, 3  # ids and context of a data set whose starts can all be counted
+DRAWS = 500  # batches of the few ids
+ROWS = 5
+SIGMAS = 7  # a fair draw strays that far once in 10¹² times
+LARGE = 4_000_000  # ids in a file
+SLOW, SLOWER = (
+    0.005,
+    20.0,
+)  # seconds for a batch of the file, and times those for a batch of few ids
+# A piece of an error, and what it usually comes from where there is just one window.
+ALONE = {
+    "low >= high|empty range|from=|to=|high <= 0|must be (?:greater|positive)|randint|randrange": (
+        "With n = m + 1 ids there is just one start, 0. The starts are 0 to n - m - 1; `randint` "
+        "of numpy and torch leaves its upper end out, that of `random` does not."
+    ),
+}
+
+
+def data_loading(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right function; raises `Wrong` with the first batch that fails."""
+    expect_function(attempt, SIGNATURE)
+    for seed in (random.seed, np.random.seed, torch.manual_seed):
+        seed(6)  # so that the same function is judged the same way each time
+    _check_windows(attempt)
+    _check_starts(attempt)
+    _check_single_start(attempt)
+    _check_types(attempt)
+    _check_device(attempt)
+    praise = "Inputs and targets fit, and every start is drawn equally often."
+    return " ".join([praise, *_notes(attempt)])
+
+
+def _check_windows(attempt: Callable) -> None:
+    """Raise `Wrong` unless rows are stretches of the data, targets one on, starts random."""
+    data, said = np.arange(MANY), f"np.arange({MANY})"
+    inputs, targets, given = batch(attempt, data, 8, 16, said)
+    for x, y in zip(inputs.tolist(), targets.tolist(), strict=True):
+        if x != list(range(x[0], x[0] + 16)):
+            raise Wrong(
+                "A row is no stretch of the data.",
+                given=given,
+                expected=Words("a row of neighbours, such as 7, 8, 9, ..."),
+                got=x,
+                mistake="Draw one start for each row, and take the context_length ids from there.",
+            )
+        right = list(range(x[0] + 1, x[0] + 17))
+        if y != right:
+            raise Wrong(
+                "The targets are not the ids that come next.",
+                given=Words(f"{given}, in the row of inputs {shown(x)}"),
+                expected=right,
+                got=y,
+                mistake=_shift(x, y),
+            )
+    starts = inputs[:, 0].tolist()
+    steps = {b - a for a, b in pairwise(starts)}
+    if len(steps) == 1:
+        raise Wrong(
+            "The rows do not begin at random places.",
+            given=given,
+            expected=Words("a start of its own for each row"),
+            got=Words(f"starts {starts}"),
+            mistake="One start was drawn for the whole batch: draw one for each row."
+            if steps == {0}
+            else "The rows follow one another: draw a start for each.",
+        )
+    again = batch(attempt, data, 8, 16, said)[0][:, 0].tolist()
+    if again == starts:
+        raise Wrong(
+            "Two calls give the same batch.",
+            given=given,
+            expected=Words("other starts at each call"),
+            got=Words(f"starts {starts}, twice"),
+            mistake="The generator is seeded inside of the function, or nothing is drawn at all.",
+        )
+
+
+def _shift(x: list[int], y: list[int]) -> str | None:
+    """What targets of a row were made wrongly, where that can be seen."""
+    if y == x:
+        return "The targets are the inputs: they must be the same window, one id later."
+    if y == x[1:] + x[:1]:
+        return "The row was rolled round: the last target must be the id behind the window."
+    if y[:-1] == x[1:]:
+        return "The last target is made up: read the id behind the window."
+    by = {b - a for a, b in zip(x, y, strict=True)}
+    if len(by) == 1:
+        by = by.pop()
+        if by in (2, -1):
+            return f"The targets are shifted by {by}: they must be shifted by 1."
+        if by == len(x):
+            return "The targets are the window that follows: they must be shifted by 1."
+    return "The targets are cut out for themselves: use the starts of the inputs, plus 1."
+
+
+def _check_types(attempt: Callable) -> None:
+    """Raise `Wrong` where large ids of a memory-mapped uint16 file do not arrive."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "ids.bin"
+        np.arange(65_500, 65_536).astype(np.uint16).tofile(path)
+        data = np.memmap(path, dtype=np.uint16, mode="r")
+        said = "np.memmap(path, dtype=np.uint16, mode='r') with the ids 65500 to 65535"
+        try:
+            inputs, targets, given = batch(attempt, data, 4, 30, said)
+        except Wrong as failure:
+            if "Error" in dict(failure.rows).get("got", ""):
+                failure.mistake = (
+                    "Token files hold uint16, which few operations of torch know: convert each "
+                    "window to int64 first."
+                )
+            raise
+        for row in torch.cat([inputs, targets]).tolist():
+            if row != list(range(row[0], row[0] + 30)) or row[0] < 65_500:
+                raise Wrong(
+                    "Large ids change on the way.",
+                    given=given,
+                    expected=Words("ids from 65500 to 65535"),
+                    got=row,
+                    mistake="A type in between is too small: int16 ends at 32,767, uint8 at 255.",
+                )
+
+
+def _check_starts(attempt: Callable) -> None:
+    """Raise `Wrong` unless each place that leaves room for a target is drawn equally often."""
+    data, last = np.arange(FEW), FEW - SHORT - 1
+    given = Words(f"get_batch(np.arange({FEW}), {ROWS}, {SHORT}, 'cpu'), {DRAWS} times")
+    try:
+        batches = call(
+            lambda: [attempt(data, ROWS, SHORT, "cpu") for _ in range(DRAWS)], given=given
+        )
+    except Wrong as failure:
+        name_mistake(failure, ENDS)
+        raise
+    counts: Counter[int] = Counter()
+    for result in batches:
+        expect_pair(result, ROWS, SHORT, given)
+        inputs, targets = result
+        counts.update(inputs[:, 0].tolist())
+        late = (inputs[:, 0] > last) | (targets != inputs + 1).any(1)
+        if late.any():
+            row = int(late.nonzero()[0])
+            raise Wrong(
+                "A window reaches past the end.",
+                given=given,
+                expected=Words(f"starts from 0 to {last}"),
+                got=Words(f"inputs {inputs[row].tolist()}, targets {targets[row].tolist()}"),
+                mistake=next(iter(ENDS.values())),
+            )
+    missing = [start for start in range(last + 1) if not counts[start]]
+    expected, drawn = DRAWS * ROWS / (last + 1), [counts[start] for start in range(last + 1)]
+    spread = (expected * (1 - 1 / (last + 1))) ** 0.5
+    if missing:
+        words = {
+            (last,): "The last start is never drawn: with n ids and a context of m it is "
+            "n - m - 1. `randint` of numpy and torch leaves its upper end out: give it n - m.",
+            (0,): "The first start is never drawn: positions count from 0.",
+            (0, last): "The first and the last start are never drawn: they are 0 and n - m - 1.",
+        }
+        raise Wrong(
+            "Some windows are never drawn.",
+            given=given,
+            expected=Words(f"every start from 0 to {last}"),
+            got=Words(f"none at {', '.join(map(str, missing))}"),
+            mistake=words.get(
+                tuple(missing), "Windows may overlap: each position from 0 to n - m - 1 is a start."
+            ),
+        )
+    if max(abs(count - expected) for count in drawn) > SIGMAS * spread:
+        raise Wrong(
+            "Some windows are drawn far more often than others.",
+            given=given,
+            expected=Words(f"each start about {expected:.0f} times, give or take {spread:.0f}"),
+            got=Words(f"{drawn} times"),
+            mistake="Every start from 0 to n - m - 1 must be equally likely: one draw of a whole "
+            "number, without clamping what falls outside.",
+        )
+
+
+def _check_single_start(attempt: Callable) -> None:
+    """Raise `Wrong` where a data set of one window cannot be used."""
+    try:
+        batch(attempt, np.arange(SHORT + 1), 1, SHORT, f"np.arange({SHORT + 1})")
+    except Wrong as failure:
+        name_mistake(failure, ALONE)
+        raise
+
+
+def _check_device(attempt: Callable) -> None:
+    """Raise `Wrong` where the device is ignored: "meta" is there on every machine."""
+    try:
+        *pair, given = batch(attempt, np.arange(MANY), 2, 4, f"np.arange({MANY})", "meta")
+    except (Wrong, NotAttempted):  # it may well refuse a device that holds no numbers
+        return
+    for name, tensor in zip(("inputs", "targets"), pair, strict=True):
+        if tensor.device.type != "meta":
+            raise Wrong(
+                f"The {name} are on another device.",
+                given=given,
+                expected=Words("meta"),
+                got=Words(str(tensor.device)),
+                mistake="`device` is not used: end with `.to(device)`, for both tensors.",
+            )
+
+
+def _notes(attempt: Callable) -> list[str]:
+    """What to tell of a function that is right, and reads a whole file for each batch."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # A new file of zeros takes no room on the disk until something is written to it.
+        data = np.memmap(Path(folder) / "ids.bin", dtype=np.uint16, mode="w+", shape=LARGE)
+        few, large = (_seconds(attempt, ids) for ids in (np.arange(MANY), data))
+        del data
+    if large < SLOW or large < SLOWER * few:
+        return []
+    return [
+        f"Worth knowing: a batch of a file of {LARGE:,} ids took {large * 1000:.0f} ms, and one of "
+        f"{MANY:,} ids {few * 1000:.2f} ms. Probably the whole memory map is copied or converted "
+        "each time, or a number is drawn for each of its places: draw the starts, cut the windows "
+        "out, and convert only these."
+    ]
+
+
+def _seconds(attempt: Callable, data: np.ndarray) -> float:
+    """The shortest of three times that a batch takes."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        call(attempt, data, 4, 16, "cpu")
+        times.append(time.perf_counter() - began)
+    return min(times)
