@@ -25,6 +25,7 @@ DAYS = pd.DataFrame(
 )
 RATES = pd.DataFrame({"float32": [1, 90], "bfloat16": [1, 30]}, index=pd.Index([64, 1024]))
 STORED = {name: each.store(0.1) for name, each in FORMATS.items()}
+SAID = [("W1: 3", "this is it"), ("W2: 5", "")]
 EVERY = list(FORMATS.values())
 PICTURES = {
     "shares": lambda ax=None: accounting_plots.shares(SHARES, "share", ax),
@@ -32,6 +33,9 @@ PICTURES = {
     "stacked": lambda ax=None: accounting_plots.stacked(MEMORY, "memory (GB)", 80, "80 GB", ax),
     "days": lambda ax=None: accounting_plots.days(DAYS, ax),
     "rates": lambda ax=None: accounting_plots.rates(RATES, "GFLOP/s", ax),
+    "outcomes": lambda ax=None: accounting_plots.outcomes(
+        {"as asked": (3.0, "3"), "with switches": (2.0, "2")}, SAID, "batch", ax
+    ),
     "float_bits": lambda ax=None: accounting_plots.float_bits(STORED, ax),
     "float_ranges": lambda ax=None: accounting_plots.float_ranges(EVERY, {"70,000": 7e4}, ax),
 }
@@ -89,6 +93,11 @@ def test_times_are_marked_where_lines_run():
     shown = [label.get_text() for label in ax.get_yticklabels()]
     assert shown == ["1 day", "1 week", "1 month", "1 year", "10 years"]
     assert texts(ax) == ["slow", "fast"]
+
+
+def test_the_published_number_that_comes_out_is_bold():
+    drawn = {text.get_text().strip(): text.get_weight() for text in PICTURES["outcomes"]().texts}
+    assert drawn == {"3": "normal", "2": "normal", "W1: 3   this is it": "bold", "W2: 5": "normal"}
 
 
 def test_a_number_is_drawn_bit_by_bit():

@@ -174,6 +174,40 @@ def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def outcomes(
+    values: Mapping[str, tuple[float, str]],
+    published: Sequence[tuple[str, str]],
+    quantity: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A bar for each of `values` (size, as written), and published numbers in words below.
+
+    A published number with a note beside it is bold: it is the one that comes out.
+    """
+    ax = _axes(ax, height=0.6 + 0.32 * (len(values) + len(published)))
+    for y, (colour, (size, text)) in enumerate(zip((GREY, BLUE), values.values(), strict=False)):
+        ax.barh(y, size, color=colour, height=0.7)
+        ax.annotate(
+            text, (size, y), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK
+        )
+    for y, (text, note) in enumerate(published, start=len(values)):
+        ax.annotate(
+            f"{text}   {note}", (0, y), (4, 0), textcoords="offset points", va="center",
+            fontsize=9, color=INK, fontweight="bold" if note else "normal",
+        )  # fmt: skip
+    rows = len(values) + len(published)
+    labels = [*values, "published", *[""] * rows]
+    ax.set_yticks(range(rows), labels[:rows])
+    ax.set_ylim(rows - 0.4, -0.6)
+    # Room on the right for what is written beside the longest bar.
+    ax.set_xlim(0, 1.5 * max(size for size, _ in values.values()))
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines["bottom"].set_visible(False)
+    ax.set_xlabel(quantity)
+    return ax
+
+
 def float_bits(rows: Mapping[str, Stored], ax: Axes | None = None) -> Axes:
     """Each row's number bit by bit: one box a bit, its three fields apart in tone and by name."""
     ax = _axes(ax, height=0.5 + 0.85 * len(rows))
