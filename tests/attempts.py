@@ -3,9 +3,10 @@
 A check that takes prose has none: it is tried with our own stored answer.
 """
 
+import attempts_model
 import torch
 
-from workbook import batches, bpe, optim, tokenizer
+from workbook import batches, bpe, checkpoints, optim, tokenizer
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
@@ -21,4 +22,9 @@ ATTEMPTS = {
     ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
     ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
     ("data_loading", None): (batches.get_batch, lambda data, batch, length, device: data),
+    **{(problem, None): pair for problem, pair in attempts_model.ATTEMPTS.items()},
+    ("checkpointing", None): (
+        (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
+        (lambda model, optimizer, it, out: it, checkpoints.load_checkpoint),
+    ),
 }
