@@ -22,7 +22,7 @@ class Learner:
     def __init__(self, attempt: type, topic: Topic):
         self.attempt = attempt
         self.topic = topic
-        self.layout: int | None = None  # which of several ways to fill in weights is the right one
+        self.layout = 0  # which of several ways to fill in weights was the right one last
         self.module: nn.Module | None = None  # the last one
 
     def make(self, *arguments: Any, **named: Any) -> nn.Module:
@@ -48,7 +48,9 @@ class Learner:
         self.module = module = self.make(*case.arguments)
         if case.weights or any(True for _ in module.parameters()):
             self._fill(module, case)
-        return self.run(module.to(case.dtype), case)
+        for parameter in module.parameters():
+            parameter.data = parameter.data.to(case.dtype)
+        return self.run(module, case)
 
     def run(self, module: nn.Module, case: Case) -> Any:
         """What a module makes of copies of the inputs of a case."""
@@ -66,12 +68,13 @@ class Learner:
                     "`forward` returned None: is a `return` still to write?"
                 ) from None
             raise
-        if self.layout is None and len(ways) > 1:
+        if len(ways) > 1:
             asked = self.topic.expected(case)
+            order = sorted(range(len(ways)), key=lambda i: i != self.layout)
             self.layout = next(
-                (i for i, way in enumerate(ways) if self._gives(module, way, case, asked)), 0
+                (i for i in order if self._gives(module, ways[i], case, asked)), self.layout
             )
-        fill(module, ways[self.layout or 0])
+        fill(module, ways[self.layout if self.layout < len(ways) else 0])
 
     def _gives(self, module: nn.Module, way: dict[str, Tensor], case: Case, asked: Tensor) -> bool:
         fill(module, way)

@@ -129,16 +129,21 @@ def _groups(own: Weights, by_place: dict[Place, Tensor]) -> dict[Place, list[str
 def _by_names(
     own: Weights, groups: dict[Place, list[str]], by_place: dict[Place, Tensor], heads: int
 ) -> Iterator[dict[str, Tensor]]:
-    """A fused matrix may hold its parts in any order, one after the other or head by head."""
+    """A fused matrix may hold its parts in any order, one after the other or head by head.
+
+    A weight of three axes may have them in any order, which its shape does not always tell.
+    """
     fused = sorted({at.leaf for at in groups} & HOLDS.keys())
     orders = [list(permutations(HOLDS[leaf])) for leaf in fused]
-    for *chosen, by_head in product(*orders, (False, True) if fused else (False,)):
+    heads_apart = (False, True) if fused else (False,)
+    last_fit = (False, True) if any(weight.ndim == 3 for weight in own.values()) else (False,)
+    for *chosen, by_head, last in product(*orders, heads_apart, last_fit):
         order = dict(zip(fused, chosen, strict=True))
         layout: dict[str, Tensor] = {}
         for at, names in groups.items():
             parts = [by_place[Place(at.layer, leaf)] for leaf in order.get(at.leaf, (at.leaf,))]
             whole = _joined(parts, heads) if by_head and at.leaf != "w13" else torch.cat(parts)
-            pieces = _cut(whole, [own[name].shape for name in names], heads, at.leaf)
+            pieces = _cut(whole, [own[name].shape for name in names], heads, at.leaf, last)
             if pieces is None:
                 break
             layout.update(zip(names, pieces, strict=True))
@@ -151,13 +156,13 @@ def _joined(parts: list[Tensor], heads: int) -> Tensor:
     return torch.stack([part.unflatten(0, (heads, -1)) for part in parts], 1).flatten(0, 2)
 
 
-def _cut(whole: Tensor, shapes: list, heads: int, leaf: str) -> list[Tensor] | None:
+def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list[Tensor] | None:
     """A weight cut into pieces of these shapes; None where they do not add up to it."""
     if len(shapes) == 1 and len(shapes[0]) == 3:
-        by_head = whole.unflatten(leaf == "output_proj", (heads, -1))
+        by_head = whole.unflatten(int(leaf == "output_proj"), (heads, -1))
         turns = (by_head.permute(turn) for turn in permutations(range(3)))
         fitting = [turned for turned in turns if turned.shape == shapes[0]]
-        return fitting[:1] or None
+        return (fitting[-1:] if last else fitting[:1]) or None
     for axis in (0, 1):
         sizes = [shape[axis] for shape in shapes if len(shape) == whole.ndim]
         if len(sizes) == len(shapes) and sum(sizes) == whole.shape[axis]:

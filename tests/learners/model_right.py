@@ -1,0 +1,328 @@
+"""Right parts of the model, as learners write them. `RIGHT` holds them with their problems."""
+
+import math
+
+import torch
+from einops import einsum, rearrange
+from torch import nn
+
+RIGHT = []
+
+
+def right(problem):
+    """A decorator: the function or class is a right attempt at this problem."""
+
+    def add(attempt):
+        RIGHT.append((problem, attempt))
+        return attempt
+
+    return add
+
+
+def drawn(d_out, d_in, **kinds):
+    std = math.sqrt(2 / (d_in + d_out))
+    return nn.Parameter(
+        nn.init.trunc_normal_(torch.empty(d_out, d_in, **kinds), 0.0, std, -3 * std, 3 * std)
+    )
+
+
+@right("linear")
+class Linear(nn.Module):
+    def __init__(self, in_features, out_features, device=None, dtype=None):
+        super().__init__()
+        self.weight = drawn(out_features, in_features, device=device, dtype=dtype)
+
+    def forward(self, x):
+        return einsum(x, self.weight, "... d_in, d_out d_in -> ... d_out")
+
+
+@right("linear")
+class LinearOfAnotherName(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        std = (2 / (d_in + d_out)) ** 0.5
+        numbers = torch.randn(d_out, d_in)
+        while (far := numbers.abs() > 3).any():
+            numbers[far] = torch.randn(int(far.sum()))
+        self.W = nn.Parameter(numbers * std)
+
+    def forward(self, x):
+        return torch.matmul(self.W, x.unsqueeze(-1)).squeeze(-1)
+
+
+@right("linear")
+class LinearByLoops(Linear):
+    def forward(self, x):
+        flat = x.reshape(-1, x.shape[-1])
+        out = torch.stack(
+            [sum(row[i] * self.weight[:, i] for i in range(len(row))) for row in flat]
+        )
+        return out.view(*x.shape[:-1], -1)
+
+
+@right("embedding")
+class Embedding(nn.Module):
+    def __init__(self, num_embeddings, embedding_dim, device=None, dtype=None):
+        super().__init__()
+        weight = torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
+        self.weight = nn.Parameter(nn.init.trunc_normal_(weight, std=1, a=-3, b=3))
+
+    def forward(self, token_ids):
+        return self.weight[token_ids]
+
+
+@right("embedding")
+class EmbeddingByOneHot(Embedding):
+    def forward(self, token_ids):
+        return (
+            nn.functional.one_hot(token_ids, len(self.weight)).to(self.weight.dtype) @ self.weight
+        )
+
+
+@right("embedding")
+class EmbeddingBySelection(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(vocab_size, d_model).clamp(-3, 3))
+
+    def forward(self, ids):
+        return torch.index_select(self.table, 0, ids.view(-1)).view(*ids.shape, -1)
+
+
+@right("rmsnorm")
+class RMSNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5, device=None, dtype=None):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
+
+    def forward(self, x):
+        in_dtype = x.dtype
+        x = x.to(torch.float32)
+        rms = torch.sqrt(x.pow(2).sum(-1, keepdim=True) / x.shape[-1] + self.eps)
+        return (x / rms * self.weight).to(in_dtype)
+
+
+@right("rmsnorm")
+class RMSNormAsInLlama(RMSNorm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.d_model = d_model
+
+    def forward(self, x):
+        high = x.float()
+        return self.weight * (high * torch.rsqrt((high**2).mean(-1, keepdim=True) + self.eps)).to(
+            x.dtype
+        )
+
+
+@right("rmsnorm")
+class RMSNormByNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.d_model, self.eps = d_model, eps
+        self.gain = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x):
+        high = x.to(torch.promote_types(x.dtype, torch.float32))
+        square = einsum(high, high, "... d, ... d -> ...") / self.d_model
+        return (high * self.gain / (square[..., None] + self.eps) ** 0.5).type_as(x)
+
+
+def silu(x):
+    return x * torch.sigmoid(x)
+
+
+@right("positionwise_feedforward")
+class SwiGLU(nn.Module):
+    def __init__(self, d_model, d_ff, device=None, dtype=None):
+        super().__init__()
+        self.w1 = Linear(d_model, d_ff, device, dtype)
+        self.w2 = Linear(d_ff, d_model, device, dtype)
+        self.w3 = Linear(d_model, d_ff, device, dtype)
+
+    def forward(self, x):
+        return self.w2(silu(self.w1(x)) * self.w3(x))
+
+
+@right("positionwise_feedforward")
+class SwiGLUOfMatrices(nn.Module):
+    def __init__(self, d_model, d_ff=None):
+        super().__init__()
+        d_ff = d_ff or 64 * round(8 * d_model / 3 / 64)
+        self.W_1, self.W_2 = drawn(d_ff, d_model), drawn(d_model, d_ff)
+        self.W_3 = drawn(d_ff, d_model)
+
+    def forward(self, x):
+        inner = x @ self.W_1.T
+        inner = inner / (1 + torch.exp(-inner))
+        return (inner * (x @ self.W_3.T)) @ self.W_2.T
+
+
+@right("positionwise_feedforward")
+class SwiGLUOfLlama(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.gate_proj, self.up_proj = Linear(d_model, d_ff), Linear(d_model, d_ff)
+        self.down_proj = Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down_proj(silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+@right("positionwise_feedforward")
+class SwiGLUFused(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.w13, self.w2 = Linear(d_model, 2 * d_ff), Linear(d_ff, d_model)
+
+    def forward(self, x):
+        up, gate = self.w13(x).chunk(2, -1)
+        return self.w2(silu(gate) * up)
+
+
+@right("positionwise_feedforward")
+class SwiGLUOfStrangeNames(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.there, self.beside = Linear(d_model, d_ff), Linear(d_model, d_ff)
+        self.back = Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.back(silu(self.beside(x)) * self.there(x))
+
+
+@right("rope")
+class RotaryPositionalEmbedding(nn.Module):
+    def __init__(self, theta, d_k, max_seq_len, device=None):
+        super().__init__()
+        frequencies = 1.0 / theta ** (torch.arange(0, d_k, 2, device=device).float() / d_k)
+        angles = torch.outer(torch.arange(max_seq_len, device=device).float(), frequencies)
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(self, x, token_positions):
+        cos, sin = self.cos[token_positions], self.sin[token_positions]
+        out = torch.empty_like(x)
+        out[..., ::2] = x[..., ::2] * cos - x[..., 1::2] * sin
+        out[..., 1::2] = x[..., ::2] * sin + x[..., 1::2] * cos
+        return out
+
+
+@right("rope")
+class RopeOnTheFly(nn.Module):
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__()
+        self.theta, self.d_k = theta, d_k
+
+    def forward(self, x, token_positions):
+        pair = torch.arange(self.d_k // 2)
+        angles = token_positions[..., None] / self.theta ** (2 * pair / self.d_k)
+        angles = angles.repeat_interleave(2, -1)
+        partner = rearrange(x, "... (d two) -> ... d two", two=2)
+        partner = torch.stack((-partner[..., 1], partner[..., 0]), -1).flatten(-2)
+        return x * angles.cos() + partner * angles.sin()
+
+
+@right("rope")
+class RopeOfComplexNumbers(nn.Module):
+    def __init__(self, theta, d_k, max_seq_len, device=None, dtype=None):
+        super().__init__()
+        frequencies = theta ** (-torch.arange(0, d_k, 2) / d_k)
+        angles = torch.arange(max_seq_len)[:, None] * frequencies
+        self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x, token_positions=None):
+        if token_positions is None:
+            token_positions = torch.arange(x.shape[-2])
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
+        return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
+
+
+@right("rope")
+class RopeOfMatrices(nn.Module):
+    """The rotation as a block-diagonal matrix for each position; persistent buffer."""
+
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__()
+        turns = torch.zeros(max_seq_len, d_k, d_k)
+        for i in range(max_seq_len):
+            for k in range(1, d_k // 2 + 1):
+                angle = i / theta ** ((2 * k - 2) / d_k)
+                block = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+                turns[i, 2 * k - 2 : 2 * k, 2 * k - 2 : 2 * k] = torch.tensor(block)
+        self.register_buffer("turns", turns)
+
+    def forward(self, x, token_positions):
+        return einsum(self.turns[token_positions], x, "... seq i j, ... seq j -> ... seq i")
+
+
+@right("softmax")
+def softmax(x, dim):
+    powers = torch.exp(x - x.max(dim=dim, keepdim=True).values)
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+@right("softmax")
+def softmax_in_float32(in_features, dim):
+    high = in_features.float()
+    high = high - high.amax(dim, keepdim=True).detach()
+    return (high.exp() / high.exp().sum(dim, True)).to(in_features.dtype)
+
+
+@right("softmax")
+def softmax_by_logarithms(x, dim=-1):
+    return torch.exp(x - torch.logsumexp(x, dim, keepdim=True))
+
+
+@right("softmax")
+def softmax_moved(x, dim):
+    x = x.movedim(dim, -1)
+    powers = torch.exp(x - x.max(-1)[0].unsqueeze(-1))
+    return (powers / powers.sum(-1)[..., None]).movedim(-1, dim)
+
+
+@right("scaled_dot_product_attention")
+def attention(Q, K, V, mask=None):
+    scores = einsum(Q, K, "... q d, ... k d -> ... q k") / math.sqrt(Q.shape[-1])
+    if mask is not None:
+        scores = torch.where(mask, scores, float("-inf"))
+    return einsum(softmax(scores, dim=-1), V, "... q k, ... k d -> ... q d")
+
+
+@right("scaled_dot_product_attention")
+def attention_with_a_large_number(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) * key.size(-1) ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, -1e9)
+    return softmax(scores, -1) @ value
+
+
+@right("scaled_dot_product_attention")
+def attention_by_addition(Q, K, V, mask=None):
+    scores = torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -torch.inf)
+    return torch.matmul(softmax(scores, -1), V)
+
+
+@right("cross_entropy")
+def cross_entropy(inputs, targets):
+    shifted = inputs - inputs.max(dim=-1, keepdim=True).values
+    logs = shifted - shifted.exp().sum(-1, keepdim=True).log()
+    return -logs.gather(-1, targets.unsqueeze(-1)).mean()
+
+
+@right("cross_entropy")
+def cross_entropy_flattened(logits, targets):
+    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
+    chosen = logits[torch.arange(len(targets)), targets]
+    return (torch.logsumexp(logits, -1) - chosen).mean()
+
+
+@right("cross_entropy")
+def cross_entropy_of_one_hot(logits, targets):
+    hot = torch.arange(logits.shape[-1]) == targets[..., None]
+    high = logits.amax(-1, keepdim=True)
+    losses = (logits - high).exp().sum(-1).log() + high[..., 0] - (logits * hot).sum(-1)
+    return losses.sum() / losses.numel()

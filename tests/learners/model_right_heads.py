@@ -1,0 +1,290 @@
+"""Right attention layers, blocks and models, as learners write them. `RIGHT` holds them."""
+
+import math
+
+import torch
+from einops import einsum, rearrange
+from torch import nn
+
+from learners import model_right
+from learners.model_right import (
+    Embedding,
+    Linear,
+    RMSNorm,
+    RotaryPositionalEmbedding,
+    SwiGLU,
+    attention,
+    drawn,
+    silu,
+)
+
+RIGHT = []
+
+
+def right(problem):
+    """A decorator: the function or class is a right attempt at this problem."""
+
+    def add(attempt):
+        RIGHT.append((problem, attempt))
+        return attempt
+
+    return add
+
+
+@right("multihead_self_attention")
+class MultiHeadSelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None, device=None, dtype=None):
+        super().__init__()
+        self.heads = num_heads
+        self.q_proj = Linear(d_model, d_model, device, dtype)
+        self.k_proj = Linear(d_model, d_model, device, dtype)
+        self.v_proj = Linear(d_model, d_model, device, dtype)
+        self.output_proj = Linear(d_model, d_model, device, dtype)
+        self.rope = None
+        if theta is not None:
+            self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
+
+    def split(self, x):
+        return rearrange(x, "... s (h d) -> ... h s d", h=self.heads)
+
+    def turn(self, x, positions):
+        if self.rope is None:
+            return x
+        return self.rope(x, torch.arange(x.shape[-2]) if positions is None else positions)
+
+    def forward(self, x, token_positions=None):
+        Q, K, V = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        Q, K = self.turn(Q, token_positions), self.turn(K, token_positions)
+        seen = torch.tril(torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool))
+        return self.output_proj(rearrange(attention(Q, K, V, seen), "... h s d -> ... s (h d)"))
+
+
+@right("multihead_self_attention")
+class ByViews(MultiHeadSelfAttention):
+    """Batch, time and channels unpacked, as in many tutorials: three axes and no more."""
+
+    def forward(self, x, token_positions=None):
+        b, t, c = x.shape
+        q = self.q_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+        k = self.k_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+        v = self.v_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
+        scores = scores + torch.full((t, t), -torch.inf).triu(1)
+        out = model_right.softmax(scores, -1) @ v
+        return self.output_proj(out.transpose(1, 2).contiguous().view(b, t, c))
+
+
+@right("multihead_self_attention")
+class Fused(MultiHeadSelfAttention):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        del self.q_proj, self.k_proj, self.v_proj
+        self.qkv_proj = Linear(d_model, 3 * d_model)
+
+    def forward(self, x, token_positions=None):
+        self.q_proj, self.k_proj, self.v_proj = (
+            lambda x, i=i: self.qkv_proj(x).chunk(3, -1)[i] for i in range(3)
+        )
+        return super().forward(x, token_positions)
+
+
+@right("multihead_self_attention")
+class FusedHeadByHead(Fused):
+    """Each head's queries, keys and values stand together, as in GPT-NeoX."""
+
+    def forward(self, x, token_positions=None):
+        fused = rearrange(
+            self.qkv_proj(x), "... (h three d) -> three ... (h d)", three=3, h=self.heads
+        )
+        self.q_proj, self.k_proj, self.v_proj = (lambda x, i=i: fused[i] for i in range(3))
+        return MultiHeadSelfAttention.forward(self, x, token_positions)
+
+
+@right("multihead_self_attention")
+class OwnMatrices(MultiHeadSelfAttention):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        del self.q_proj, self.k_proj, self.v_proj, self.output_proj
+        self.W_Q, self.W_K = drawn(d_model, d_model), drawn(d_model, d_model)
+        self.W_V, self.W_O = drawn(d_model, d_model), drawn(d_model, d_model)
+
+    def forward(self, x, token_positions=None):
+        q, k, v = (self.split(x @ w.T) for w in (self.W_Q, self.W_K, self.W_V))
+        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
+        seen = torch.arange(x.shape[-2])[:, None] >= torch.arange(x.shape[-2])
+        return rearrange(attention(q, k, v, seen), "... h s d -> ... s (h d)") @ self.W_O.T
+
+
+class Head(nn.Module):
+    def __init__(self, d_model, d_head, rope):
+        super().__init__()
+        self.query, self.key = Linear(d_model, d_head), Linear(d_model, d_head)
+        self.value = Linear(d_model, d_head)
+        self.rope = rope
+
+    def forward(self, x, token_positions):
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        if self.rope is not None:
+            q, k = self.rope(q, token_positions), self.rope(k, token_positions)
+        rows = []
+        for i in range(x.shape[-2]):  # position by position, without a mask
+            rows.append(attention(q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :]))
+        return torch.cat(rows, -2)
+
+
+@right("multihead_self_attention")
+class ListOfHeads(nn.Module):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__()
+        d_head = d_model // num_heads
+        rope = None if theta is None else RotaryPositionalEmbedding(theta, d_head, max_seq_len)
+        self.heads = nn.ModuleList(Head(d_model, d_head, rope) for _ in range(num_heads))
+        self.proj = Linear(d_model, d_model)
+
+    def forward(self, x, token_positions=None):
+        positions = torch.arange(x.shape[-2]) if token_positions is None else token_positions
+        return self.proj(torch.cat([head(x, positions) for head in self.heads], -1))
+
+
+@right("multihead_self_attention")
+class OneMatrixAHead(MultiHeadSelfAttention):
+    """Weights of three axes, for an einsum."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        del self.q_proj, self.k_proj, self.v_proj, self.output_proj
+        d_head = d_model // num_heads
+        self.wq, self.wk, self.wv = (
+            nn.Parameter(torch.randn(num_heads, d_model, d_head) / d_model) for _ in range(3)
+        )
+        self.wo = nn.Parameter(torch.randn(num_heads, d_head, d_model) / d_model)
+
+    def forward(self, x, token_positions=None):
+        q, k, v = (einsum(x, w, "... s c, h c d -> ... h s d") for w in (self.wq, self.wk, self.wv))
+        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
+        seen = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril()
+        return einsum(attention(q, k, v, seen), self.wo, "... h s d, h d c -> ... s c")
+
+
+@right("transformer_block")
+class TransformerBlock(nn.Module):
+    def __init__(
+        self, d_model, num_heads, d_ff, max_seq_len=None, theta=None, device=None, dtype=None
+    ):
+        super().__init__()
+        self.ln1, self.ln2 = RMSNorm(d_model), RMSNorm(d_model)
+        self.attn = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
+        self.ffn = SwiGLU(d_model, d_ff)
+
+    def forward(self, x, token_positions=None):
+        x = x + self.attn(self.ln1(x), token_positions)
+        return x + self.ffn(self.ln2(x))
+
+
+@right("transformer_block")
+class BlockOfOtherNames(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
+        super().__init__()
+        self.attention_norm, self.ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
+        self.attention = OwnMatrices(d_model, num_heads, max_seq_len, theta)
+        self.feed_forward = model_right.SwiGLUOfLlama(d_model, d_ff)
+
+    def forward(self, x):
+        residual = x
+        x = residual + self.attention(self.attention_norm(x), torch.arange(x.shape[1]))
+        return self.feed_forward(self.ffn_norm(x)) + x
+
+
+@right("transformer_block")
+class BlockOfFused(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.attn = FusedHeadByHead(d_model, num_heads, max_seq_len, theta)
+        self.ffn = model_right.SwiGLUFused(d_model, d_ff)
+
+
+@right("transformer_lm")
+class TransformerLM(nn.Module):
+    def __init__(
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta,
+        device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        self.token_embeddings = Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, d_ff, context_length, rope_theta)
+            for _ in range(num_layers)
+        )
+        self.ln_final = RMSNorm(d_model)
+        self.lm_head = Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        x = self.token_embeddings(token_ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.lm_head(self.ln_final(x))
+
+
+@right("transformer_lm")
+class ModelOfOtherNames(nn.Module):
+    def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta=10_000.0):
+        super().__init__()
+        self.wte = EmbeddingOfTable(vocab, d_model)
+        self.blocks = nn.Sequential(
+            *(BlockOfOtherNames(d_model, heads, d_ff, length, theta) for _ in range(layers))
+        )
+        self.norm = RMSNorm(d_model)
+        self.output = Linear(d_model, vocab)
+
+    def forward(self, ids):
+        return self.output(self.norm(self.blocks(self.wte(ids))))
+
+
+EmbeddingOfTable = model_right.EmbeddingBySelection
+
+
+@right("transformer_lm")
+class ModelInOneClass(nn.Module):
+    """Everything in one class, by a dictionary of parameters under the course's names."""
+
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
+        super().__init__()
+        self.inner = (num_layers, num_heads)
+        self.token_embeddings, self.lm_head = (
+            Embedding(vocab_size, d_model),
+            Linear(d_model, vocab_size),
+        )
+        self.ln_final = RMSNorm(d_model)
+        self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, context_length)
+        self.layers = nn.ModuleList()
+        for _ in range(num_layers):
+            attn = {
+                name: Linear(d_model, d_model)
+                for name in ("q_proj", "k_proj", "v_proj", "output_proj")
+            }
+            ffn = {
+                "w1": Linear(d_model, d_ff),
+                "w2": Linear(d_ff, d_model),
+                "w3": Linear(d_model, d_ff),
+            }
+            layer = {"ln1": RMSNorm(d_model), "attn": nn.ModuleDict(attn)}
+            self.layers.append(
+                nn.ModuleDict({**layer, "ln2": RMSNorm(d_model), "ffn": nn.ModuleDict(ffn)})
+            )
+
+    def forward(self, ids):
+        x = self.token_embeddings(ids)
+        positions = torch.arange(ids.shape[-1])
+        seen = positions[:, None] >= positions
+        for layer in self.layers:
+            normed, attn, ffn = layer["ln1"](x), layer["attn"], layer["ffn"]
+            q, k, v = (
+                rearrange(attn[name](normed), "b s (h d) -> b h s d", h=self.inner[1])
+                for name in ("q_proj", "k_proj", "v_proj")
+            )
+            heads = attention(self.rope(q, positions), self.rope(k, positions), v, seen)
+            x = x + attn["output_proj"](rearrange(heads, "b h s d -> b s (h d)"))
+            normed = layer["ln2"](x)
+            x = x + ffn["w2"](silu(ffn["w1"](normed)) * ffn["w3"](normed))
+        return self.lm_head(self.ln_final(x))
