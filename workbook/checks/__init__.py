@@ -32,6 +32,7 @@ WITH_TORCH = {
     "learning_rate_schedule": "optim_schedule",
     "gradient_clipping": "optim_clipping",
     "data_loading": "batches",
+    "checkpointing": "checkpoints",
 }
 
 

@@ -1,0 +1,213 @@
+"""Pairs of functions for checkpoints as learners write them, right and wrong."""
+
+import io
+import os
+import pickle
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from workbook import checkpoints
+
+
+def save(model, optimizer, iteration, out):
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "it": iteration}
+    torch.save(state, out)
+
+
+def load(src, model, optimizer):
+    state = torch.load(src)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["it"]
+
+
+def save_tuple(model, optimizer, iteration, out):
+    torch.save((model.state_dict(), optimizer.state_dict(), torch.tensor(iteration)), out)
+
+
+def load_tuple(src, model, optimizer):
+    weights, state, iteration = torch.load(src, map_location="cpu", weights_only=True)
+    optimizer.load_state_dict(state)
+    for name, parameter in model.named_parameters():
+        parameter.data.copy_(weights[name])
+    return int(iteration)
+
+
+def save_pickled(model, optimizer, iteration, out):
+    """Whole objects, by pickle; a temporary file that is renamed."""
+    data = pickle.dumps((model, optimizer.state_dict(), iteration))
+    if hasattr(out, "write"):
+        out.write(data)
+        return
+    temporary = f"{os.fspath(out)}.tmp"
+    Path(temporary).write_bytes(data)
+    os.replace(temporary, out)
+
+
+def load_pickled(src, model, optimizer):
+    data = src.read() if hasattr(src, "read") else Path(src).read_bytes()
+    saved, state, iteration = pickle.loads(data)
+    model.load_state_dict(saved.state_dict())
+    optimizer.load_state_dict(state)
+    model.eval()
+    return iteration
+
+
+def save_whole(model, optimizer, iteration, out):
+    torch.save([model, optimizer, iteration], out)
+
+
+def load_whole(src, model, optimizer):
+    saved, old, iteration = torch.load(src, weights_only=False)
+    model.load_state_dict(saved.state_dict())
+    optimizer.load_state_dict(old.state_dict())
+    return iteration
+
+
+RIGHT = [
+    (save, load),
+    [save, load],
+    (save_tuple, load_tuple),
+    (save_pickled, load_pickled),
+    (save_whole, load_whole),
+    (partial(save), partial(load)),
+    (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
+]
+
+
+def save_model_only(model, optimizer, iteration, out):
+    torch.save({"model": model.state_dict(), "it": iteration}, out)
+
+
+def load_model_only(src, model, optimizer):
+    state = torch.load(src)
+    model.load_state_dict(state["model"])
+    return state["it"]
+
+
+def load_optimizer_only(src, model, optimizer):
+    state = torch.load(src)
+    optimizer.load_state_dict(state["optimizer"])
+    return state["it"]
+
+
+def load_new_name(src, model, optimizer):
+    saved, old, iteration = torch.load(src, weights_only=False)
+    model, optimizer = saved, old
+    model.train()
+    optimizer.zero_grad()
+    return iteration
+
+
+def load_new_parameters(src, model, optimizer):
+    state = torch.load(src)
+    optimizer.load_state_dict(state["optimizer"])
+    model.load_state_dict(state["model"], assign=True)
+    return state["it"]
+
+
+def save_half(model, optimizer, iteration, out):
+    weights = {name: tensor.half() for name, tensor in model.state_dict().items()}
+    torch.save({"model": weights, "optimizer": optimizer.state_dict(), "it": iteration}, out)
+
+
+def save_halved(model, optimizer, iteration, out):
+    save(model.half(), optimizer, iteration, out)
+
+
+def save_to_path(model, optimizer, iteration, out):
+    with open(out, "wb") as file:
+        save(model, optimizer, iteration, file)
+
+
+def load_from_path(src, model, optimizer):
+    with open(src, "rb") as file:
+        return load(file, model, optimizer)
+
+
+def save_beside(model, optimizer, iteration, out):
+    save(model, optimizer, iteration, out + ".pt" if isinstance(out, str) else out)
+
+
+def save_to_str(model, optimizer, iteration, out):
+    save(model, optimizer, iteration, out if hasattr(out, "write") else out + "")
+
+
+def save_and_close(model, optimizer, iteration, out):
+    save(model, optimizer, iteration, out)
+    if hasattr(out, "close"):
+        out.close()
+
+
+def save_paths_only(model, optimizer, iteration, out):
+    if not isinstance(out, io.BytesIO):
+        save(model, optimizer, iteration, out)
+
+
+MEMORY = {}
+
+
+def save_in_memory(model, optimizer, iteration, out):
+    MEMORY.update(model=model.state_dict(), optimizer=optimizer.state_dict(), it=iteration)
+    torch.save(0, out)
+
+
+def load_from_memory(src, model, optimizer):
+    model.load_state_dict(MEMORY["model"])
+    optimizer.load_state_dict(MEMORY["optimizer"])
+    return MEMORY["it"]
+
+
+def load_without_settings(src, model, optimizer):
+    rates = [group["lr"] for group in optimizer.param_groups]
+    it = load(src, model, optimizer)
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+    return it
+
+
+def load_without_second_moment(src, model, optimizer):
+    it = load(src, model, optimizer)
+    for state in optimizer.state.values():
+        state["exp_avg_sq"].zero_()
+    return it
+
+
+def returning(change):
+    def load_and_return(src, model, optimizer):
+        return change(load(src, model, optimizer), model, optimizer)
+
+    return load_and_return
+
+
+WRONG = [
+    ((save_model_only, load_model_only), "averages begin at zero again"),
+    ((save, load_model_only), "averages begin at zero again"),
+    ((save, load_optimizer_only), "writes into it"),
+    ((save_whole, load_new_name), "writes into it"),
+    ((save_whole, load), "holds whole objects"),
+    ((save, load_new_parameters), "holds the old ones"),
+    ((save_half, load), "The weights are rounded"),
+    ((save_halved, load), "Saving changed the model"),
+    ((save_to_path, load_from_path), "may also be files that are open"),
+    ((save, load_from_path), "may also be files that are open"),
+    ((save_beside, load), "an ending that was added"),
+    ((save_to_str, load), "may be a pathlib.Path"),
+    ((save_and_close, load), "Whoever opened a file closes it"),
+    ((save_paths_only, load), "Nothing was written"),
+    ((save_in_memory, load_from_memory), "kept in memory"),
+    ((save, load_without_settings), "holds `param_groups`"),
+    ((save, load_without_second_moment), "was lost or changed"),
+    ((save, returning(lambda it, model, optimizer: None)), "Nothing is returned"),
+    ((save, returning(lambda it, model, optimizer: (model, optimizer, it))), "alone"),
+    ((save, returning(lambda it, model, optimizer: {"it": it})), "alone"),
+    ((save, returning(lambda it, model, optimizer: str(it))), "store and return it as an int"),
+    ((save, returning(lambda it, model, optimizer: it + 1)), "the caller's affair"),
+    ((save, returning(lambda it, model, optimizer: 0)), "The number is lost"),
+    ((load, save), "wrong way round"),
+    (save, "Two functions are needed"),
+    ((save, 3), "no function"),
+    ((lambda model, out: model, load), "cannot be called with the arguments"),
+]

@@ -1,0 +1,49 @@
+import pytest
+from learners import checkpoints as learners
+
+from workbook.exercise import check
+
+
+@pytest.mark.parametrize("pair", learners.RIGHT)
+def test_a_right_pair_is_accepted(pair):
+    report = check("checkpointing", pair)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+def test_a_mistake_is_called_by_its_name(wrong, words):
+    report = check("checkpointing", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_a_model_in_another_mode_is_told_but_not_refused():
+    pair = learners.save_pickled, learners.load_pickled
+    assert "eval()" in check("checkpointing", pair).message
+
+
+def test_what_is_not_written_yet_is_not_attempted():
+    def raising(*arguments):
+        raise NotImplementedError
+
+    def passing(*arguments):
+        """Only a docstring."""
+
+    halves = (None, ..., raising, passing)
+    pairs = [(learners.save, half) for half in halves] + [(half, learners.load) for half in halves]
+    for attempt in (None, ..., *pairs):
+        assert check("checkpointing", attempt).status == "not attempted"
+
+
+def test_what_hangs_is_stopped():
+    def hanging(*arguments):
+        while True:
+            pass
+
+    report = check("checkpointing", (hanging, learners.load))
+    assert report.status == "wrong" and "stopped after" in report.message
+
+
+def test_no_file_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check("checkpointing", (learners.save, learners.load))
+    assert list(tmp_path.iterdir()) == []
