@@ -7,6 +7,7 @@ from workbook.accounting.activations import handout_activations, saved_activatio
 from workbook.accounting.answers import Answer, answers, model_of
 from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
 from workbook.accounting.explain import Explained, Explanation, Found, explain
+from workbook.accounting.peak import peak_bytes
 from workbook.accounting.quoted import Quoted, numbers, significant
 from workbook.accounting.sizes import backward_flops, flops_per_token, forward_flops, parameters
 from workbook.accounting.tables import Row, Table
@@ -61,6 +62,7 @@ __all__ = [
     "numbers",
     "optimizer_bytes",
     "parameters",
+    "peak_bytes",
     "saved_activations",
     "significant",
     "step_flops",

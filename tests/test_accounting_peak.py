@@ -1,0 +1,63 @@
+"""The closed form of a step's peak memory is within three percent of what a real step needs."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from workbook import accounting, fused, nn
+from workbook.config import ModelConfig
+from workbook.measured_model import peak_bytes
+from workbook.model import TransformerLM
+from workbook.optim import AdamW
+
+BASE = ModelConfig(
+    vocab_size=512, context_length=64, d_model=64, num_layers=3, num_heads=4, d_ff=192
+)
+SHAPES = {
+    "even": BASE,
+    "large vocabulary": replace(BASE, vocab_size=4_000),
+    "long context": replace(BASE, context_length=256, num_heads=8, vocab_size=64),
+    "wide feed-forward": replace(BASE, vocab_size=64, d_ff=1_024),
+    "two matrices": replace(BASE, ffn="silu"),
+    "post-norm": replace(BASE, norm="post"),
+}
+
+
+def measured(config: ModelConfig, batch_size: int, keep_gradients: bool) -> int:
+    """The bytes that live at once in the second of two steps, when AdamW has its state."""
+    model = TransformerLM.from_config(config)
+    optimizer = AdamW(model.parameters())
+    loss_of = (fused if config.kernels == "fused" else nn).cross_entropy
+    ids, targets = torch.randint(config.vocab_size, (2, batch_size, config.context_length))
+
+    def step() -> None:
+        loss = loss_of(model(ids), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=not keep_gradients)
+
+    step()
+    state = [x for each in optimizer.state.values() for x in each.values()]
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    tensors = [x for x in state if isinstance(x, torch.Tensor)] + gradients
+    return peak_bytes(step, [*model.parameters(), *model.buffers(), *tensors, ids, targets])
+
+
+@pytest.mark.parametrize("keep_gradients", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 8])
+@pytest.mark.parametrize("kernels", ["textbook", "fused"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_peak_of_a_real_step_is_within_three_percent(
+    shape, kernels, batch_size, keep_gradients
+):
+    config = replace(SHAPES[shape], kernels=kernels)
+    table = accounting.peak_bytes(config, batch_size, keep_gradients=keep_gradients)
+    assert table.total == pytest.approx(measured(config, batch_size, keep_gradients), rel=0.03)
+
+
+def test_the_update_is_the_worst_moment_of_a_large_model_with_little_data():
+    config = replace(BASE, d_model=512, d_ff=2_048, context_length=4, vocab_size=16)
+    table = accounting.peak_bytes(config, 1)
+    assert table[-1].name == "update"
+    assert table.total == pytest.approx(measured(config, 1, False), rel=0.03)
