@@ -10,10 +10,10 @@ import torch
 from einops import einsum
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional
+from torch.nn import Module, functional
 
 from workbook import nn
-from workbook.nn import Embedding, Linear, RotaryPositionalEmbedding, causal_mask, check_in_range
+from workbook.nn import Embedding, causal_mask, check_in_range
 
 __all__ = [
     "Embedding",
@@ -25,6 +25,13 @@ __all__ = [
     "causal_attention",
     "cross_entropy",
 ]
+
+
+class Linear(nn.Linear):
+    """`nn.Linear` in one call."""
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        return functional.linear(x, self.weight)
 
 
 class RMSNorm(nn.RMSNorm):
@@ -39,6 +46,12 @@ class RMSNorm(nn.RMSNorm):
 class SwiGLU(nn.SwiGLU):
     """`nn.SwiGLU` with a SiLU that keeps nothing but its input for the backward pass."""
 
+    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+        Module.__init__(self)
+        self.w1 = Linear(d_model, d_ff, device, dtype)
+        self.w2 = Linear(d_ff, d_model, device, dtype)
+        self.w3 = Linear(d_model, d_ff, device, dtype)
+
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         return self.w2(functional.silu(self.w1(x)) * self.w3(x))
 
@@ -46,8 +59,38 @@ class SwiGLU(nn.SwiGLU):
 class SiLUFeedForward(nn.SiLUFeedForward):
     """`nn.SiLUFeedForward` with the same SiLU."""
 
+    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+        Module.__init__(self)
+        self.w1 = Linear(d_model, d_ff, device, dtype)
+        self.w2 = Linear(d_ff, d_model, device, dtype)
+
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         return self.w2(functional.silu(self.w1(x)))
+
+
+class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
+    """`nn.RotaryPositionalEmbedding` with each pair as one complex number, times cos + i sin.
+
+    Su et al. 2021 introduce it so, in eq. 12. The compiler knows no complex numbers.
+    """
+
+    def _fill(self) -> None:
+        super()._fill()
+        self.register_buffer("turns", torch.stack((self.cos, self.sin), -1), persistent=False)
+
+    def forward(
+        self,
+        x: Float[Tensor, "... seq d_k"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+        first: int = 0,
+    ) -> Float[Tensor, "... seq d_k"]:
+        if torch.compiler.is_compiling() or x.device.type == "mps":
+            return super().forward(x, token_positions, first)
+        turns = self.turns[self.rows(x.shape[-2], token_positions, first)]
+        high = torch.promote_types(x.dtype, turns.dtype)
+        pairs = torch.view_as_complex(x.to(high).unflatten(-1, (-1, 2)))
+        turned = pairs * torch.view_as_complex(turns.to(high))
+        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 def causal_attention(
@@ -57,19 +100,20 @@ def causal_attention(
 ) -> Float[Tensor, "... queries d_v"]:
     """Attention in which no query sees a key behind it; the queries are the last positions.
 
-    On a GPU the scores are never written to memory. On a CPU that costs more than it saves (the
-    backward pass computes them again), and only the softmax is fused.
+    One kernel never writes the scores to memory. Its backward pass computes them again, which
+    costs a CPU more than it saves: there, only the softmax is fused where gradients are wanted.
     """
     queries, keys = Q.shape[-2], K.shape[-2]
-    if Q.device.type == "cuda":
-        mask = None if queries == keys else causal_mask(queries, keys, Q.device)
+    without_gradients = Q.device.type == "cpu" and not torch.is_grad_enabled()
+    if Q.device.type == "cuda" or without_gradients:
+        all_seen = queries == 1  # a single one is the last, and nothing lies behind it
+        mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
         return functional.scaled_dot_product_attention(
-            Q, K, V, attn_mask=mask, is_causal=mask is None
+            Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
         )
     scores = einsum(Q / math.sqrt(Q.shape[-1]), K, "... q d_k, ... k d_k -> ... q k")
-    if queries > 1:  # a single one is the last, and nothing lies behind it
-        scores = scores.masked_fill(~causal_mask(queries, keys, Q.device), -math.inf)
-    weights = torch.softmax(scores, dim=-1)
+    later = ~causal_mask(queries, keys, Q.device)
+    weights = torch.softmax(scores.masked_fill(later, -math.inf), dim=-1)
     return einsum(weights.to(V.dtype), V, "... q k, ... k d_v -> ... q d_v")
 
 

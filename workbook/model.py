@@ -11,7 +11,6 @@ An ablation is a field of `ModelConfig`, and so is the choice between textbook a
 from dataclasses import asdict
 from types import ModuleType
 
-import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -102,7 +101,8 @@ class MultiHeadSelfAttention(Module):
         if self.rope is not None:
             if token_positions is not None and token_positions.ndim > 1:
                 token_positions = token_positions.unsqueeze(-2)  # the same for all heads
-            Q, K = self.rope(Q, token_positions), self.rope(K, token_positions)
+            first = 0 if cache is None else len(cache)
+            Q, K = self.rope(Q, token_positions, first), self.rope(K, token_positions, first)
         if cache is not None:
             K, V = cache.extend(K, V)
         heads = self.attend(Q, K, V)
@@ -228,8 +228,6 @@ class TransformerLM(Module):
                 f"{length:,} ids are more than context_length={self.config.context_length:,};"
                 f" keep the last {self.config.context_length:,}"
             )
-        if seen and token_positions is None:
-            token_positions = torch.arange(seen, length, device=token_ids.device)
         x = self.token_embeddings(token_ids)
         for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
             x = layer(x, token_positions, cache)

@@ -158,22 +158,29 @@ class RotaryPositionalEmbedding(nn.Module):
         return self
 
     def forward(
-        self, x: Float[Tensor, "... seq d_k"], token_positions: Int[Tensor, "... seq"] | None = None
+        self,
+        x: Float[Tensor, "... seq d_k"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+        first: int = 0,
     ) -> Float[Tensor, "... seq d_k"]:
-        """x, turned; positions count from 0 where none are given."""
-        if token_positions is None:
-            if x.shape[-2] > len(self.cos):
-                raise ValueError(
-                    f"a sequence of {x.shape[-2]:,} is longer than max_seq_len={len(self.cos):,}"
-                )
-            cos, sin = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]]
-        else:
-            check_in_range(token_positions, len(self.cos), "position", "max_seq_len")
-            cos, sin = self.cos[token_positions], self.sin[token_positions]
+        """x, turned; where no positions are given they count from `first`."""
+        rows = self.rows(x.shape[-2], token_positions, first)
+        cos, sin = self.cos[rows], self.sin[rows]
         high = x.to(float_type(x))
         even, odd = high[..., 0::2], high[..., 1::2]
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
         return turned.flatten(-2).to(x.dtype)
+
+    def rows(self, length: int, token_positions: Tensor | None, first: int) -> Tensor | slice:
+        """Which rows of the tables belong to the positions."""
+        if token_positions is not None:
+            check_in_range(token_positions, self.max_seq_len, "position", "max_seq_len")
+            return token_positions
+        if first + length > self.max_seq_len:
+            raise ValueError(
+                f"a sequence of {first + length:,} is longer than max_seq_len={self.max_seq_len:,}"
+            )
+        return slice(first, first + length)
 
 
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:

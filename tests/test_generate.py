@@ -1,0 +1,250 @@
+"""Generation: cached as recomputed, several prompts as one, text without broken characters."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbook import generate
+from workbook.bpe import train_bpe
+from workbook.config import ModelConfig
+from workbook.model import TransformerLM
+from workbook.onestep import OneStep
+from workbook.tokenizer import Tokenizer
+
+BASE = ModelConfig(vocab_size=97, context_length=24, d_model=32, num_layers=2, num_heads=4, d_ff=48)
+ABLATIONS = {
+    "base": BASE,
+    "textbook": replace(BASE, kernels="textbook"),
+    "post": replace(BASE, norm="post"),
+    "no norm": replace(BASE, norm="none"),
+    "no position": replace(BASE, position="none"),
+    "silu": replace(BASE, ffn="silu"),
+    "tied": replace(BASE, tie_embeddings=True),
+}
+PROMPTS = [[5, 7, 11], [2], [3, 1, 4, 1, 5, 9, 2, 6]]
+
+
+@pytest.fixture(params=ABLATIONS)
+def model(request):
+    return model_of(ABLATIONS[request.param])
+
+
+def model_of(config, dtype=None):
+    torch.manual_seed(1)
+    return TransformerLM.from_config(config, dtype=dtype)
+
+
+def seed(number=0):
+    return torch.Generator().manual_seed(number)
+
+
+def test_the_cache_gives_the_greedy_ids_of_recomputation(model):
+    for prompt in PROMPTS:
+        slow = generate.decode(model, prompt, 16, temperature=0)
+        assert generate.generate(model, [prompt], 16, temperature=0) == [slow]
+        assert len(slow) == 16
+
+
+def test_one_step_at_a_time_gives_the_logits_of_the_whole_sequence(model):
+    ids = torch.randint(97, (3, 24), generator=seed())
+    with torch.inference_mode():
+        whole, step, caches = model(ids), OneStep(model), model.new_caches()
+        parts = [model(ids[:, :4], caches=caches)]
+        parts += [step(ids[:, [at]], caches) for at in range(4, 24)]
+    torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_one_step_works_in_other_types(dtype):
+    model = model_of(BASE, dtype)
+    ids = torch.randint(97, (1, 10), generator=seed())
+    with torch.inference_mode():
+        step, caches = OneStep(model), model.new_caches()
+        parts = [step(ids[:, [at]], caches) for at in range(10)]
+        atol = 1e-12 if dtype == torch.float64 else 0.1
+        torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=atol, rtol=0)
+
+
+def test_beyond_the_window_the_last_context_length_ids_count(model):
+    window = BASE.context_length
+    prompt = [token_id % 97 for token_id in range(window - 3)]
+    ids = list(prompt)
+    for _ in range(10):
+        ids.append(model(torch.tensor([ids[-window:]]))[0, -1].argmax().item())
+    new = ids[len(prompt) :]
+    assert generate.decode(model, prompt, 10, temperature=0) == new
+    assert generate.generate(model, [prompt, [1]], 10, temperature=0)[0] == new
+    long = prompt * 3
+    assert (
+        generate.decode(model, long, 3, temperature=0)
+        == (generate.generate(model, [long], 3, temperature=0)[0])
+    )
+
+
+def test_several_prompts_get_what_each_gets_alone(model):
+    alone = [generate.decode(model, prompt, 20, temperature=0) for prompt in PROMPTS]
+    assert generate.generate(model, PROMPTS, 20, temperature=0) == alone
+    end = alone[0][5]
+    cut = [ids[: ids.index(end)] if end in ids else ids for ids in alone]
+    assert generate.generate(model, PROMPTS, 20, temperature=0, end_id=end) == cut
+    assert len(cut[0]) <= 5
+
+
+def test_the_same_seed_gives_the_same_ids_by_either_way():
+    model = model_of(BASE)
+    for settings in ({}, {"top_p": 0.8}, {"top_k": 5}, {"temperature": 0.5, "top_p": 0.5}):
+        one, other = (generate.decode(model, [3], 20, generator=seed(), **settings) for _ in "ab")
+        [cached] = generate.generate(model, [[3]], 20, generator=seed(), **settings)
+        assert one == other == cached
+        assert one != generate.decode(model, [3], 20, generator=seed(1), **settings)
+
+
+def test_ids_come_one_by_one():
+    drawn = generate.stream(model_of(BASE), [[3]], 20, temperature=0)
+    first = next(drawn)
+    assert first == (0, generate.decode(model_of(BASE), [3], 1, temperature=0)[0])
+
+
+def test_decode_takes_any_function_and_the_handouts_arguments_by_position():
+    def counts_up(ids):
+        return torch.nn.functional.one_hot((ids + 1) % 10, 10).float() * 100
+
+    assert generate.decode(counts_up, [3], 4, 1.0, 1.0, None) == [4, 5, 6, 7]
+    assert generate.decode(counts_up, [3], 9, 1.0, 0.9, 8) == [4, 5, 6, 7]
+    assert generate.decode(counts_up, [7, 3], 0) == []
+
+
+def test_temperature_divides_the_logits():
+    logits = torch.tensor([[1.0, 2.0, 4.0]])
+    for temperature in (0.5, 1.0, 3.0):
+        shares, ids = generate.candidates(logits, temperature)
+        torch.testing.assert_close(shares, (logits / temperature).softmax(-1))
+        assert ids.tolist() == [[0, 1, 2]]
+    assert generate.draw(logits, temperature=0).tolist() == [2]
+    assert generate.candidates(logits, 1e-30)[0].tolist() == [[0, 0, 1]]
+
+
+def test_top_k_keeps_the_likeliest():
+    shares, ids = generate.candidates(torch.tensor([[0.0, 3.0, 1.0, 2.0]]), top_k=2)
+    assert ids.tolist() == [[1, 3]]
+    torch.testing.assert_close(shares, torch.tensor([[3.0, 2.0]]).softmax(-1))
+    assert generate.candidates(torch.zeros(1, 4), top_k=9)[0].shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("top_p", "kept"), [(0.4, 1), (0.5, 1), (0.51, 2), (0.75, 2), (0.8, 3), (0.99, 4)]
+)
+def test_top_p_keeps_the_fewest_that_have_p_together(top_p, kept):
+    logits = torch.tensor([[0.125, 0.5, 0.125, 0.25]]).log()
+    shares, ids = generate.candidates(logits, top_p=top_p)
+    assert (shares > 0).sum() == kept
+    assert ids[0, 0] == 1 and shares.sum() == pytest.approx(1)
+
+
+def by_sorting(logits, top_p):
+    """Top-p as it is usually written: sort all, and keep while those before have less than p."""
+    shares, order = logits.softmax(-1).sort(descending=True)
+    shares[shares.cumsum(-1) - shares >= top_p] = 0
+    return torch.zeros_like(shares).scatter(-1, order, shares / shares.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("top_p", [0.1, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+def test_the_quick_top_p_is_exact(top_p, scale):
+    logits = torch.randn(3, 3_000, generator=seed()) * scale
+    shares, ids = generate.candidates(logits, top_p=top_p)
+    whole = torch.zeros_like(logits).scatter(-1, ids, shares)
+    torch.testing.assert_close(whole, by_sorting(logits, top_p), atol=1e-6, rtol=0)
+    assert torch.equal(whole > 0, by_sorting(logits, top_p) > 0)
+
+
+def test_of_equally_likely_ids_top_p_keeps_only_as_many_as_it_needs():
+    assert (generate.candidates(torch.zeros(1, 1_000), top_p=0.25)[0] > 0).sum() == 250
+
+
+def test_ids_are_drawn_as_often_as_they_are_likely():
+    logits = torch.tensor([[0.5, 0.3, 0.0, 0.2]]).log().expand(20_000, 4)
+    counts = Counter(generate.draw(logits, generator=seed()).tolist())
+    assert set(counts) == {0, 1, 3}
+    for token_id, share in ((0, 0.5), (1, 0.3), (3, 0.2)):
+        assert counts[token_id] / 20_000 == pytest.approx(share, abs=0.015)
+
+
+def test_half_precision_logits_are_drawn_from_in_float32():
+    shares, _ = generate.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.5)
+    assert shares.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": -1}, "temperature=-1 is not above 0; take 0 itself"),
+        ({"temperature": float("nan")}, "temperature=nan is not above 0"),
+        ({"top_p": 0}, "top_p=0 is no share above 0 and up to 1"),
+        ({"top_p": 1.5}, "top_p=1.5 is no share"),
+        ({"top_k": 0}, "top_k=0 keeps no id"),
+    ],
+)
+def test_settings_that_leave_nothing_are_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        generate.decode(model_of(BASE), [1], 5, **settings)
+
+
+def test_prompts_that_cannot_be_continued_are_refused():
+    model = model_of(BASE)
+    for prompts in ([], [[1], []]):
+        with pytest.raises(ValueError, match="a prompt needs one id at least"):
+            generate.generate(model, prompts, 5)
+    with pytest.raises(ValueError, match="max_new_tokens=-1 is below 0"):
+        generate.decode(model, [1], -1)
+    with pytest.raises(ValueError, match="id 97 is outside the vocabulary"):
+        generate.decode(model, [97], 1)
+
+
+TEXT = "Grüße, 世界! 🦊 und 🦊🦊 sagen: naïve café."
+BYTES = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endoftext|>"])
+
+
+def test_characters_come_whole():
+    found = list(generate.pieces(BYTES, BYTES.encode(TEXT)))
+    assert found == list(TEXT)
+
+
+@given(st.lists(st.integers(0, 255)))
+def test_the_pieces_joined_are_what_decode_gives(ids):
+    assert "".join(generate.pieces(BYTES, ids)) == BYTES.decode(ids)
+
+
+def test_a_piece_comes_before_the_next_id_is_asked_for():
+    asked = []
+
+    def ids():
+        for token_id in BYTES.encode("aüb"):
+            asked.append(token_id)
+            yield token_id
+
+    found = generate.pieces(BYTES, ids())
+    assert next(found) == "a" and len(asked) == 1
+    assert next(found) == "ü" and len(asked) == 3
+
+
+def test_an_id_that_the_tokenizer_lacks_is_named():
+    with pytest.raises(ValueError, match="id 300 is not in the vocabulary of 257 tokens"):
+        list(generate.pieces(BYTES, [300]))
+
+
+def test_text_is_written_until_its_end(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("a fox ran. " * 50, encoding="utf-8")
+    tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
+    assert generate.end_of_text(tokenizer) == 0
+    assert generate.end_of_text(Tokenizer(tokenizer.vocab, tokenizer.merges)) is None
+    model = model_of(replace(BASE, vocab_size=tokenizer.vocab_size, context_length=64))
+    for prompt in ("a fox", ""):
+        text = "".join(generate.write(model, tokenizer, prompt, 30, temperature=0))
+        start = tokenizer.encode(prompt) or [0]
+        assert text == tokenizer.decode(generate.decode(model, start, 30, temperature=0, end_id=0))
