@@ -44,7 +44,8 @@ def log_curves(
     ax.set_xlabel(table.index.name)
     ax.set_ylabel(quantity)
     ax.grid()
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    if exact is not None or len(table.columns) > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -54,7 +55,7 @@ def valley(
     """A map for each path, (places, 2), over the same landscape, its lowest point marked by a +."""
     rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
     figure, axes = plt.subplots(
-        rows, 3, figsize=(width, 2.05 * rows), sharex=True, sharey=True, squeeze=False
+        rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
     across, up = np.linspace(-reach, reach, 121), np.linspace(-reach * 0.72, reach * 0.72, 121)
     ground = height(np.stack(np.meshgrid(across, up), axis=-1))
@@ -94,25 +95,25 @@ def side_by_side(
 def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
     """How many numbers have which size, on a log axis, and where float16 begins to lose them."""
     ax, half = _axes(ax, height=3.8), FORMATS["float16"]
-    edges = np.arange(-16, 1.01, 0.25)
+    edges = np.arange(-12, 2.01, 0.25)
     for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):
         share = np.histogram(np.log10(numbers), edges)[0] / len(numbers)
         ax.stairs(share, edges, color=colour, fill=True, alpha=0.45)
         ax.stairs(share, edges, color=colour, linewidth=2, label=name)
-    ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
     lines = {
-        "0 below, in float16": half.smallest_subnormal / 2,
-        "fewer digits below": half.smallest_normal,
+        "becomes 0 in float16": half.smallest_subnormal / 2,
+        "loses digits in float16": half.smallest_normal,
     }
-    for name, size in lines.items():
+    ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
+    for row, (name, size) in enumerate(lines.items()):
         ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
         ax.annotate(
-            name, (np.log10(size), 0.98), (-3, 0), xycoords=("data", "axes fraction"),
-            textcoords="offset points", fontsize=8, rotation=90, ha="right", va="top",
+            f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
+            xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
         )  # fmt: skip
-    ticks = range(-16, 2, 2)
-    ax.set_xticks(ticks, [f"$10^{{{tick}}}$" for tick in ticks])
+    ax.set_xticks(range(-12, 3, 2), [f"$10^{{{tick}}}$" for tick in range(-12, 3, 2)])
     ax.set_xlim(edges[0], edges[-1])
+    ax.margins(y=0.25)
     ax.set_xlabel("size of a gradient that is not 0 (log scale)")
     ax.set_ylabel("share of the numbers")
     ax.legend(loc="upper right")

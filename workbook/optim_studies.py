@@ -1,6 +1,6 @@
 """Small experiments with optimizers, on losses that one can draw."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,8 +10,10 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from workbook.optim import SGD, clip_gradients
+from workbook.toy_sgd import ravine, turned
 
 Loss = Callable[[Tensor], Tensor]
+Maker = Callable[[list[Parameter]], Optimizer]  # such as a class, or a `partial` of one
 
 
 def run_toy(lr: float, steps: int, dtype: torch.dtype = torch.float32) -> list[float]:
@@ -33,7 +35,7 @@ def run_toy(lr: float, steps: int, dtype: torch.dtype = torch.float32) -> list[f
 
 
 def walk(
-    make: Callable[[list[Parameter]], Optimizer],
+    make: Maker,
     loss: Loss,
     start: Sequence,
     steps: int,
@@ -61,10 +63,35 @@ def walk(
     return torch.stack(places).numpy()
 
 
-def slopes(gradients: Sequence[float]) -> Loss:
-    """A loss whose gradient is the first number when it is first asked, then the second, …"""
+def step_sizes(
+    make: Maker,
+    gradients: Sequence[float],
+    *,
+    lr: Callable[[int], float] | None = None,
+    max_l2_norm: float | None = None,
+) -> Float[np.ndarray, " steps"]:
+    """How far down an optimizer goes in each step, where the gradient of the step is given."""
     coming = iter(gradients)
-    return lambda weights: next(coming) * weights.sum()
+    places = walk(
+        make,
+        lambda weight: next(coming) * weight.sum(),
+        [0.0],
+        len(gradients),
+        lr=lr,
+        max_l2_norm=max_l2_norm,
+    )
+    return -np.diff(places[:, 0])
+
+
+def ravine_walks(
+    rules: Mapping[str, Maker], angle: float = 0.0, steps: int = 40
+) -> dict[str, Float[np.ndarray, "places 2"]]:
+    """Where each rule goes in a ravine turned by `angle`, from the same place in it."""
+    start = turned((-4.0, 1.5), angle)
+    return {
+        name: walk(make, lambda place: ravine(place, angle), start, steps)
+        for name, make in rules.items()
+    }
 
 
 def noisy(loss: Loss, scale: float | Sequence[float], seed: int = 0) -> Loss:

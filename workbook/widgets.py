@@ -4,7 +4,20 @@ Run, they follow what is typed and moved. Stored, they are a picture and words. 
 how they are made.
 """
 
+from workbook.widgets_accounting import switchboard
 from workbook.widgets_bpe import merge_stepper, tokenizer_playground
+from workbook.widgets_floats import float_explorer
+from workbook.widgets_model import attention_viewer, rope_arrows
+from workbook.widgets_optim import learning_rate_slider
 from workbook.widgets_unicode import utf8_explorer
 
-__all__ = ["merge_stepper", "tokenizer_playground", "utf8_explorer"]
+__all__ = [
+    "attention_viewer",
+    "float_explorer",
+    "learning_rate_slider",
+    "merge_stepper",
+    "rope_arrows",
+    "switchboard",
+    "tokenizer_playground",
+    "utf8_explorer",
+]

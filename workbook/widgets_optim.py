@@ -70,10 +70,13 @@ def _bar(loss: float) -> str:
 
 
 def _picture(lr: float) -> Axes:
-    losses = pd.DataFrame({f"rate {lr:,.1f}": toy_sgd.relative_losses(lr, STEPS)})
+    losses = pd.DataFrame({"loss": toy_sgd.relative_losses(lr, STEPS)})
     lowest = 10.0**-FACTORS_OF_TEN
     return optim_plots.log_curves(
-        losses.rename_axis("step"), "loss, if it began at 1", marks={"start": 1.0}, lowest=lowest
+        losses.rename_axis(f"step, at learning rate {lr:,.1f}"),
+        "loss, if it began at 1",
+        marks={"start": 1.0},
+        lowest=lowest,
     )
 
 
