@@ -57,6 +57,7 @@ MAY_USE_TORCH = {
     "train",
     "train_rivals",
     "generate",
+    "hugging",
     "experiments",
     "checks",
 }
