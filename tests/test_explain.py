@@ -108,6 +108,7 @@ def test_one_cause_of_several_numbers_comes_first():
         (MODEL, "a", "8.51 GiB", "GB are called GiB"),
         (MODEL, "a", "8.51 MB", "a factor of 1,000 is lost"),
         (MODEL, "a", "4.25 GB", "a number takes 2 bytes"),
+        (MODEL, "a", "34.03 GB", "gradients and optimizer state are counted in"),
         (MODEL, "a", 1_640_452_800, "multiple of 64 nearest to 8/3"),
         (MODEL, "b", 2_256_668_262_400, "counted as one FLOP"),
         (MODEL, "b", "4.19e12", "scores and weighted sums (T × T) are left out"),

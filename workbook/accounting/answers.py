@@ -31,11 +31,11 @@ def answers(problem: str, part: str, given: Assumptions) -> dict[str, Answer]:
     Answer(value=3, unit='batch')
     """
     if problem == "transformer_accounting":
-        found = _of_the_model(given) if part == "a" else _of_products(given)
+        found = _to_load(given) if part == "a" else _of_products(given)
         if part == "e":
             found["growth"] = Answer(found["FLOPs"].value / _short_flops(given), "factor")
         return found
-    return {"a": _of_the_model, "b": _of_memory, "c": _of_adamw, "d": _of_time}[part](given)
+    return {"a": _to_train, "b": _of_memory, "c": _of_adamw, "d": _of_time}[part](given)
 
 
 def model_of(given: Assumptions, counted: bool = False) -> ModelConfig:
@@ -88,14 +88,22 @@ def _count(given: Assumptions) -> int:
     return count
 
 
-def _of_the_model(given: Assumptions) -> dict[str, Answer]:
+def _to_load(given: Assumptions) -> dict[str, Answer]:
+    count = _count(given)
+    return {
+        "parameters": Answer(count, "count"),
+        "bytes of the parameters": Answer(given.copies * given.number_bytes * count, "bytes"),
+    }
+
+
+def _to_train(given: Assumptions) -> dict[str, Answer]:
     count = _count(given)
     one = given.number_bytes * count
     return {
         "parameters": Answer(count, "count"),
         "bytes of the parameters": Answer(one, "bytes"),
         "bytes of the optimizer state": Answer(2 * one, "bytes"),
-        "bytes of parameters, gradients and optimizer state": Answer(4 * one, "bytes"),
+        "bytes of all but the activations": Answer(4 * one, "bytes"),
     }
 
 

@@ -100,6 +100,7 @@ SWITCHES = (
     ),
     Switch("number_bytes", 2, "a number takes 2 bytes (half precision)"),
     Switch("number_bytes", 8, "a number takes 8 bytes (float64)"),
+    Switch("copies", 4, "gradients and optimizer state are counted in"),
     Switch("copies", 1, "gradients and optimizer state are left out"),
     Switch("copies", 2, "the optimizer state is left out"),
     Switch("copies", 3, "the gradients (or one of the two moments) are left out"),
@@ -145,7 +146,7 @@ FIELDS = {
     ("transformer_accounting", "c"): f"{_PRODUCTS}",
     ("transformer_accounting", "d"): f"{_PRODUCTS}",
     ("transformer_accounting", "e"): f"{_PRODUCTS} embeddings backward",
-    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes copies",
+    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes",
     ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
     " number_bytes copies every_block memory rounding",
     ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",
@@ -162,8 +163,9 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
         matrices=2 if training and edition == "2025" else 3,
         d_ff={"2025": "4", "2026": "64"}[edition],
         device={"2025": "A100 float32", "2026": "H100 TF32"}[edition],
-        # A forward pass is asked for, a step of training elsewhere.
+        # One problem asks about a forward pass and what is loaded, the other about training.
         backward=2 if training else 0,
+        copies=4 if training else 1,
     )
 
 
@@ -182,4 +184,6 @@ def _means_something(switch: Switch, base: Assumptions) -> bool:
         return base.size != "xl" and (switch.value == "6400") == (base.d_ff == "4")
     if switch.field == "backward" and base.backward == 0:
         return switch.value == 2
+    if switch.field == "copies" and base.copies == 1:
+        return switch.value == 4
     return True

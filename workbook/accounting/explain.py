@@ -25,7 +25,26 @@ LOST = "a factor of 1,000 is lost"
 GAINED = "a factor of 1,000 is too many"
 IDS = {"adamw_accounting": "adamwAccounting"}  # of edition 2026
 SIZES = ("small", "medium", "large")
-GIVEN = {2, 16_384, 1_024, 400_000, 50_257, 48, 1_600, 25, 80, 50, 6_400, 4_288}
+# Numbers that the problems state: nobody has to explain them.
+GIVEN = {
+    2,
+    4,
+    32,
+    16,
+    16_384,
+    1_024,
+    400_000,
+    50_257,
+    48,
+    1_600,
+    25,
+    80,
+    80e9,
+    50,
+    0.5,
+    6_400,
+    4_288,
+}
 
 
 @dataclass(frozen=True)
@@ -220,7 +239,7 @@ _UNITS_OF = {  # of answers, by the kind of a quoted number
 }
 
 
-def _readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
+def readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
     """The units that a number may be in, each with a factor and with a slip in words, or none."""
     if not quoted.kind:
         for unit, scales in _PLAIN.items():
@@ -256,7 +275,7 @@ def _matches(
     quoted: Quoted, outcomes: dict[str, list[Outcome]]
 ) -> Iterator[tuple[tuple, Explanation]]:
     """Every outcome that agrees with a number, with its rank: the lower, the better."""
-    for unit, scale, slip in _readings(quoted):
+    for unit, scale, slip in readings(quoted):
         some = outcomes.get(unit, ())
         value = quoted.value * scale
         half = max(quoted.half * scale, 1e-9 * value)
