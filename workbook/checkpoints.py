@@ -171,6 +171,13 @@ def check_optimizer(saved: dict, optimizer: optim.Optimizer) -> None:
                 )
 
 
+def seed_everything(seed: int) -> None:
+    """Nothing; all generators of random numbers begin anew."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
 def random_state() -> dict:
     """Where all generators of random numbers stand: torch's, NumPy's and Python's."""
     kind, key, *rest = np.random.get_state()

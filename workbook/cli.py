@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from workbook import __version__, problems
+from workbook import __version__, problems, train_options
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,7 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
         status = options.run(options) or 0
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        for words in stop.args:  # training says what it has saved
+            print(words, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader has seen enough, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -89,6 +91,14 @@ def parser() -> argparse.ArgumentParser:
     tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
     tokenize.add_argument("--workers", type=int, metavar="N", help="default: one a core")
     tokenize.set_defaults(run=run_data_tokenize)
+
+    train = commands.add_parser(
+        "train",
+        help="train a model; goes on where it was stopped",
+        description="Train a model. The settings that are not given are those of the preset.",
+    )
+    train_options.add_options(train)
+    train.set_defaults(run=run_train)
 
     export = commands.add_parser(
         "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"
@@ -236,6 +246,12 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} ids")
+
+
+def run_train(options: argparse.Namespace) -> None:
+    from workbook import train
+
+    train.train_and_tell(train_options.chosen(options), options.folder)
 
 
 def run_bench_tokenizer(options: argparse.Namespace) -> None:

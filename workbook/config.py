@@ -1,12 +1,15 @@
-"""The two switches of the workbook, profile and edition, the folder its data lives in, and models.
+"""The two switches of the workbook, profile and edition, its folders, models and training runs.
 
 Only this module reads the environment. Everything else takes arguments.
 """
 
+import json
+import math
 import os
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, get_args, get_origin
 
 Edition = Literal["2025", "2026"]
 
@@ -29,15 +32,7 @@ class ModelConfig:
     kernels: Literal["fused", "textbook"] = "fused"  # the same values: torch's, or written out
 
     def __post_init__(self):
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and (type(value) is not int or value < 1):
-                raise ValueError(f"{field.name}={value!r} is no positive whole number")
-            choices = get_args(field.type)
-            if choices and value not in choices:
-                raise ValueError(
-                    f"{field.name}={value!r} is none of {', '.join(map(repr, choices))}"
-                )
+        check_fields(self)
         if not self.rope_theta > 0:
             raise ValueError(f"rope_theta={self.rope_theta!r} is not positive; 10,000 is usual")
         check_heads(self.d_model, self.num_heads, rope=self.position == "rope")
@@ -46,6 +41,17 @@ class ModelConfig:
     def d_head(self) -> int:
         """The width of one head."""
         return self.d_model // self.num_heads
+
+
+def check_fields(config) -> None:
+    """Raise ValueError unless every int is 1 at least, and every `Literal` one of its choices."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.type is int and (type(value) is not int or value < 1):
+            raise ValueError(f"{field.name}={value!r} is no positive whole number")
+        if get_origin(field.type) is Literal and value not in get_args(field.type):
+            known = ", ".join(map(repr, get_args(field.type)))
+            raise ValueError(f"{field.name}={value!r} is none of {known}")
 
 
 def check_heads(d_model: int, num_heads: int, *, rope: bool) -> None:
@@ -121,6 +127,86 @@ def laptop() -> ModelConfig:
         num_heads=4,
         d_ff=384,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """AdamW, its learning rate from step to step, and the limit for gradients."""
+
+    max_learning_rate: float = 1e-3  # reached at the end of the warm-up
+    min_learning_rate: float = 1e-4  # from the end of the cosine on
+    warmup_iters: int = 1  # steps
+    cosine_cycle_iters: int | None = None  # the step that the cosine ends at; None: the last
+    betas: tuple[float, float] = (0.9, 0.95)
+    eps: float = 1e-8
+    weight_decay: float = 0.1
+    decay: Literal["before", "after"] = "before"  # the weights decay before or after the update
+    max_l2_norm: float = 1.0  # of all gradients together; inf: no limit
+    update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optim`
+
+    def __post_init__(self):
+        object.__setattr__(self, "betas", tuple(self.betas))  # a list where it comes from JSON
+        check_fields(self)
+        if not 0 <= self.min_learning_rate <= self.max_learning_rate < math.inf:
+            raise ValueError(
+                f"min_learning_rate={self.min_learning_rate!r} and"
+                f" max_learning_rate={self.max_learning_rate!r} must be numbers from 0 on, the"
+                " smaller one first"
+            )
+        if self.update == "fused" and self.decay == "after":
+            raise ValueError("torch's kernel decays before; take decay='before' or the textbook's")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """All that decides how a training run goes; `name` is a label for people."""
+
+    name: str
+    model: ModelConfig
+    optimizer: OptimizerConfig
+    corpus: str = "stories"
+    corpus_bytes: int | None = None  # of the train split, where any size will do; None: its usual
+    steps: int  # updates of the weights
+    batch_size: int  # sequences a step, those of all processes together
+    accumulation: int = 1  # parts that a batch is computed in, one after another
+    seed: int = 336
+    device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the products
+    compile: bool = False  # by torch.compile: pays for itself after some minutes
+    log_every: int = 10  # steps
+    eval_every: int = 100  # steps
+    eval_tokens: int = 100_000  # of the validation split, the same ones each time
+    checkpoint_every: int = 100  # steps
+    keep_checkpoints: int = 2
+
+    def __post_init__(self):
+        check_fields(self)
+        if self.batch_size % self.accumulation:
+            raise ValueError(
+                f"batch_size={self.batch_size} does not fall into accumulation={self.accumulation}"
+                " equal parts"
+            )
+        if self.optimizer.warmup_iters > self.cosine_cycle_iters:
+            raise ValueError(
+                f"the warm-up of {self.optimizer.warmup_iters:,} steps is longer than the"
+                f" schedule of {self.cosine_cycle_iters:,}; give warmup_iters a smaller number"
+            )
+
+    @property
+    def cosine_cycle_iters(self) -> int:
+        """The step that the learning rate reaches its minimum at."""
+        return self.optimizer.cosine_cycle_iters or self.steps
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the run sees."""
+        return self.steps * self.batch_size * self.model.context_length
+
+    @property
+    def key(self) -> str:
+        """A hash of every setting but the name: the same run has the same, on any machine."""
+        settings = json.dumps(asdict(self) | {"name": ""}, sort_keys=True)
+        return sha256(settings.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,11 +80,31 @@ class RunLog:
         self.close()
 
 
+class NoLog:
+    """A log that keeps nothing: for the processes beside the one that writes it."""
+
+    def append(self, record: Mapping) -> None: ...
+
+    def describe(self, config: Mapping, environment: Mapping) -> None: ...
+
+    def truncate(self, position: int) -> None: ...
+
+    def __enter__(self) -> "NoLog":
+        return self
+
+    def __exit__(self, *_) -> None: ...
+
+
 def write_json(path: Path, content) -> None:
-    """Write `content` to `path`, whole or not at all."""
+    """Nothing; `content` is in the file `path`, whole or not at all."""
     with atomic_write(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
         file.write("\n")
+
+
+def load_json(path: Path):
+    """What is in a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def records(folder: str | os.PathLike) -> list[dict]:
@@ -120,7 +140,7 @@ def read(folder: str | os.PathLike) -> "pd.DataFrame":
 
 def config(folder: str | os.PathLike) -> dict:
     """What a run was asked for."""
-    return json.loads((Path(folder) / CONFIG).read_text(encoding="utf-8"))
+    return load_json(Path(folder) / CONFIG)
 
 
 def environment(**more) -> dict:

@@ -1,0 +1,263 @@
+"""A run learns, is told whole, is never done twice, and stops without loss."""
+
+import math
+import os
+import signal
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_runs
+import torch
+
+from workbook import checkpoints, runlog, trainer
+from workbook.train import DivergedError, run_folder, train, trained
+from workbook.trainer import CHECKPOINTS, OUTCOME
+
+CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def peak():
+    """What the machine can do is not measured each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nobody disturbed."""
+    return train(tiny_runs.tiny(), tmp_path_factory.mktemp("whole"), tiny_runs.data())
+
+
+def outcome(run):
+    return runlog.load_json(run.folder / OUTCOME)
+
+
+def test_the_model_learns(whole):
+    losses = whole.log["validation_loss"].dropna()
+    assert losses[0] == pytest.approx(math.log(tiny_runs.VOCAB_SIZE), rel=0.1)
+    assert losses[24] < 0.85 * losses[0]
+
+
+def test_the_log_tells_the_whole_run(whole):
+    config = tiny_runs.tiny()
+    assert whole.log.index.tolist() == list(range(25))
+    assert whole.log["tokens"].iloc[-1] == config.tokens == 24 * 8 * 16
+    assert whole.log["validation_loss"].dropna().index.tolist() == [0, 8, 16, 24]
+    bits = whole.log["validation_loss"] / math.log(2)  # every id is a byte here
+    pd.testing.assert_series_equal(
+        whole.log["validation_bits_per_byte"].dropna(), bits.dropna(), check_names=False
+    )
+    assert whole.log["seconds"].is_monotonic_increasing
+    assert (whole.log["mfu"].dropna() > 0).all()
+    told = runlog.config(whole.folder)
+    assert told["model"] == asdict(config.model)
+    assert told["optimizer"]["max_learning_rate"] == config.optimizer.max_learning_rate
+    assert outcome(whole)["status"] == "finished"
+
+
+def test_the_rate_warms_up_and_falls_along_a_cosine(whole):
+    config = tiny_runs.tiny()
+    rates = whole.log["learning_rate"].dropna()
+    assert rates[1] == config.optimizer.max_learning_rate / 4
+    assert rates.idxmax() == 4
+    assert rates[24] == config.optimizer.min_learning_rate
+
+
+def test_an_honest_run_has_no_flags(whole):
+    assert whole.flags == []
+
+
+def test_the_same_config_gives_the_same_bits(whole, tmp_path):
+    again = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    pd.testing.assert_frame_equal(again.log[CURVE], whole.log[CURVE], check_exact=True)
+
+
+def test_a_finished_run_is_not_done_again(whole, monkeypatch):
+    monkeypatch.setattr(trainer.Trainer, "update", lambda self: pytest.fail("it trains"))
+    assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
+
+
+def test_the_trained_model_is_the_one_that_was_evaluated(whole):
+    ids = torch.from_numpy(tiny_runs.data().validation[:257].astype(np.int64))
+    inputs, targets = ids[:-1].view(16, 16), ids[1:].view(16, 16)
+    loss = torch.nn.functional.cross_entropy(whole.model()(inputs).flatten(0, 1), targets.flatten())
+    assert loss.item() == pytest.approx(whole.log["validation_loss"].iloc[-1], rel=1e-5)
+
+
+def test_only_the_last_checkpoints_are_kept(whole):
+    names = [file.name for file in checkpoints.saved(whole.folder / CHECKPOINTS)]
+    assert names == ["step-000000024.pt", "step-000000020.pt"]
+
+
+def test_the_callers_random_numbers_are_not_touched(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(tiny_runs.tiny(steps=4), tmp_path, tiny_runs.data())
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_listeners_hear_every_record(tmp_path):
+    heard = []
+    run = train(tiny_runs.tiny(steps=20), tmp_path, tiny_runs.data(), [heard.append])
+    assert heard == runlog.records(run.folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"accumulation": 4},
+        {"optimizer": replace(tiny_runs.tiny().optimizer, update="textbook")},
+        {"model": replace(tiny_runs.tiny().model, kernels="textbook")},
+    ],
+)
+def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes):
+    other = train(tiny_runs.tiny(**changes), tmp_path, tiny_runs.data())
+    np.testing.assert_allclose(
+        other.log["train_loss"].iloc[1:], whole.log["train_loss"].iloc[1:], rtol=1e-3
+    )
+    np.testing.assert_allclose(
+        other.log["train_loss"].iloc[1:5], whole.log["train_loss"].iloc[1:5], rtol=1e-5
+    )
+
+
+def interrupted(tmp_path, monkeypatch, at, event):
+    """The folder of a run that `event` befell when it had taken `at` steps."""
+    update = trainer.Trainer.update
+
+    def struck(self):
+        if self.step == at:
+            event()
+        return update(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "update", struck)
+        with pytest.raises((KeyboardInterrupt, MemoryError)) as raised:
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    return raised.value
+
+
+@pytest.mark.parametrize("at", [0, 1, 4, 6, 23])
+def test_a_run_that_broke_off_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, at):
+    def breaks():
+        raise MemoryError
+
+    interrupted(tmp_path, monkeypatch, at, breaks)
+    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+    for one, other in zip(resumed.model().parameters(), whole.model().parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_finishes_and_saves_the_step_in_hand(whole, tmp_path, monkeypatch, number):
+    stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+    assert "stopped after step 7, which is saved" in str(stop)
+    assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 7
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+
+
+def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
+    config = tiny_runs.tiny(optimizer=replace(tiny_runs.tiny().optimizer, update="textbook"))
+    monkeypatch.setattr(tiny_runs, "tiny", lambda: config)
+    undisturbed = train(config, tmp_path / "whole", tiny_runs.data())
+
+    def breaks():
+        raise MemoryError
+
+    interrupted(tmp_path / "broken", monkeypatch, 10, breaks)
+    resumed = train(config, tmp_path / "broken", tiny_runs.data())
+    pd.testing.assert_frame_equal(resumed.log[CURVE], undisturbed.log[CURVE], check_exact=True)
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatch):
+    write = checkpoints.write
+
+    def full(state, out):
+        if state["iteration"] == 12:
+            raise OSError(28, "No space left on device")
+        write(state, out)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 8
+    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(whole, tmp_path, monkeypatch):
+    update = trainer.Trainer.update
+
+    def spoilt(self):
+        loss, norm = update(self)
+        return (loss * math.nan if self.step == 12 else loss), norm
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "update", spoilt)
+        with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; .*000008\.pt"):
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+
+
+def test_a_rate_that_is_far_too_large_is_told_as_divergence(tmp_path):
+    schedule = replace(
+        tiny_runs.tiny().optimizer, max_learning_rate=1e30, max_l2_norm=math.inf, warmup_iters=1
+    )
+    with pytest.raises(DivergedError, match="a smaller max_learning_rate"):
+        train(tiny_runs.tiny(optimizer=schedule), tmp_path, tiny_runs.data())
+    told = runlog.load_json(tmp_path / OUTCOME)
+    assert told["status"] == "diverged"
+    assert "norm of the gradients" in told["reason"]
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path, monkeypatch):
+    update = trainer.Trainer.update
+
+    def spoilt(self):
+        found = update(self)
+        if self.step == 8:
+            next(self.model.parameters()).data.view(-1)[0] = math.nan
+        return found
+
+    monkeypatch.setattr(trainer.Trainer, "update", spoilt)
+    config = tiny_runs.tiny(eval_every=24)
+    with pytest.raises(DivergedError):
+        train(config, tmp_path, tiny_runs.data())
+    assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 4
+
+
+def test_the_folder_of_another_run_is_refused(whole):
+    with pytest.raises(ValueError, match="a run of another config"):
+        train(tiny_runs.tiny(steps=25), whole.folder, tiny_runs.data())
+
+
+def test_every_config_has_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    one, other = tiny_runs.tiny(), tiny_runs.tiny(seed=1)
+    assert run_folder(one) == run_folder(replace(one)) != run_folder(other)
+    assert run_folder(one).parent == tmp_path / "trained"
+
+
+def test_a_batch_that_cannot_be_shared_out_is_refused():
+    with pytest.raises(ValueError, match="equal parts"):
+        tiny_runs.tiny(batch_size=8, accumulation=3)
+
+
+def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
+    from workbook import train as module
+
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    data = tiny_runs.data(tokenizer="the tokenizer")
+    monkeypatch.setattr(module, "train_data", lambda config: data)
+    model, tokenizer = trained(tiny_runs.tiny(steps=4))
+    assert not model.training
+    assert tokenizer == "the tokenizer"

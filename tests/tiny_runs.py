@@ -1,0 +1,52 @@
+"""Training runs that take a second, for tests: a small model, and ids with a pattern."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from workbook import presets
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.train_data import TrainData
+
+VOCAB_SIZE, END = 64, 0
+
+
+def tiny(**changes) -> TrainConfig:
+    """A run of 24 steps that logs, evaluates and saves often."""
+    shape = ModelConfig(
+        vocab_size=VOCAB_SIZE, context_length=16, d_model=16, num_layers=2, num_heads=2, d_ff=32
+    )
+    base = replace(
+        presets.laptop(),
+        name="tiny",
+        model=shape,
+        optimizer=OptimizerConfig(max_learning_rate=1e-2, warmup_iters=4),
+        steps=24,
+        batch_size=8,
+        log_every=1,
+        eval_every=8,
+        eval_tokens=256,
+        checkpoint_every=4,
+        device="cpu",
+        precision="float32",
+    )
+    return replace(base, **changes)
+
+
+def ids(count: int, seed: int = 0) -> np.ndarray:
+    """Ids that count up by 0, 1 or 2: easy to learn in part; a document ends every 50."""
+    rng = np.random.default_rng(seed)
+    found = (np.cumsum(rng.integers(0, 3, count)) % (VOCAB_SIZE - 1) + 1).astype(np.uint16)
+    found[49::50] = END
+    return found
+
+
+def data(**changes) -> TrainData:
+    """Two splits without a common document."""
+    usual = {
+        "train": ids(10_000),
+        "validation": ids(2_000, seed=1),
+        "token_bytes": np.ones(VOCAB_SIZE, np.int64),
+        "end_id": END,
+    }
+    return TrainData(**(usual | changes))

@@ -1,0 +1,70 @@
+"""`workbook train PRESET --field value`: every setting of a run on the command line, by its name.
+
+The options are made from the fields of the three configs, so none can be forgotten.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import Field, fields, replace
+from types import NoneType
+from typing import Literal, get_args, get_origin
+
+from workbook import presets
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+
+PARTS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # the configs inside a TrainConfig
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Nothing; the parser knows the presets and every setting."""
+    parser.add_argument("preset", metavar="PRESET", help=" | ".join(presets.PRESETS))
+    parser.add_argument("--folder", metavar="FOLDER", help="of the run; default: by its settings")
+    for title, config in {"run": TrainConfig, **PARTS}.items():
+        group = parser.add_argument_group(title)
+        for field in fields(config):
+            if field.name not in PARTS:
+                group.add_argument(
+                    f"--{field.name.replace('_', '-')}",
+                    dest=field.name,
+                    default=argparse.SUPPRESS,
+                    **option(field),
+                )
+
+
+def option(field: Field) -> dict:
+    """How argparse is to read one field."""
+    kinds = [kind for kind in get_args(field.type) or (field.type,) if kind is not NoneType]
+    if get_origin(field.type) is Literal:
+        return {"choices": kinds}
+    if field.type is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if get_origin(field.type) is tuple:
+        return {"nargs": len(kinds), "type": kinds[0], "metavar": "X"}
+    metavar = {int: "N", float: "X"}.get(kinds[0], "NAME")
+    optional = NoneType in get_args(field.type)
+    return {"type": or_none(kinds[0]) if optional else kinds[0], "metavar": metavar}
+
+
+def or_none(kind: Callable) -> Callable:
+    """A reader of values of that kind, and of the word "none"."""
+
+    def read(text: str):
+        return None if text.lower() == "none" else kind(text)
+
+    read.__name__ = kind.__name__  # which argparse names where a value does not fit
+    return read
+
+
+def chosen(options: argparse.Namespace) -> TrainConfig:
+    """The preset with the settings that were given on the command line."""
+    config, given = presets.get(options.preset), vars(options)
+    changes = {
+        part: replace(getattr(config, part), **_among(given, kind)) for part, kind in PARTS.items()
+    }
+    return replace(config, **changes, **_among(given, TrainConfig))
+
+
+def _among(given: dict, config: type) -> dict:
+    """Those of the given values that are settings of this config."""
+    names = {field.name for field in fields(config)}
+    return {name: value for name, value in given.items() if name in names}

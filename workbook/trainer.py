@@ -1,0 +1,287 @@
+"""One run in progress: everything that changes from step to step, and how a step is made.
+
+batch -> loss -> gradients -> clip -> AdamW -> now and then: log, evaluate, save
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from workbook import accounting, checkpoints, devices, optim, runlog, training_checks
+from workbook.batches import random_starts, windows
+from workbook.config import OptimizerConfig, TrainConfig
+from workbook.evaluate import evaluate
+from workbook.measured_model import matmul_peak
+from workbook.model import PARTS, TransformerLM
+from workbook.processes import Team, own_device
+from workbook.stop_signals import Wish
+from workbook.train_data import TrainData
+
+OUTCOME, CHECKPOINTS = "outcome.json", "checkpoints"
+
+
+class DivergedError(ValueError):
+    """The loss or the gradients are no finite numbers any more."""
+
+
+class Trainer:
+    """A run in progress: the model, and all that is needed to go on."""
+
+    def __init__(self, config: TrainConfig, folder: Path, data: TrainData, members: Team):
+        self.config, self.folder, self.data, self.team = config, folder, data, members
+        if config.batch_size % (config.accumulation * members.size):
+            raise ValueError(
+                f"batch_size={config.batch_size} does not fall into {members.size} processes ·"
+                f" accumulation={config.accumulation} equal parts"
+            )
+        self.device = devices.pick_device(config.device)
+        if members.size > 1 and self.device.type == "cuda":
+            self.device = torch.device(own_device())
+        self.precision = devices.pick_precision(self.device, config.precision)
+        devices.tune(self.device)
+        checkpoints.seed_everything(config.seed)
+        # Drawn on the CPU: the same weights whatever the device.
+        self.model = TransformerLM.from_config(config.model).to(self.device)
+        self.forward = devices.compiled(self.model) if config.compile else self.model
+        self.cross_entropy = PARTS[config.model.kernels].cross_entropy
+        self.optimizer = new_optimizer(self.model.parameters(), config.optimizer)
+        self.scaler = torch.amp.GradScaler(
+            self.device.type, enabled=self.precision == torch.float16
+        )
+        self.order = torch.Generator().manual_seed(config.seed)  # of the data
+        self.step = self.tokens = 0
+        self.seconds = 0.0  # of the sessions before this one
+        self.flags: list[str] = []
+        self.lap: Callable[[str], object] = lambda part: None  # for whoever times the parts
+
+    def open_log(self, listeners: Sequence[runlog.Listener]) -> runlog.RunLog:
+        """The log of the run; only one process of several writes it."""
+        self.log = runlog.RunLog(self.folder, listeners) if self.team.leads else runlog.NoLog()
+        return self.log
+
+    def begin(self, state: dict | None) -> None:
+        """Go on from a checkpoint, or look whether the run can be trusted and begin."""
+        config = self.config
+        self.peak = self.measured_peak()
+        self.started = time.perf_counter()
+        if state is not None:
+            self.resume(state)
+            return
+        self.log.truncate(0)
+        self.log.describe(
+            asdict(config),
+            runlog.environment(
+                **devices.describe(self.device, self.precision),
+                processes=self.team.size,
+                peak_flops_per_second=self.peak,
+            ),
+        )
+        probe = random_starts(
+            len(self.data.train), 2, config.model.context_length, torch.Generator()
+        )
+        batch = windows(self.data.train, probe, config.model.context_length, self.device)
+        if self.team.leads:
+            self.flags = training_checks.before_training(self.model, self.data, *batch)
+        self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **self.validation()})
+        self.outcome("running")
+
+    def run_to_end(self, wish: Wish) -> None:
+        """Take the steps that are left; on a wish to stop, save and raise KeyboardInterrupt."""
+        config, last = self.config, self.config.steps
+        mark, since = time.perf_counter(), self.step
+        while self.step < last:
+            loss, norm = self.update()
+            logs, evaluates, saves = (
+                self.step % every == 0 or self.step == last
+                for every in (config.log_every, config.eval_every, config.checkpoint_every)
+            )
+            stops = self.team.agree(bool(wish))
+            if self.device.type == "cpu" or logs or evaluates or saves or stops:
+                self.check_finite(loss, norm)  # on a GPU this waits for the step
+            if logs or evaluates:
+                devices.synchronize(self.device)
+                spent = time.perf_counter() - mark
+                self.record(loss, norm, (self.step - since) / spent, evaluates)
+            if saves or stops:
+                self.save()
+            if stops and self.step < last:
+                self.outcome("stopped")
+                raise KeyboardInterrupt(
+                    f"stopped after step {self.step:,}, which is saved; the same call goes on"
+                )
+            if logs or evaluates or saves:
+                mark, since = time.perf_counter(), self.step
+        self.outcome("finished")
+
+    def update(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss of one batch, and the norm of its gradients; the weights are one step on."""
+        config, context = self.config, self.config.model.context_length
+        parts = config.accumulation
+        starts = random_starts(len(self.data.train), config.batch_size, context, self.order)
+        own = starts[self.team.share(config.batch_size)]
+        loss = torch.zeros((), device=self.device)
+        for chunk in own.chunk(parts):
+            inputs, targets = windows(self.data.train, chunk, context, self.device)
+            self.lap("data")
+            with devices.autocast(self.device, self.precision):
+                part = self.cross_entropy(self.forward(inputs), targets) / parts
+            self.lap("forward")
+            self.scaler.scale(part).backward()
+            loss += part.detach()
+            self.tokens += inputs.numel() * self.team.size
+            self.lap("backward")
+        gradients = [weight.grad for weight in self.model.parameters()]
+        self.team.average([*gradients, loss])
+        self.scaler.unscale_(self.optimizer)
+        norm = optim.clip_gradients(self.model.parameters(), config.optimizer.max_l2_norm)
+        self.lap("clip")
+        self.step += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate()
+        if self.scaler.is_enabled() or self.device.type != "cpu" or bool(norm.isfinite()):
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        self.optimizer.zero_grad()
+        self.lap("update")
+        return loss, norm
+
+    def learning_rate(self) -> float:
+        """The learning rate of this step; steps count from 1 here, so none is wasted on 0."""
+        schedule = self.config.optimizer
+        return optim.cosine_schedule(
+            self.step,
+            schedule.max_learning_rate,
+            schedule.min_learning_rate,
+            schedule.warmup_iters,
+            self.config.cosine_cycle_iters,
+        )
+
+    def check_finite(self, loss: torch.Tensor, norm: torch.Tensor) -> None:
+        """Raise DivergedError where a number is none; what is on the disk stays as it is."""
+        skipped = self.scaler.is_enabled()  # it leaves such a step out and scales less
+        if loss.isfinite() and (skipped or norm.isfinite()):
+            return
+        good = checkpoints.saved(self.folder / CHECKPOINTS)
+        last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
+        reason = (
+            f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g} at step"
+            f" {self.step:,}; {last}; a smaller max_learning_rate or a longer warm-up may help"
+        )
+        self.outcome("diverged", reason)
+        raise DivergedError(reason)
+
+    def record(self, loss: torch.Tensor, norm: torch.Tensor, rate: float, evaluates: bool) -> None:
+        """Write a line of the log; `rate` is in steps a second."""
+        tokens = self.config.batch_size * self.config.model.context_length * rate
+        flops = accounting.flops_per_token(self.config.model) * tokens / self.team.size
+        if flops > self.peak:  # then the machine was busy when its peak was measured
+            self.peak = max(self.peak, self.measured_peak())
+        line = {
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.elapsed(),
+            "train_loss": loss.item(),
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "gradient_norm": norm.item(),
+            "tokens_per_second": tokens,
+            "mfu": flops / self.peak,
+        }
+        self.log.append(line | (self.validation() if evaluates else {}))
+        self.lap("log")
+
+    def validation(self) -> dict[str, float]:
+        """The loss on the validation split in three units; raises flags where it is too good."""
+        config = self.config
+        found = evaluate(
+            self.model,
+            self.data.validation,
+            self.data.token_bytes,
+            config.model.context_length,
+            config.eval_tokens,
+            device=self.device,
+            precision=self.precision,
+        )
+        for flag in training_checks.while_training(
+            config, self.data, self.step, self.tokens, found
+        ):
+            if flag.split(":")[0] not in {old.split(":")[0] for old in self.flags}:
+                self.flags.append(flag)
+        return {
+            "validation_loss": found.loss,
+            "validation_perplexity": found.perplexity,
+            "validation_bits_per_byte": found.bits_per_byte,
+        }
+
+    def measured_peak(self) -> float:
+        """FLOP/s of a large product on this device: what MFU is a share of."""
+        return matmul_peak(self.precision, str(self.device))
+
+    def elapsed(self) -> float:
+        """The seconds that the run has taken, in this session and those before."""
+        return self.seconds + time.perf_counter() - self.started
+
+    def save(self) -> None:
+        """Write a checkpoint that has all it takes to go on."""
+        if not all(weight.isfinite().all() for weight in self.model.parameters()):
+            bad = torch.tensor(math.nan)  # the last step spoilt them: keep the file before it
+            self.check_finite(bad, bad)
+        if self.team.leads:
+            checkpoints.keep(
+                {
+                    "config": self.config.key,
+                    "iteration": self.step,
+                    "model": self.model.state_dict(),
+                    "optimizer": self.optimizer.state_dict(),
+                    "scaler": self.scaler.state_dict(),
+                    "random": checkpoints.random_state(),
+                    "order": self.order.get_state(),
+                    "tokens": self.tokens,
+                    "seconds": self.elapsed(),
+                    "flags": self.flags,
+                    "log": self.log.position(),
+                },
+                self.folder / CHECKPOINTS,
+                self.config.keep_checkpoints,
+            )
+        self.team.wait()
+
+    def resume(self, state: dict) -> None:
+        """Be where the run was when it was saved, the log as well.
+
+        Raises: ValueError for the checkpoint of another config.
+        """
+        if state.get("config") != self.config.key:
+            raise ValueError(
+                f"{self.folder} holds a run of another config ({state.get('config')}, not"
+                f" {self.config.key}); give another folder"
+            )
+        checkpoints.restore(state, self.model, self.optimizer)
+        self.scaler.load_state_dict(state["scaler"])
+        checkpoints.restore_random_state(state["random"])
+        self.order.set_state(state["order"])
+        self.step, self.tokens = state["iteration"], state["tokens"]
+        self.seconds, self.flags = state["seconds"], state["flags"]
+        self.log.truncate(state["log"])
+
+    def outcome(self, status: str, reason: str = "") -> None:
+        """Write down how far the run has come, and what speaks against believing it."""
+        if self.team.leads:
+            content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
+            runlog.write_json(self.folder / OUTCOME, content)
+
+
+def new_optimizer(weights, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """AdamW by torch's kernel or by the textbook."""
+    choices = {
+        "lr": config.max_learning_rate,
+        "betas": config.betas,
+        "eps": config.eps,
+        "weight_decay": config.weight_decay,
+    }
+    if config.update == "fused":
+        return torch.optim.AdamW(weights, **choices, fused=True)
+    return optim.AdamW(weights, **choices, decay=config.decay)
