@@ -7,6 +7,7 @@ import attempts_model
 import torch
 
 from workbook import batches, bpe, checkpoints, optim, tokenizer
+from workbook.optim_studies import run_toy
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
@@ -18,6 +19,10 @@ ATTEMPTS = {
     ("tokenizer_experiments", "a"): (4.2, 0.24),
     ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
     ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
+    ("learning_rate_tuning", None): (
+        {rate: run_toy(rate, 10) for rate in (10, 100, 1_000)},
+        {rate: run_toy(rate / 2, 10) for rate in (10, 100, 1_000)},
+    ),
     ("adamw", None): (optim.AdamW, torch.optim.Adam),
     ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
     ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
