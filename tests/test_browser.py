@@ -18,6 +18,7 @@ from real_lab import COLOURS, ROOT, browse, chromium, menu, run_all, save, serve
 
 from workbook import notebooks, widgets
 from workbook.normalform import WIDGET_VIEW
+from workbook.widgets_accounting import QUESTIONS
 
 SECONDS = 600  # the longest that a notebook may take, on a machine that has other things to do
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -151,7 +152,163 @@ def use_tokenizer_playground(page, view):
     wait_for_text(view, "for 10 bytes")
 
 
+def use_rope_arrows(page, view):
+    query, key = view.get_by_role("slider").all()
+
+    def score() -> str:
+        return re.search(r"Their score is (-?[\d.]+)\d\.", shown(view))[1]
+
+    query.focus()
+    page.keyboard.press("Home")
+    key.focus()
+    page.keyboard.press("Home")
+    wait_for_text(view, "Query at 0, key at 0: the query is where the key is.")
+    query.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    wait_for_text(view, "Query at 3, key at 0: the query is 3 positions after the key.")
+    three_apart = score()
+    page.keyboard.press("Tab")  # past the number that can be typed, to the other slider
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    wait_for_text(view, "Query at 3, key at 1:")
+    assert score() != three_apart
+    place = query.bounding_box()
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 1000, place["y"], steps=5)
+    page.mouse.up()
+    wait_for_text(view, "Query at 31, key at 1:")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    wait_for_text(view, "Query at 4, key at 1: the query is 3 positions after the key.")
+    assert score() == three_apart, "the score depends on the distance alone"
+    pictures = view.locator("svg[role=img]")
+    assert pictures.count() == 4
+    assert pictures.first.get_attribute("aria-label").startswith("pair 0: the query points to")
+    drawn = view.locator("svg text").all()
+    assert len(drawn) == 8 and all(one.is_visible() for one in drawn)
+
+
+def use_attention_viewer(page, view):
+    heads, slider = view.locator(".widget-toggle-button"), view.get_by_role("slider")
+    assert heads.count() == 4
+    slider.focus()
+    page.keyboard.press("Home")
+    wait_for_text(view, "Position 0, b, looks most at position 0, b: 100% of its weight. 23 later")
+    view.get_by_role("button", name="Forward").click()
+    wait_for_text(view, "Position 1, l, looks most at")
+    notes = view.locator(".token small").all_inner_texts()
+    assert notes[2:] == ["later"] * 22 and sum(int(note[:-1]) for note in notes[:2]) == 100
+    heads.nth(2).click()
+    wait_for_text(view, "layer 1, head 0. Position 1")
+    page.keyboard.press("Tab")  # to the next head
+    page.keyboard.press("Enter")
+    wait_for_text(view, "layer 1, head 1. Position 1")
+    slider.focus()
+    page.keyboard.press("End")
+    wait_for_text(view, "Position 23, c, looks most at")
+    assert "later" not in view.locator(".token small").all_inner_texts()
+
+
+def use_float_explorer(page, view):
+    field = view.get_by_role("textbox", name="Number")
+
+    def type_in(text: str) -> None:
+        field.click()
+        page.keyboard.press("Control+a")
+        page.keyboard.type(text)
+
+    type_in("70000")
+    wait_for_text(view, "overflow: the largest number is 65504")
+    view.get_by_role("button", name="Halve").click()
+    wait_for_text(view, "Python holds 35000.0")
+    page.keyboard.press("Enter")
+    wait_for_text(view, "Python holds 17500.0")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    wait_for_text(view, "Python holds 35000.0")
+    type_in("1e-8")
+    wait_for_text(view, "underflow: the smallest number is 5.96e-08")
+    type_in("<b>&")
+    wait_for_text(view, "is no number. Try 0.1")
+    type_in("0.1")
+    wait_for_text(view, "Python holds 0.1")
+
+
+def use_switchboard(page, view):
+    def press(name: str) -> None:
+        view.get_by_role("button", name=name, exact=True).click()
+
+    wait_for_text(view, "No switch is on")
+    box = view.get_by_role("checkbox", name="the final norm is left out")
+    box.check()
+    wait_for_text(view, "2,127,056,000")
+    assert "W1 2127056000 this is it" in shown(view)
+    box.focus()
+    page.keyboard.press("Space")
+    wait_for_text(view, "No switch is on")
+    press("W2: 1.56e9")
+    wait_for_text(view, "Flipped: ")
+    assert "W2 1.56e9 this is it" in shown(view)
+    press("as asked")
+    wait_for_text(view, "No switch is on")
+    for question in QUESTIONS:
+        press(question)
+        wait_for_text(view, "No switch is on")
+        switches = [one for one in view.get_by_role("checkbox").all() if one.is_visible()]
+        for switch in switches:
+            switch.check()
+            wait_for_text(view, "Flipped: ")
+            switch.uncheck()
+            wait_for_text(view, "No switch is on")
+        assert len(switches) >= 3, question
+    press("time")
+    press("2026")
+    wait_for_text(view, "202.1 days (4,850 hours)")
+    view.get_by_role("button", name="2025", exact=True).focus()
+    page.keyboard.press("Enter")
+    wait_for_text(view, "5,115.2 days")
+    press("parameters")
+
+
+def use_learning_rate_slider(page, view):
+    slider = view.get_by_role("slider")
+    view.get_by_role("button", name="1,000", exact=True).click()
+    wait_for_text(view, "Learning rate 1,000.0. It grows for 99 steps")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    wait_for_text(view, "Learning rate 891.3.")
+    page.keyboard.press("Home")
+    wait_for_text(view, "Learning rate 1.0. It falls from the first step on")
+    page.keyboard.press("Shift+Tab")  # to the last button
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Space")
+    wait_for_text(view, "Learning rate 100.0. The first step turns every sign and keeps the loss")
+    first = view.locator("tbody tr").first.locator("td").all_inner_texts()
+    assert first[:4] == ["0", "-1.000", "1.000", "1"]
+    place = slider.bounding_box()
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 1000, place["y"], steps=5)
+    page.mouse.up()
+    wait_for_text(view, "Learning rate 1,995.3.")
+    page.keyboard.press("Tab")  # to the number, which can be typed
+    page.keyboard.press("Control+a")
+    page.keyboard.type("50")
+    page.keyboard.press("Enter")
+    wait_for_text(view, "Learning rate 50.0.")
+    wait_for_text(view, "After 1 step it is exactly 0.")
+
+
 USES = {
+    "learning_rate_slider": use_learning_rate_slider,
+    "float_explorer": use_float_explorer,
+    "switchboard": use_switchboard,
+    "attention_viewer": use_attention_viewer,
+    "rope_arrows": use_rope_arrows,
     "utf8_explorer": use_utf8_explorer,
     "merge_stepper": use_merge_stepper,
     "tokenizer_playground": use_tokenizer_playground,
