@@ -65,7 +65,7 @@ def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes
 
     A line ends, with a cross, where its numbers are no longer finite.
     """
-    ax = _axes(ax)
+    ax = _axes(ax, height=3)
     ax.set_yscale("log")
     ends = []
     for colour, name in zip(COLOURS, table, strict=False):
@@ -99,7 +99,7 @@ def heat_maps(
     maps: Mapping[str, np.ndarray], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
     """Each map as a square, side by side, dark where it is large: queries down, keys across."""
-    figure, axes = plt.subplots(1, len(maps), figsize=(2.6 * len(maps) + 1.2, 3.1), squeeze=False)
+    figure, axes = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
     values = {name: np.asarray(one) for name, one in maps.items()}
     low = min(0, *(one.min() for one in values.values()))
     high = max(one.max() for one in values.values())
@@ -108,7 +108,8 @@ def heat_maps(
         ax.set_title(name, fontsize=9)
         ax.set_xlabel("key")
         if len(tokens):
-            look = {"fontsize": 8, "family": "monospace", "parse_math": False}
+            look = {"family": "monospace", "parse_math": False}
+            look["fontsize"] = 8 if len(tokens) < 20 else 6
             ax.set_xticks(range(len(tokens)), tokens, **look)
             ax.set_yticks(range(len(tokens)), tokens, **look)
             ax.tick_params(length=0)
@@ -148,7 +149,7 @@ def turned(vectors: np.ndarray, pairs: Sequence[int], shown: int = 6) -> Figure:
     `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
     """
     vectors = np.asarray(vectors)
-    figure, axes = plt.subplots(1, len(pairs), figsize=(2.3 * len(pairs), 2.6), squeeze=False)
+    figure, axes = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
     for ax, pair in zip(axes[0], pairs, strict=True):
         both = vectors[:, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])

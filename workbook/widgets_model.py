@@ -106,7 +106,7 @@ def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
 
 def _rope_picture(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> Figure:
     pairs = _pairs(query, key)
-    figure, axes = plt.subplots(1, len(pairs), figsize=(2.1 * len(pairs), 2.5), squeeze=False)
+    figure, axes = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(axes[0], pairs, strict=True)):
         size = max(np.hypot(*arrow) for arrow in pair)
         ax.add_patch(plt.Circle((0, 0), 1, fc="none", ec=GREY))
