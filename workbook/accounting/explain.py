@@ -125,11 +125,11 @@ def explain(
     """
     every = [(each, ways(problem, each, part, edition)) for each in quoted_in(value)]
     every = [(each, found) for each, found in every if found or each.value not in GIVEN]
-    shared = _shared_cause([found for _, found in every])
+    shared = shared_cause([found for _, found in every])
     return Explained(tuple(Found(each, _told(found, shared)) for each, found in every))
 
 
-def _shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
+def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
     """The switches that explain most of several numbers at once, two at least; the fewest such."""
     counts: dict[tuple[Switch, ...], int] = {}
     for found in every:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 
+from workbook.checks.accounting import adamwAccounting, transformer_accounting
 from workbook.checks.encodings import unicode2
 from workbook.checks.optim_tuning import learning_rate_tuning
 from workbook.checks.tokenizer import tokenizer
@@ -33,6 +34,7 @@ WITH_TORCH = {
     "gradient_clipping": "optim_clipping",
     "data_loading": "batches",
     "checkpointing": "checkpoints",
+    "decoding": "decoding",
 }
 
 
@@ -54,6 +56,8 @@ CHECKS: dict[str, Callable] = {
         train_bpe_expts_owt,
         tokenizer,
         tokenizer_experiments,
+        transformer_accounting,
+        adamwAccounting,
         learning_rate_tuning,
         training_together,
         generate,

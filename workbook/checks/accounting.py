@@ -1,0 +1,194 @@
+"""The checks of the two accounting problems: numbers in any form, and what is said about them."""
+
+from dataclasses import replace
+from typing import Any
+
+from workbook import config
+from workbook.accounting import asked_model, forward_flops, parameters
+from workbook.accounting.explain import GIVEN, shared_cause
+from workbook.accounting.quoted import Quoted
+from workbook.checks.accounting_figures import (
+    ADAMW,
+    KINDS,
+    MODEL,
+    Verdict,
+    figures,
+    judged,
+    praise,
+    refuse,
+)
+from workbook.checks.accounting_words import dominant_part, refuse_trend
+from workbook.checks.base import Facts, NotAttempted
+from workbook.checks.figures import is_explained
+from workbook.config import EDITIONS, Edition, gpt2
+
+FACTS = {
+    (MODEL, "a"): (
+        "the number of parameters",
+        "the bytes for it in float32, in GB or GiB, and which of the two",
+    ),
+    (MODEL, "b"): (
+        "each product with its shapes: Q, K, V, scores, weighted sum, output, the feed-forward"
+        " matrices, the head",
+        "how often it occurs: once a block, the head once",
+        "the total for one sequence of 1,024 ids",
+    ),
+    (MODEL, "c"): ("which part needs most", "its share of the total"),
+    (MODEL, "d"): (
+        "a total and the shares for each of the three sizes",
+        "the rule that d_ff follows, since the handout gives it for XL alone",
+        "what grows as the model does (feed-forward layers, projections) and what shrinks (head,"
+        " scores)",
+    ),
+    (MODEL, "e"): (
+        "the new total, and how many times the old one it is",
+        "that the products of T × T need most now, because they alone grow with the square of T",
+    ),
+    (ADAMW, "a"): (
+        "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
+        "the activations tensor by tensor: norms, attention with its maps of T × T, feed-forward,"
+        " last norm, logits, cross-entropy",
+        "the sum of the four",
+    ),
+    (ADAMW, "b"): ("memory as a·batch + b, with units", "the largest whole batch in 80 GB"),
+    (ADAMW, "c"): (
+        "the operations for one parameter, step by step: moments, update, decay",
+        "their number times P",
+    ),
+    (ADAMW, "d"): (
+        "the FLOPs of one step: forward and twice as much backward, times the batch",
+        "the FLOP/s that half the peak is",
+        "the time, in days or hours",
+    ),
+}
+
+
+def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
+    """What holds of an attempt at a part of transformer_accounting."""
+    edition = config.edition()
+    if part == "c" and isinstance(attempt, str | tuple | list):
+        said = dominant_part(attempt, edition)
+        if said and not _candidates(attempt, MODEL, part):
+            return said
+    if part == "d":
+        refuse_trend(attempt)
+    return _numbers(attempt, MODEL, part, edition)
+
+
+def adamwAccounting(attempt: Any, part: str | None) -> str | Facts:  # noqa: N802 - the problem's id
+    """What holds of an attempt at a part of adamwAccounting."""
+    return _numbers(attempt, ADAMW, part, config.edition())
+
+
+def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | Facts:
+    """The judgement of all numbers that can answer a part; of prose only what is surely wrong."""
+    found = _candidates(attempt, problem, part)
+    prose = isinstance(attempt, str) and is_explained(attempt)
+    if not found:
+        if isinstance(attempt, str) and not prose and part not in "cd":
+            if (problem, part) == (ADAMW, "a"):
+                return Facts(FACTS[problem, part])
+            raise NotAttempted("There is no number in it that could be checked.")
+        return Facts(FACTS[problem, part])
+    if problem == MODEL and part == "b" and not isinstance(attempt, str):
+        found = _sum_of_products(found, edition)
+    if (problem, part) == (ADAMW, "c"):
+        found = _operations_in_all(found)
+    verdicts = [judged(each, problem, part, edition) for each in found]
+    bad = _bad(verdicts, prose, isinstance(attempt, str), edition)
+    if bad:
+        cause = shared_cause([each.ways for each in bad if each.ways])
+        first = min(bad, key=lambda verdict: verdict.status != "explained")
+        shared = tuple(way for way in first.ways if cause and way.flipped == cause)
+        refuse(replace(first, ways=shared or first.ways), problem, part, edition)
+    if prose:
+        return Facts(FACTS[problem, part])
+    return praise([verdict for verdict in verdicts if verdict.good], edition)
+
+
+def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
+    """The numbers of an attempt that can be meant as an answer to a part."""
+    kinds = KINDS[problem, part]
+    found = figures(attempt, "a number, several, or a text that names them with their units")
+    text = isinstance(attempt, str | dict)
+    if len(found) == 1 and not (isinstance(attempt, str) and is_explained(attempt)):
+        return found
+    return [
+        each
+        for each in found
+        if (each.kind in kinds and each.value >= kinds[each.kind])
+        or (not each.kind and _may_be_meant(each, attempt, text, (problem, part)))
+    ]
+
+
+def _may_be_meant(quoted: Quoted, attempt: Any, text: bool, where: tuple[str, str]) -> bool:
+    """True for a number without a unit that is none of those which the problem states."""
+    if not text:
+        return True
+    if quoted.value in GIVEN:
+        return False
+    prose = isinstance(attempt, str) and is_explained(attempt)
+    small = not prose and where in ((ADAMW, "b"), (ADAMW, "c"))
+    decimals = not float(quoted.value).is_integer() and not prose and quoted.digits > 2
+    return quoted.value >= 1e8 or small or decimals
+
+
+def _sum_of_products(found: list[Quoted], edition: Edition) -> list[Quoted]:
+    """The total alone: the largest number, or the sum of all where that is right."""
+    if len(found) < 3:
+        return found
+    added = replace(
+        found[0],
+        value=sum(each.value for each in found),
+        half=sum(each.half for each in found),
+        text="the sum of your numbers",
+        kind="flops",
+    )
+    if judged(added, MODEL, "b", edition).good:
+        return [added]
+    return [max(found, key=lambda each: each.value)]
+
+
+def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
+    """Of 3 P + 4 P + 5 P + 2 P = 14 P only the last: the others are its terms."""
+    small = [each for each in found if each.value < 1_000]
+    most = max(small, key=lambda each: each.value, default=None)
+    return [each for each in found if each not in small or each is most]
+
+
+def _bad(verdicts: list[Verdict], prose: bool, text: bool, edition: Edition) -> list[Verdict]:
+    """The verdicts for which an attempt is refused.
+
+    Where a number of a kind is right, those beside it in a text may be steps on the way to it. In
+    prose nothing is refused unless assumptions are known that give it.
+    """
+    good = {verdict.quoted.kind for verdict in verdicts if verdict.good}
+    bad = []
+    for verdict in verdicts:
+        if verdict.good:
+            continue
+        surely = verdict.status == "explained" and verdict.quoted.digits > 2
+        step = text and _is_step(verdict.quoted.value, edition)
+        if text and verdict.quoted.kind in good and (prose or step or not surely):
+            continue
+        if prose and (step or not surely):
+            continue
+        bad.append(verdict)
+    return bad
+
+
+def _is_step(value: float, edition: Edition) -> bool:
+    """True for a number that is a row or a part of a table, so not a wrong total."""
+    tables = [
+        table(model(name))
+        for name in EDITIONS
+        for model in (_model, asked_model)
+        for table in (parameters, forward_flops)
+    ]
+    steps = {each for table in tables for row in table for each in (row.each, row.total)}
+    steps |= {each for table in tables for each in table.by_part().values()}
+    return any(abs(value - step) <= 5e-3 * step for step in steps)
+
+
+def _model(edition: Edition) -> config.ModelConfig:
+    return gpt2("xl", edition)

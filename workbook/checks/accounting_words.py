@@ -1,0 +1,121 @@
+"""What is said about costs in words: which part needs most, and what grows with the model."""
+
+import re
+from typing import Any
+
+from workbook.accounting import forward_flops
+from workbook.checks.base import Facts, Words, Wrong
+from workbook.checks.figures import is_explained
+from workbook.config import Edition, gpt2
+
+_PARTS = {
+    "feed-forward": r"feed[\s-]?forwards?|ffns?|ff layers?|mlps?|swi?glu|position-?wise|w1\b|w3\b"
+    r"|gated",
+    "scores": r"quer(?:y|ies)|q[\s·]*@?\s?k|dot[\s-]products?|scores?|weighted sums?|softmax"
+    r"|attention (?:matrix|matrices|maps?)",
+    "attention": r"attentions?|mha|multi-?head",
+    "projections": r"projections?|qkvo?\b",
+    "head": r"(?:lm|language|output|final)[\s_-](?:head|layer|embedding|projection)s?|lm_head"
+    r"|head\b|unembedding|vocab(?:ulary)?(?: projection)?|logits?",
+    "embedding": r"embeddings?",
+    "norms": r"(?:rms|layer)?[\s-]?norms?|normali[sz]ations?",
+}
+_MOST = re.compile(
+    r"\bmost\b|\bmajority|\bdominat|\blargest|\bbiggest|\bhighest|\bmain(?:ly)?\b|\bbulk\b"
+    r"|\bbottleneck|\bexpensive|\bheaviest|\bgreatest|\btwo[\s-]thirds|\bmore than half",
+    re.I,
+)
+_LESS = re.compile(
+    r"\bless\b|\bfewer|\bsmaller|\bsecond|\bonly\b|\bnot\b|n't\b|\bno longer|\brather\b|\bwhile\b"
+    r"|\bthan\b|\bleast|\bafter\b|\bfollowed|\bnext\b|\blonger|\bgrows?\b|\bbecome",
+    re.I,
+)
+
+
+def dominant_part(attempt: Any, edition: Edition) -> str | Facts | None:
+    """What holds of a text on the part that needs most FLOPs: None where it names no part.
+
+    Raises `Wrong` where each of its clauses about "most" begins with a part that does not.
+    """
+    if not isinstance(attempt, str):
+        texts = [each for each in attempt if isinstance(each, str)]
+        attempt = " ".join(texts)
+    named = _named(attempt)
+    if not named:
+        return None
+    prose = is_explained(attempt)
+    clauses = re.split(r"[.;,:!?]\s|\n|\bbut\b|\bwhereas\b|\bfollowed\b|\bthen\b", attempt)
+    votes = [_named(c)[0] for c in clauses if _MOST.search(c) and not _LESS.search(c) and _named(c)]
+    winner = votes[0] if votes else named[0] if not prose and len(named) == 1 else None
+    if winner and "feed-forward" not in votes and winner != "feed-forward":
+        table = forward_flops(gpt2("xl", edition))
+        shares = {part: 100 * table.share(part) for part in table.by_part()}
+        shares["attention"] = shares["scores"] + shares["projections"]
+        share = shares.get(winner)
+        raise Wrong(
+            "Another part needs more.",
+            got=Words(f"{winner}: {share:.1f} % of the total" if share else winner),
+            mistake=_WHY[winner],
+        )
+    if prose or winner is None:
+        return Facts(("which part needs most", "its share of the total"))
+    return "The feed-forward layers: three products with the widest matrices, in every block."
+
+
+_WHY = {
+    "scores": "Scores and weighted sums grow with the square of the context; at 1,024 ids that is"
+    " less than the width of the matrices adds. Put each product's FLOPs in a table.",
+    "attention": "Attention has four products of d × d and two of T × T; the feed-forward layer has"
+    " three of d × d_ff, and d_ff is far larger than d. Put each product's FLOPs in a table.",
+    "projections": "The projections are d × d; a feed-forward matrix is d × d_ff.",
+    "head": "The head is one large product, but there is only one of it; the blocks come 48 times.",
+    "embedding": "The embedding is looked up: that is no product at all.",
+    "norms": "Norms take a few operations for each value, products thousands.",
+}
+
+
+def _named(text: str) -> list[str]:
+    """The parts of the model that a text names, in order; a place in a text belongs to one part."""
+    found = []
+    for part, pattern in _PARTS.items():
+        for match in re.finditer(rf"\b(?:{pattern})", text, re.I):
+            found.append((match.start(), -match.end(), part))
+    order = []
+    reach = -1
+    for start, end, part in sorted(found):
+        if start >= reach:
+            order.append(part)
+            reach = -end
+    return list(dict.fromkeys(order))
+
+
+_GROWS = re.compile(r"\b(?:grow|increas|ris(?:e|ing)|larger|bigger|more)\w*", re.I)
+_FALLS = re.compile(
+    r"\b(?:less|decreas|shrink|fall|drop|smaller|diminish|declin|negligible|reduc|lower|fewer)\w*",
+    re.I,
+)
+_AS_IT_GROWS = re.compile(
+    r"\b(?:as|when|while|with|for|the)\b[^.;,]*?\b(?:models?|sizes?|widths?|depths?|d_model|layers)"
+    r"\b(?: sizes?)?(?: (?:grows?|increases?|gets? (?:larger|bigger)|becomes? (?:larger|bigger)))?"
+    r"|\b(?:larger|bigger|growing|increasing) (?:models?|sizes?|width)",
+    re.I,
+)
+
+
+def refuse_trend(attempt: Any) -> None:
+    """Raise `Wrong` for a text that has the head's share grow, or the feed-forward layers' fall."""
+    if not isinstance(attempt, str):
+        return
+    for clause in re.split(r"[.;,]\s|\n|\bbut\b|\bwhile\b|\bwhereas\b|\band\b", attempt):
+        rest = _AS_IT_GROWS.sub(" ", clause)
+        named = _named(rest)
+        grows, falls = _GROWS.search(rest), _FALLS.search(rest)
+        if len(named) != 1 or bool(grows) == bool(falls) or re.search(r"\bnot\b|n't\b", rest):
+            continue
+        if (named[0] == "head" and grows) or (named[0] == "feed-forward" and falls):
+            raise Wrong(
+                "It is the other way round.",
+                got=Words(clause.strip()),
+                mistake="The head is there once, whatever the number of layers, and grows with d;"
+                " the blocks grow with L and with d squared. So its share falls, and theirs grows.",
+            )
