@@ -1,9 +1,19 @@
 """The checks of chapter 3 and of the loss: right solutions pass, mistakes get their names."""
 
 import pytest
-from learners import model_right, model_right_heads
+from learners import (  # noqa: F401 - they fill the lists
+    model_right,
+    model_right_functions,
+    model_right_heads,
+    model_wrong,
+    model_wrong_blocks,
+    model_wrong_functions,
+    model_wrong_heads,
+    model_wrong_layers,
+    models,
+)
 
-from workbook import fused, model, nn
+from workbook import model, nn
 from workbook.exercise import check
 
 OURS = {
@@ -19,7 +29,7 @@ OURS = {
     "transformer_lm": model.TransformerLM,
     "cross_entropy": nn.cross_entropy,
 }
-RIGHT = [*OURS.items(), *model_right.RIGHT, *model_right_heads.RIGHT]
+RIGHT = [*OURS.items(), *models.RIGHT]
 
 
 def named(problem, attempt):
@@ -32,3 +42,13 @@ def named(problem, attempt):
 def test_a_right_solution_is_accepted(problem, solution):
     report = check(problem, solution)
     assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong", "words"),
+    [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in models.WRONG],
+)
+def test_a_mistake_is_called_by_its_name(problem, wrong, words):
+    report = check(problem, wrong)
+    assert report.status == "wrong"
+    assert words.lower() in str(report).lower()

@@ -1,4 +1,4 @@
-"""Right attention layers, blocks and models, as learners write them. `RIGHT` holds them."""
+"""Right attention layers, blocks and models, as learners write them."""
 
 import math
 
@@ -13,22 +13,11 @@ from learners.model_right import (
     RMSNorm,
     RotaryPositionalEmbedding,
     SwiGLU,
-    attention,
     drawn,
     silu,
 )
-
-RIGHT = []
-
-
-def right(problem):
-    """A decorator: the function or class is a right attempt at this problem."""
-
-    def add(attempt):
-        RIGHT.append((problem, attempt))
-        return attempt
-
-    return add
+from learners.model_right_functions import attention, softmax
+from learners.models import right
 
 
 @right("multihead_self_attention")
@@ -71,7 +60,7 @@ class ByViews(MultiHeadSelfAttention):
         q, k = self.turn(q, token_positions), self.turn(k, token_positions)
         scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
         scores = scores + torch.full((t, t), -torch.inf).triu(1)
-        out = model_right.softmax(scores, -1) @ v
+        out = softmax(scores, -1) @ v
         return self.output_proj(out.transpose(1, 2).contiguous().view(b, t, c))
 
 

@@ -179,7 +179,7 @@ def block_weights(d_model: int, d_ff: int, seed: int = 0) -> dict[str, Tensor]:
     }
 
 
-def _case(*leading: int, options: tuple = (6, 100.0), what: str = "") -> Case:
+def _case(*leading: int, options: tuple = (6, 50.0), what: str = "") -> Case:
     arguments = (8, 2, 12, *options)
     made = f"TransformerBlock({', '.join(map(str, arguments))})(x)"
     x = 2 * drawn(*leading, 8, seed=1)

@@ -32,7 +32,7 @@ def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: s
         mistake = "`torch.empty` holds whatever was in memory: fill it."
     elif spread < 1e-12 or weight.unique().numel() < 10:
         mistake = "All numbers are (nearly) the same: rows that start equal stay equal. Draw them."
-    elif abs(weight.mean().item()) > 0.1 * std:
+    elif abs(weight.mean().item()) > 0.1 * spread:
         mistake = "The mean is not 0." + (
             " `torch.rand` gives 0 to 1." if weight.min() >= 0 else ""
         )
@@ -60,4 +60,4 @@ def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: s
 def _too_narrow(spread: float, largest: float, std: float) -> str | None:
     if spread < std and largest <= 2.001 * std:
         return "The distribution is cut too early: the limits are ±3 standard deviations."
-    return f"The standard deviation is {spread / std:.3g} times what it should be."
+    return f"The standard deviation is about {spread / std:.2g} times what it should be."

@@ -105,7 +105,7 @@ def _case(ids: list, what: str = "") -> Case:
         "ln_final.weight": 1 + drawn(d_model, seed=2, std=0.3),
         "lm_head.weight": drawn(vocab_size, d_model, seed=3, std=0.5),
     }
-    arguments = (vocab_size, 4, d_model, 2, 2, 12, 100.0)
+    arguments = (vocab_size, 4, d_model, 2, 2, 12, 50.0)
     made = f"TransformerLM({', '.join(map(str, arguments))})(token_ids)"
     return Case(made, {"token_ids": torch.tensor(ids)}, arguments, weights, what=what, heads=2)
 

@@ -41,8 +41,7 @@ MULTIHEAD: dict[str, Callable] = {
     **model_attention.RIGHT,
     **model_rope.ROPE,
     "roles": lambda q, k, v, output: (q, k, v, output),
-    "split": _split,
-    "merge": _merge,
+    "heads": lambda: (_split, _merge),
     "turned": lambda Q, K, V, split, turn: (turn(split(Q)), turn(split(K)), split(V)),
     "causal": _causal,
     "output": lambda x, linear, weight: linear(x, weight),
@@ -68,12 +67,13 @@ def multihead(
     def turn(x: Tensor) -> Tensor:
         return x if theta is None else rotated(stages, x, positions, theta)
 
-    split = partial(stages["split"], heads=heads)
-    mask, fill = stages["causal"](x.shape[-2])
+    split, merge = stages["heads"]()
+    Q, K, V = stages["turned"](Q, K, V, partial(split, heads=heads), turn)
+    mask, fill = stages["causal"](Q.shape[-2])
     if fill != -math.inf:
         stages = {**stages, "masked": lambda scores, mask: scores.masked_fill(~mask, fill)}
-    gathered = attend(stages, *stages["turned"](Q, K, V, split, turn), mask)
-    return stages["output"](stages["merge"](gathered), stages["linear"], output)
+    gathered = attend(stages, Q, K, V, mask)
+    return stages["output"](merge(gathered), stages["linear"], output)
 
 
 def reference(case: Case, stages: dict[str, Callable]) -> Tensor:
@@ -97,43 +97,74 @@ def _no_turn(x: Tensor, angles: Tensor) -> Tensor:
     return x
 
 
-INVERTED = "The mask is inverted: each position looks at what comes after it, not before."
-IN_HEADS = (
-    Variant(
-        "split",
-        lambda x, heads: x.reshape(*x.shape[:-2], heads, x.shape[-2], -1),
-        "The heads are split without the transpose: first (seq, heads, d_head), then swap the two "
-        "axes. Viewed straight as (heads, seq, d_head) the numbers of positions and heads mix.",
-    ),
-    Variant(
-        "split",
-        lambda x, heads: x.unflatten(-1, (-1, heads)).movedim(-1, -3),
-        "The heads are interleaved: head h takes every num_heads-th number. It should take d_head "
-        "numbers in a row: (heads d_head), not (d_head heads).",
-    ),
-    Variant(
-        "split",
-        lambda x, heads: x.unflatten(-1, (heads, -1)),
-        "Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before attention.",
-    ),
-    Variant(
-        "split",
-        lambda x, heads: x.unsqueeze(-3),
+def _straight(x: Tensor, heads: int) -> Tensor:
+    return x.reshape(*x.shape[:-2], heads, x.shape[-2], -1)
+
+
+def _straight_back(x: Tensor) -> Tensor:
+    return x.reshape(*x.shape[:-3], x.shape[-2], -1)
+
+
+def _interleaved(x: Tensor, heads: int) -> Tensor:
+    return x.unflatten(-1, (-1, heads)).movedim(-1, -3)
+
+
+def _interleaved_back(x: Tensor) -> Tensor:
+    return x.movedim(-3, -1).flatten(-2)
+
+
+def _unswapped(x: Tensor, heads: int) -> Tensor:
+    return x.unflatten(-1, (heads, -1))
+
+
+def _unswapped_under_a_mask(x: Tensor, heads: int) -> Tensor:
+    if x.shape[-2] != heads:
+        raise RuntimeError("a mask for positions does not fit the scores of heads")
+    return _unswapped(x, heads)
+
+
+def _heads(mistake: str, split: Callable = _split, merge: Callable = _merge) -> Variant:
+    return Variant("heads", lambda: (split, merge), mistake)
+
+
+STRAIGHT = (
+    "The heads are split without the transpose: first (seq, heads, d_head), then swap the two "
+    "axes. Viewed straight as (heads, seq, d_head) the numbers of positions and heads mix."
+)
+INTERLEAVED = (
+    "The heads are interleaved: head h takes every num_heads-th number. It should take d_head "
+    "numbers in a row: (heads d_head), not (d_head heads)."
+)
+UNSWAPPED = (
+    "Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before attention."
+)
+IN_SHAPES = (
+    _heads(STRAIGHT, _straight),
+    _heads(STRAIGHT, _straight, _straight_back),
+    _heads(INTERLEAVED, _interleaved),
+    _heads(INTERLEAVED, _interleaved, _interleaved_back),
+    _heads(UNSWAPPED, _unswapped),
+    _heads(UNSWAPPED, _unswapped, lambda x: x.flatten(-2)),
+    _heads(UNSWAPPED, _unswapped_under_a_mask),
+    _heads(
         "It is one head as wide as the model: `num_heads` plays no part.",
+        lambda x, heads: x.unsqueeze(-3),
     ),
-    Variant(
-        "merge",
-        lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1),
+    _heads(
         "The heads are put together without the transpose back: first swap to "
         "(seq, heads, d_head), then join the last two axes.",
+        merge=_straight_back,
     ),
-    Variant(
-        "merge",
-        lambda x: x.movedim(-3, -1).flatten(-2),
+    _heads(
         "The heads are interleaved when they are put together: (heads d_head), not (d_head heads).",
+        merge=_interleaved_back,
     ),
-    Variant("merge", lambda x: x.sum(-3), "The heads are added up: put them side by side."),
-    Variant("merge", lambda x: x.mean(-3), "The heads are averaged: put them side by side."),
+    _heads("The heads are added up: put them side by side.", merge=lambda x: x.sum(-3)),
+    _heads("The heads are averaged: put them side by side.", merge=lambda x: x.mean(-3)),
+)
+INVERTED = "The mask is inverted: each position looks at what comes after it, not before."
+IN_HEADS = (
+    *IN_SHAPES,
     Variant(
         "causal",
         lambda length: (torch.ones(length, length, dtype=torch.bool), -math.inf),
@@ -202,7 +233,7 @@ def _case(x: Tensor, *options: Any, positions: list | None = None, what: str = "
     return Case(made, inputs, arguments, weights_of(d_model, 10), what=what, heads=options[0])
 
 
-ROPE = (2, 6, 100.0)
+ROPE = (2, 6, 50.0)
 TOPIC = Topic(
     cases=(
         _case(drawn(1, 3, 6, seed=1), 2),

@@ -175,7 +175,7 @@ IN_ROPE = (
 )
 
 
-def _case(x: Tensor, positions: list, theta: float = 100.0, what: str = "") -> Case:
+def _case(x: Tensor, positions: list, theta: float = 50.0, what: str = "") -> Case:
     arguments = (theta, x.shape[-1], 8)
     made = f"RotaryPositionalEmbedding({theta:g}, {x.shape[-1]}, 8)(x, token_positions)"
     return Case(made, {"x": x, "token_positions": torch.tensor(positions)}, arguments, what=what)

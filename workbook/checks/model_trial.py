@@ -132,7 +132,7 @@ def _report(run: Callable[[Case], Any], topic: Topic, outcomes: list[Outcome]) -
             except (Wrong, NotAttempted):
                 continue
     best = likeliest(topic.variants, failed, outcomes, _fits, pairs=failed.failure is None)
-    words = " And: ".join(variant.mistake for variant in best) or None
+    words = " And: ".join(dict.fromkeys(variant.mistake for variant in best)) or None
     if failed.failure:
         failed.failure.mistake = words or _shared(outcomes)
         raise failed.failure

@@ -1,0 +1,79 @@
+"""Right functions of tensors, as learners write them: softmax, attention, the loss."""
+
+import math
+
+import torch
+from einops import einsum
+
+from learners.models import right
+
+
+@right("softmax")
+def softmax(x, dim):
+    powers = torch.exp(x - x.max(dim=dim, keepdim=True).values)
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+@right("softmax")
+def softmax_in_float32(in_features, dim):
+    high = in_features.float()
+    high = high - high.amax(dim, keepdim=True).detach()
+    return (high.exp() / high.exp().sum(dim, True)).to(in_features.dtype)
+
+
+@right("softmax")
+def softmax_by_logarithms(x, dim=-1):
+    return torch.exp(x - torch.logsumexp(x, dim, keepdim=True))
+
+
+@right("softmax")
+def softmax_moved(x, dim):
+    x = x.movedim(dim, -1)
+    powers = torch.exp(x - x.max(-1)[0].unsqueeze(-1))
+    return (powers / powers.sum(-1)[..., None]).movedim(-1, dim)
+
+
+@right("scaled_dot_product_attention")
+def attention(Q, K, V, mask=None):
+    scores = einsum(Q, K, "... q d, ... k d -> ... q k") / math.sqrt(Q.shape[-1])
+    if mask is not None:
+        scores = torch.where(mask, scores, float("-inf"))
+    return einsum(softmax(scores, dim=-1), V, "... q k, ... k d -> ... q d")
+
+
+@right("scaled_dot_product_attention")
+def attention_with_a_large_number(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) * key.size(-1) ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, -1e9)
+    return softmax(scores, -1) @ value
+
+
+@right("scaled_dot_product_attention")
+def attention_by_addition(Q, K, V, mask=None):
+    scores = torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -torch.inf)
+    return torch.matmul(softmax(scores, -1), V)
+
+
+@right("cross_entropy")
+def cross_entropy(inputs, targets):
+    shifted = inputs - inputs.max(dim=-1, keepdim=True).values
+    logs = shifted - shifted.exp().sum(-1, keepdim=True).log()
+    return -logs.gather(-1, targets.unsqueeze(-1)).mean()
+
+
+@right("cross_entropy")
+def cross_entropy_flattened(logits, targets):
+    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
+    chosen = logits[torch.arange(len(targets)), targets]
+    return (torch.logsumexp(logits, -1) - chosen).mean()
+
+
+@right("cross_entropy")
+def cross_entropy_of_one_hot(logits, targets):
+    hot = torch.arange(logits.shape[-1]) == targets[..., None]
+    high = logits.amax(-1, keepdim=True)
+    losses = (logits - high).exp().sum(-1).log() + high[..., 0] - (logits * hot).sum(-1)
+    return losses.sum() / losses.numel()

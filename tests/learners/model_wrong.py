@@ -1,0 +1,174 @@
+"""Wrong linear layers and embeddings: each has one mistake, which the check must name."""
+
+import math
+
+import torch
+from torch import nn
+
+from learners import model_right
+from learners.model_right import drawn
+from learners.models import mistake
+
+
+def weight(make):
+    """A class of Linear whose weight is made by `make(d_out, d_in, std)`."""
+
+    class Linear(model_right.Linear):
+        def __init__(self, d_in, d_out):
+            super().__init__(d_in, d_out)
+            std = math.sqrt(2 / (d_in + d_out))
+            self.weight = nn.Parameter(make(d_out, d_in, std))
+
+    return Linear
+
+
+def cut(d_out, d_in, std):
+    return nn.init.trunc_normal_(torch.empty(d_out, d_in), std=std, a=-3 * std, b=3 * std)
+
+
+for make, words in (
+    (lambda o, i, std: torch.randn(o, i), "standard deviation is 1"),
+    (lambda o, i, std: torch.zeros(o, i), "the same"),
+    (lambda o, i, std: torch.rand(o, i), "mean is not 0"),
+    (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std, "uniform"),
+    (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
+    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
+    (lambda o, i, std: cut(o, i, std / 2**0.5), "2 is missing"),
+    (lambda o, i, std: cut(o, i, std**2), "variance was taken"),
+    (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
+    (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
+    (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
+    (lambda o, i, std: cut(o, i, 3 * std), "times what it should be"),
+    (
+        lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
+        "cut too early",
+    ),
+):
+    mistake("linear", words)(weight(make))
+
+
+@mistake("linear", "stored transposed")
+class Transposed(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+@mistake("linear", "`x @ W.T`")
+class NoTranspose(model_right.Linear):
+    def forward(self, x):
+        return x @ self.weight
+
+
+@mistake("linear", "no bias")
+class Bias(model_right.Linear):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        self.bias = nn.Parameter(torch.zeros(d_out))
+
+
+@mistake("linear", "not from scratch")
+class FromTorch(nn.Linear):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out, bias=False)
+        self.weight = drawn(d_out, d_in)
+
+
+@mistake("linear", "functional.linear")
+class Functional(model_right.Linear):
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight)
+
+
+@mistake("linear", "a ReLU follows")
+class WithRelu(model_right.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+@mistake("linear", "Wrap the tensor into an `nn.Parameter`")
+class NoParameter(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = cut(d_out, d_in, 1)
+
+    def forward(self, x):
+        return x @ self.weight.T
+
+
+@mistake("linear", "super().__init__()")
+class NoInit(nn.Module):
+    def __init__(self, d_in, d_out):
+        self.weight = nn.Parameter(torch.randn(d_out, d_in))
+
+
+@mistake("linear", "no module of torch")
+class Plain:
+    def __init__(self, d_in, d_out):
+        self.weight = torch.randn(d_out, d_in)
+
+
+@mistake("linear", "cuts the way back")
+class Detached(model_right.Linear):
+    def forward(self, x):
+        return x @ self.weight.detach().T
+
+
+@mistake("linear", "a tuple")
+class Tuple(model_right.Linear):
+    def forward(self, x):
+        return super().forward(x), self.weight
+
+
+@mistake("embedding", "vocabulary, d_model")
+class TransposedTable(nn.Module):
+    def __init__(self, n, d):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d, n))
+
+
+@mistake("embedding", "off by one")
+class NextRow(model_right.Embedding):
+    def forward(self, ids):
+        return self.weight[(ids + 1) % len(self.weight)]
+
+
+@mistake("embedding", "√d_model")
+class Scaled(model_right.Embedding):
+    def forward(self, ids):
+        return self.weight[ids] * self.weight.shape[1] ** 0.5
+
+
+@mistake("embedding", "padding")
+class Padding(model_right.Embedding):
+    def forward(self, ids):
+        return self.weight[ids] * (ids != 0)[..., None]
+
+
+@mistake("embedding", "padding")
+class PaddingLearnsNothing(model_right.Embedding):
+    def forward(self, ids):
+        rows = self.weight[ids]
+        return torch.where((ids == 0)[..., None], rows.detach(), rows)
+
+
+@mistake("embedding", "standard deviation of Linear")
+class SmallTable(model_right.Embedding):
+    def __init__(self, n, d):
+        super().__init__(n, d)
+        self.weight = drawn(n, d)
+
+
+@mistake("embedding", "not cut at 3")
+class Uncut(model_right.Embedding):
+    def __init__(self, n, d):
+        super().__init__(n, d)
+        self.weight = nn.Parameter(torch.randn(n, d))
+
+
+@mistake("embedding", "not from scratch")
+class TorchTable(nn.Embedding):
+    pass

@@ -1,0 +1,208 @@
+"""Wrong blocks and language models: each has one mistake, which the check must name."""
+
+from torch import nn
+
+from learners import model_right, model_right_heads
+from learners.model_right import RMSNorm
+from learners.model_right_functions import softmax
+from learners.model_wrong_heads import LlamasRope, Steps, triangle
+from learners.models import mistake
+
+
+def block(words):
+    """A decorator for another forward of a block."""
+
+    def add(forward):
+        bases = (model_right_heads.TransformerBlock,)
+        mistake("transformer_block", words)(type(forward.__name__, bases, {"forward": forward}))
+        return forward
+
+    return add
+
+
+@block("Post-norm for pre-norm")
+def post_norm(self, x):
+    x = self.ln1(x + self.attn(x))
+    return self.ln2(x + self.ffn(x))
+
+
+@block("before the feed-forward layer is missing")
+def no_second_norm(self, x):
+    x = x + self.attn(self.ln1(x))
+    return x + self.ffn(x) + 0 * self.ln2(x)
+
+
+@block("used twice")
+def first_norm_twice(self, x):
+    x = x + self.attn(self.ln1(x))
+    return x + self.ffn(self.ln1(x))
+
+
+@block("missing around attention")
+def no_first_residual(self, x):
+    x = self.attn(self.ln1(x))
+    return x + self.ffn(self.ln2(x))
+
+
+@block("missing around the feed-forward")
+def no_second_residual(self, x):
+    x = x + self.attn(self.ln1(x))
+    return self.ffn(self.ln2(x))
+
+
+@block("residual stream is normalised")
+def normed_stream(self, x):
+    x = self.ln1(x)
+    x = x + self.attn(x)
+    x = self.ln2(x)
+    return x + self.ffn(x)
+
+
+@block("side by side")
+def parallel(self, x):
+    return x + self.attn(self.ln1(x)) + self.ffn(self.ln2(x))
+
+
+@block("block's input")
+def from_the_start(self, x):
+    return x + self.ffn(self.ln2(x + self.attn(self.ln1(x))))
+
+
+@block("before attention")
+def feed_forward_first(self, x):
+    x = x + self.ffn(self.ln2(x))
+    return x + self.attn(self.ln1(x))
+
+
+def block_with(words, **parts):
+    """A block with other parts, made by functions of its arguments."""
+
+    class Block(model_right_heads.TransformerBlock):
+        def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+            for name, make in parts.items():
+                setattr(self, name, make(d_model, num_heads, d_ff, max_seq_len, theta))
+
+    mistake("transformer_block", words)(Block)
+
+
+def swapped_gate(self, x):
+    return self.w2(model_right.silu(self.w3(x)) * self.w1(x))
+
+
+SwappedGate = type("SwappedGate", (model_right.SwiGLU,), {"forward": swapped_gate})
+block_with("Without RoPE", attn=lambda d, h, *rest: Steps(d, h))
+block_with("RoPE on halves", attn=lambda d, h, d_ff, *rope: LlamasRope(d, h, *rope))
+block_with("W1 and W3 are swapped", ffn=lambda d, h, d_ff, *rope: SwappedGate(d, d_ff))
+block_with("`theta` is ignored", attn=lambda d, h, f, length, theta: Steps(d, h, length, 10_000.0))
+
+
+def model(words):
+    """A decorator for another forward of the language model."""
+
+    def add(forward):
+        bases = (model_right_heads.TransformerLM,)
+        mistake("transformer_lm", words)(type(forward.__name__, bases, {"forward": forward}))
+        return forward
+
+    return add
+
+
+def through(self, ids):
+    x = self.token_embeddings(ids)
+    for layer in self.layers:
+        x = layer(x)
+    return x
+
+
+@model("final norm")
+def no_final_norm(self, ids):
+    return self.lm_head(through(self, ids)) + 0 * self.ln_final.weight.sum()
+
+
+@model("softmax at the end")
+def probabilities(self, ids):
+    return softmax(self.lm_head(self.ln_final(through(self, ids))), -1)
+
+
+@model("softmax at the end")
+def log_probabilities(self, ids):
+    return softmax(self.lm_head(self.ln_final(through(self, ids))), -1).log()
+
+
+@model("Only the last position")
+def last_position(self, ids):
+    return self.lm_head(self.ln_final(through(self, ids)))[:, -1]
+
+
+@model("first block")
+def one_block(self, ids):
+    return self.lm_head(self.ln_final(self.layers[0](self.token_embeddings(ids))))
+
+
+@model("√d_model")
+def scaled_embeddings(self, ids):
+    x = self.token_embeddings(ids) * 8**0.5
+    for layer in self.layers:
+        x = layer(x)
+    return self.lm_head(self.ln_final(x))
+
+
+def model_with(words, make):
+    """A language model with other blocks."""
+
+    class Model(model_right_heads.TransformerLM):
+        def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta):
+            super().__init__(vocab, length, d_model, layers, heads, d_ff, theta)
+            self.layers = nn.ModuleList(
+                make(d_model, heads, d_ff, length, theta) for _ in range(layers)
+            )
+
+    mistake("transformer_lm", words)(Model)
+
+
+PostNorm = type("PostNorm", (model_right_heads.TransformerBlock,), {"forward": post_norm})
+model_with("Without RoPE", lambda d, h, d_ff, *rope: model_right_heads.TransformerBlock(d, h, d_ff))
+model_with("Post-norm for pre-norm", PostNorm)
+
+
+def no_mask(*arguments):
+    block = model_right_heads.TransformerBlock(*arguments)
+    d_model, heads, _, *rope = arguments
+    all_seen = {"seen": triangle(lambda ones: ones)}
+    block.attn = type("NoMask", (Steps,), all_seen)(d_model, heads, *rope)
+    return block
+
+
+model_with("no causal mask", no_mask)
+
+
+@mistake("transformer_lm", "shares the matrix")
+class Tied(model_right_heads.TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.lm_head.weight = self.token_embeddings.weight
+
+
+@mistake("transformer_lm", "hidden from torch")
+class PlainList(model_right_heads.TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        layers = list(self.layers)
+        del self.layers
+        self.layers = layers
+
+
+@mistake("transformer_lm", "Missing: `ln_final.weight`")
+class NoFinalNorm(model_right_heads.TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.ln_final = nn.Identity()
+
+
+@mistake("transformer_block", "There is a bias")
+class WithLayerNorm(model_right_heads.TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.ln1 = nn.LayerNorm(d_model)
+        self.ln2 = RMSNorm(d_model)

@@ -1,0 +1,29 @@
+"""Attempts at the problems of chapter 3 and the loss, right and wrong, gathered as they are read.
+
+The modules `model_right*` and `model_wrong*` fill the lists when they are imported.
+"""
+
+from collections.abc import Callable
+
+RIGHT: list[tuple[str, Callable]] = []  # the problem and the attempt
+WRONG: list[tuple[str, Callable, str]] = []  # and words that the check must say
+
+
+def right(problem: str) -> Callable:
+    """A decorator: the function or class is a right attempt at this problem."""
+
+    def add(attempt: Callable) -> Callable:
+        RIGHT.append((problem, attempt))
+        return attempt
+
+    return add
+
+
+def mistake(problem: str, words: str) -> Callable:
+    """A decorator: the check of this problem must say these words of the attempt."""
+
+    def add(attempt: Callable) -> Callable:
+        WRONG.append((problem, attempt, words))
+        return attempt
+
+    return add
