@@ -22,15 +22,15 @@ ORDER = """
     accounting ledger runlog nn fused model onestep inside measured_model
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals train_data evaluate training_checks trainer train
-    generate hugging experiments
-    measure rivals bench scaling train_rivals train_bench
+    generate hugging model_folders experiments
+    measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
     live train_live
     widget_pictures widgets_unicode widgets_bpe widgets_model
     widgets_floats widgets_accounting widgets_optim widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
-    lab cli __main__
+    lab model_commands cli __main__
 """
 STAIRCASE = ORDER.split()
 
@@ -58,6 +58,8 @@ MAY_USE_TORCH = {
     "train_rivals",
     "generate",
     "hugging",
+    "model_folders",
+    "generate_bench",
     "experiments",
     "checks",
 }

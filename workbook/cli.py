@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from workbook import __version__, problems, train_options
+from workbook import __version__, model_commands, problems, train_options
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -99,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
     )
     train_options.add_options(train)
     train.set_defaults(run=run_train)
+    model_commands.add_to(commands)
 
     export = commands.add_parser(
         "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"
@@ -112,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     export.set_defaults(run=run_export)
 
     bench = commands.add_parser("bench", help="time our code beside that of other libraries")
-    subjects = bench.add_subparsers(metavar="tokenizer | scaling", required=True)
+    subjects = bench.add_subparsers(metavar="tokenizer | generate | scaling", required=True)
     tokenizer = subjects.add_parser(
         "tokenizer", help="training and encoding, on one core, in turns"
     )
@@ -121,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
     tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
     tokenizer.set_defaults(run=run_bench_tokenizer)
+    generate = subjects.add_parser("generate", help="writing with a model, on one thread")
+    generate.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    generate.set_defaults(run=run_bench_generate)
     scaling = subjects.add_parser("scaling", help="two workers beside one, and memory on more text")
     scaling.add_argument(
         "--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"
@@ -259,6 +263,12 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
 
     size = corpora.parse_size(options.size)
     print(bench.run(size, options.rounds, options.file, options.vocab_size))
+
+
+def run_bench_generate(options: argparse.Namespace) -> None:
+    from workbook import generate_bench
+
+    print(generate_bench.run(options.rounds))
 
 
 def run_bench_scaling(options: argparse.Namespace) -> None:

@@ -1,0 +1,105 @@
+"""`workbook generate`, `workbook export-model` and `workbook bench generate`, small and whole."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from workbook import checkpoints, cli, config, generate_bench, hugging, model_folders, runlog
+from workbook.bpe import train_bpe
+from workbook.config import ModelConfig
+from workbook.generate import decode
+from workbook.model import TransformerLM
+from workbook.tokenizer import Tokenizer
+
+SIZES = {
+    "vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1, "num_heads": 2,
+    "d_ff": 24,
+}  # fmt: skip
+pytestmark = [  # of transformers' own making
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """The folder of a run, as training leaves it, and a data folder with its tokenizer."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("The fox ran to the café. " * 40, encoding="utf-8")
+    tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
+    files = tmp_path / "data" / "tokenizers" / "stories-2048"
+    tokenizer.save(files / "vocab.json", files / "merges.txt")
+    torch.manual_seed(0)
+    model = TransformerLM.from_config(ModelConfig(**SIZES))
+    folder = tmp_path / "run"
+    runlog.write_json(folder / "config.json", {"corpus": "stories", "model": SIZES})
+    optimizer = torch.optim.SGD(model.parameters())
+    checkpoints.save_checkpoint(model, optimizer, 7, folder / "checkpoints/step-000000007.pt")
+    return folder, model, tokenizer
+
+
+def command(capsys, *arguments):
+    assert cli.main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_generate_writes_behind_the_prompt(run, capsys):
+    folder, model, tokenizer = run
+    prompt = "The fox"
+    ids = decode(model, tokenizer.encode(prompt), 20, temperature=0, end_id=0)
+    said = command(capsys, "generate", folder, prompt, "--tokens", 20, "--temperature", 0)
+    assert said == f"{prompt}{tokenizer.decode(ids)}\n"
+
+
+def test_a_seed_gives_the_same_text_again(run, capsys):
+    folder, *_ = run
+    one, other, third = (
+        command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
+    )
+    assert one == other != third
+
+
+def test_an_exported_model_writes_the_same_here_and_there(run, capsys):
+    folder, model, tokenizer = run
+    target = command(capsys, "export-model", folder).strip()
+    assert target == str(folder / "llama")
+    again = hugging.load_model(target)[1]
+    assert again.vocab == tokenizer.vocab
+    asked = ("The fox", "--tokens", 20, "--temperature", 0)
+    assert command(capsys, "generate", target, *asked) == command(
+        capsys, "generate", folder, *asked
+    )
+    ids = torch.randint(270, (1, 9))
+    with torch.no_grad():
+        theirs = AutoModelForCausalLM.from_pretrained(target)(ids).logits
+        torch.testing.assert_close(theirs, model(ids), atol=1e-4, rtol=0)
+
+
+def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
+    folder, *_ = run
+    assert cli.main(["generate", str(tmp_path)]) == 2
+    assert "holds no model; give the folder" in capsys.readouterr().err
+    (folder / "checkpoints/step-000000007.pt").unlink()
+    with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
+        model_folders.open_model(folder)
+    hugging.save_model(run[1], tmp_path / "plain")
+    assert cli.main(["generate", str(tmp_path / "plain")]) == 2
+    assert "has no tokenizer.json" in capsys.readouterr().err
+
+
+def test_the_bench_holds_three_ways_side_by_side(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(generate_bench, "SHAPES", {"tiny": lambda: ModelConfig(**SIZES)})
+    said = generate_bench.run(rounds=2, new_tokens=8)
+    record = json.loads((tmp_path / "data/bench/generate.json").read_text())
+    assert generate_bench.recorded() == record
+    seconds = record["shapes"]["tiny"]
+    assert list(seconds) == ["workbook", "recomputation", "transformers"]
+    assert all(len(taken) == 2 for taken in seconds.values())
+    assert {"torch", "transformers"} <= set(record["machine"]["versions"])
+    assert said.startswith("8 new ids, one prompt, one thread") and "x as fast" in said
+    assert generate_bench.ratios(record, "tiny", "workbook") == [1, 1]
+    assert torch.get_num_threads() >= 1

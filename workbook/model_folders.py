@@ -1,0 +1,31 @@
+"""A trained model from its folder: of one of our training runs, or in Hugging Face's format."""
+
+import os
+from pathlib import Path
+
+from workbook import checkpoints, hugging, runlog, tokens
+from workbook.config import ModelConfig
+from workbook.model import TransformerLM
+from workbook.tokenizer import Tokenizer
+
+
+def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
+    """The model in a folder, and its tokenizer where one is known.
+
+    Raises: FileNotFoundError; ValueError where there is no whole model in it.
+    """
+    folder = Path(folder)
+    if (folder / "model.safetensors").is_file():
+        return hugging.load_model(folder)
+    if not (folder / runlog.CONFIG).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no model; give the folder that `workbook train` or"
+            " `workbook export-model` named"
+        )
+    asked = runlog.config(folder)
+    state = checkpoints.newest(folder / "checkpoints")
+    if state is None:
+        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
+    model = TransformerLM.from_config(ModelConfig(**asked["model"]))
+    checkpoints.restore(state, model)
+    return model.eval(), tokens.tokenizer_for(asked["corpus"])[1]
