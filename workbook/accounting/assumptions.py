@@ -114,7 +114,7 @@ SWITCHES = (
     Switch("logits", 0, "logits and cross-entropy are left out"),
     Switch("memory", "80 GiB", "80 GB are taken for 80 GiB"),
     Switch("memory", "40 GB", "the device has 40 GB"),
-    Switch("rounding", "up", "the batch is rounded up"),
+    Switch("rounding", "up", "the batch is rounded up", often=True),
     Switch("moments", "2 + 3", "a multiplication with its addition counts once in the moments"),
     Switch("bias_corrections", 1, "both bias corrections are counted (the rate folded into one)"),
     Switch("bias_corrections", 2, "both bias corrections are counted (and the rate apart)"),

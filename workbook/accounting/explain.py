@@ -134,7 +134,7 @@ def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
     counts: dict[tuple[Switch, ...], int] = {}
     for found in every:
         if found and found[0].changes:
-            for flipped in {each.flipped for each in found} - {()}:
+            for flipped in dict.fromkeys(each.flipped for each in found if each.flipped):
                 counts[flipped] = counts.get(flipped, 0) + 1
     most = max(counts.values(), default=0)
     return min((f for f, count in counts.items() if count == most > 1), key=len, default=())

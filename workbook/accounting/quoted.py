@@ -55,7 +55,8 @@ def numbers(text: str) -> list[Quoted]:
     for match in _NUMBER.finditer(text):
         mantissa = match[2] or "1"
         exponent = match[1] or match[3] or (match[4] or "").translate(_SUPERSCRIPTS) or "0"
-        digits = re.sub(r"[^\d.]", "", mantissa)
+        # Python shows 350000000000.0 for 3.5e11: in a large number that last zero says nothing.
+        digits = re.sub(r"(?<=\d{6})\.0$", "", re.sub(r"[^\d.]", "", mantissa))
         if abs(int(exponent)) > 60:
             continue
         power = 10.0 ** int(exponent)

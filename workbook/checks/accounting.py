@@ -1,5 +1,6 @@
 """The checks of the two accounting problems: numbers in any form, and what is said about them."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +96,7 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
     if (problem, part) == (ADAMW, "c"):
         found = _operations_in_all(found)
     verdicts = [judged(each, problem, part, edition) for each in found]
-    bad = _bad(verdicts, prose, isinstance(attempt, str), edition)
+    bad = _bad(verdicts, prose, attempt if isinstance(attempt, str) else "", edition)
     if bad:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
@@ -156,7 +157,7 @@ def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
     return [each for each in found if each not in small or each is most]
 
 
-def _bad(verdicts: list[Verdict], prose: bool, text: bool, edition: Edition) -> list[Verdict]:
+def _bad(verdicts: list[Verdict], prose: bool, text: str, edition: Edition) -> list[Verdict]:
     """The verdicts for which an attempt is refused.
 
     Where a number of a kind is right, those beside it in a text may be steps on the way to it. In
@@ -165,20 +166,26 @@ def _bad(verdicts: list[Verdict], prose: bool, text: bool, edition: Edition) -> 
     good = {verdict.quoted.kind for verdict in verdicts if verdict.good}
     bad = []
     for verdict in verdicts:
+        quoted = verdict.quoted
         if verdict.good:
             continue
-        surely = verdict.status == "explained" and verdict.quoted.digits > 2
-        step = text and _is_step(verdict.quoted.value, edition)
-        if text and verdict.quoted.kind in good and (prose or step or not surely):
-            continue
-        if prose and (step or not surely):
+        surely = verdict.status == "explained" and quoted.digits > (2 if not quoted.kind else 1)
+        step = (bool(text) and not surely) or _is_step(quoted, text, edition)
+        if text and (prose or quoted.kind in good) and step and not _is_slope(quoted, text):
             continue
         bad.append(verdict)
     return bad
 
 
-def _is_step(value: float, edition: Edition) -> bool:
-    """True for a number that is a row or a part of a table, so not a wrong total."""
+def _is_slope(quoted: Quoted, text: str) -> bool:
+    """True for the a of "a·batch + b"."""
+    return bool(re.match(r"\s*[·*×]?\s*(?:B|b|bs|batch\w*)\b\s*\+", text[quoted.end :]))
+
+
+def _is_step(quoted: Quoted, text: str, edition: Edition) -> bool:
+    """True for a number that is a row or a part of a table, and is not called the total."""
+    if re.search(r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$", text[: quoted.start], re.I):
+        return False
     tables = [
         table(model(name))
         for name in EDITIONS
@@ -187,7 +194,7 @@ def _is_step(value: float, edition: Edition) -> bool:
     ]
     steps = {each for table in tables for row in table for each in (row.each, row.total)}
     steps |= {each for table in tables for each in table.by_part().values()}
-    return any(abs(value - step) <= 5e-3 * step for step in steps)
+    return any(abs(quoted.value - step) <= 5e-3 * step for step in steps)
 
 
 def _model(edition: Edition) -> config.ModelConfig:

@@ -95,7 +95,7 @@ _FALLS = re.compile(
     re.I,
 )
 _AS_IT_GROWS = re.compile(
-    r"\b(?:as|when|while|with|for|the)\b[^.;,]*?\b(?:models?|sizes?|widths?|depths?|d_model|layers)"
+    r"\b(?:as|when|while|with|for)\b[^.;,]*?\b(?:models?|sizes?|widths?|depths?|d_model|layers)"
     r"\b(?: sizes?)?(?: (?:grows?|increases?|gets? (?:larger|bigger)|becomes? (?:larger|bigger)))?"
     r"|\b(?:larger|bigger|growing|increasing) (?:models?|sizes?|width)",
     re.I,
