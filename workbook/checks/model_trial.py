@@ -7,6 +7,7 @@ another way. The variant that gives what the learner's code gives names the mist
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -43,7 +44,8 @@ class Case:
         return ", ".join([self.made, *parts]) + (f" ({self.what})" if self.what else "")
 
 
-class Topic(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Topic:
     """What a check knows of its problem."""
 
     cases: tuple[Case, ...]
@@ -52,6 +54,7 @@ class Topic(NamedTuple):
     variants: tuple[Variant, ...]
     typed: bool = False  # whether the result must have the type of the input
 
+    @lru_cache(maxsize=10_000)  # noqa: B019 - topics are few and stay
     def expected(self, case: Case, variants: tuple[Variant, ...] = ()) -> Tensor | None:
         """The result with these mistakes; None where they raise an error."""
         try:
