@@ -61,11 +61,12 @@ def multihead(
     Q, K, V = (stages["linear"](x, weight) for weight in (q, k, v))
     if positions is None:
         positions = torch.arange(x.shape[-2])
-    if positions.ndim > 1:
-        positions = positions.unsqueeze(-2)
 
-    def turn(x: Tensor) -> Tensor:
-        return x if theta is None else rotated(stages, x, positions, theta)
+    def turn(heads: Tensor) -> Tensor:
+        if theta is None:
+            return heads
+        shared = positions.ndim > 1 and heads.ndim > x.ndim  # the same for all heads
+        return rotated(stages, heads, positions.unsqueeze(-2) if shared else positions, theta)
 
     split, merge = stages["heads"]()
     Q, K, V = stages["turned"](Q, K, V, partial(split, heads=heads), turn)
