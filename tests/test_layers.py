@@ -17,12 +17,12 @@ ORDER = """
     stories pydocs download corpus_files corpora
     pretokens fastbpe bpe ancestry divergence steps gpt2_files remember simple_tokenizers tokenizer
     exchange
-    pieces
+    pieces fluency
     data tokens
     accounting ledger runlog nn fused model onestep inside measured_model
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals train_data evaluate training_checks trainer train
-    generate hugging model_folders experiments
+    generate likelihood hugging model_folders experiments
     measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
     live train_live
@@ -57,6 +57,7 @@ MAY_USE_TORCH = {
     "train",
     "train_rivals",
     "generate",
+    "likelihood",
     "hugging",
     "model_folders",
     "generate_bench",

@@ -1,0 +1,65 @@
+"""How well a text reads, as far as counting can tell: known words, repetition, copied passages.
+
+None of the three says that a text makes sense. Each catches one way not to: words that do not
+exist, going round in circles, and reciting what was learnt by heart.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+WINDOW = 4  # words: a phrase that is written twice on purpose is seldom longer
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in small letters, without numbers and marks.
+
+    >>> words("It's the fox's 3rd den!")
+    ["it's", 'the', "fox's", 'rd', 'den']
+    """
+    return [word.lower() for word in WORD.findall(text)]
+
+
+def vocabulary(texts: Iterator[str] | Collection[str]) -> set[str]:
+    """All words of some texts."""
+    return {word for text in texts for word in words(text)}
+
+
+def known_share(text: str, known: Collection[str]) -> float:
+    """The share of words that are known ones: 1 where every word exists.
+
+    >>> known_share("The fox flombered.", {"the", "fox"})
+    0.6666666666666666
+    """
+    found = words(text)
+    return sum(word in known for word in found) / max(len(found), 1)
+
+
+def repeated_share(text: str, window: int = WINDOW) -> float:
+    """The share of runs of `window` words that were there before, in the same text.
+
+    >>> repeated_share("the fox ran and the fox ran and the fox ran")
+    0.5
+    """
+    found = words(text)
+    runs = [tuple(found[at : at + window]) for at in range(len(found) - window + 1)]
+    return (len(runs) - len(set(runs))) / max(len(runs), 1)
+
+
+def longest_copy(text: str, source: str) -> str:
+    """The longest run of whole words of `text` that is found in `source`, letter by letter.
+
+    >>> longest_copy("A fox ran to the hill.", "There a fox ran to the river.")
+    'fox ran to the'
+    """
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    best, first = "", 0
+    for _, end in spans:
+        # What ends here can be longer only if it begins no later than the best one would.
+        while first < len(spans) and spans[first][0] < end:
+            run = text[spans[first][0] : end]
+            if run in source:
+                best = max(best, run, key=len)
+                break
+            first += 1
+    return best

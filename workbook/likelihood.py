@@ -1,0 +1,55 @@
+"""What a model thinks of a text: how likely each id was, and what it would have liked instead."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from workbook.corpora import END_OF_TEXT
+from workbook.generate import candidates, device_of
+from workbook.model import TransformerLM
+from workbook.tokenizer import Tokenizer
+
+SIDE_BY_SIDE = 64  # windows that go through the model together
+
+
+@torch.inference_mode()
+def likelihoods(model: TransformerLM, ids: Sequence[int]) -> list[float]:
+    """The probability of each id but the first, given the last `context_length` before it."""
+    window, device = model.config.context_length, device_of(model)
+    row = torch.tensor(list(ids), device=device)
+    parts = [model(row[:-1][:window])]  # the first window tells about all places in it
+    if len(row) - 1 > window:
+        windows = row[:-1].unfold(0, window, 1)[1:]  # later places see a window each
+        parts += [model(some)[:, -1] for some in windows.split(SIDE_BY_SIDE)]
+    shares = torch.cat(parts).float().softmax(-1)
+    return shares.gather(-1, row[1:, None])[:, 0].tolist()
+
+
+@torch.inference_mode()
+def next_logits(model: TransformerLM, ids: Sequence[int]) -> Tensor:
+    """The logits (1, vocab) of what follows the ids."""
+    seen = torch.tensor([list(ids)[-model.config.context_length :]], device=device_of(model))
+    return model(seen)[:, -1]
+
+
+def next_tokens(
+    model: TransformerLM,
+    tokenizer: Tokenizer,
+    text: str,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+) -> dict[bytes, float]:
+    """The tokens that may follow a text with their probabilities, the likeliest first.
+
+    An empty text stands for the beginning of a document.
+    """
+    ids = tokenizer.encode(text) or tokenizer.encode(END_OF_TEXT)
+    logits = next_logits(model, ids)
+    if temperature == 0:
+        return {tokenizer.vocab[logits.argmax().item()]: 1.0}
+    shares, kept = candidates(logits, temperature, top_p, top_k)
+    shares, order = shares[0].sort(descending=True)
+    found = zip(kept[0][order].tolist(), shares.tolist(), strict=True)
+    return {tokenizer.vocab[token_id]: share for token_id, share in found if share > 0}
