@@ -1,0 +1,92 @@
+import pytest
+import torch
+from learners import decoders as learners
+
+from workbook.checks.decoding import CHAINS, CHOICES
+from workbook.checks.decoding_models import Sure, Undecided
+from workbook.checks.decoding_slips import (
+    CHAIN_SLIPS,
+    CHOICE_SLIPS,
+    SHARES,
+    Choice,
+    probabilities,
+    written,
+)
+from workbook.exercise import check
+
+
+@pytest.mark.parametrize("solution", learners.RIGHT)
+def test_a_right_function_is_accepted(solution):
+    report = check("decoding", solution)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+def test_a_mistake_is_called_by_its_name(wrong, words):
+    report = check("decoding", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_what_the_course_leaves_open_is_told_but_not_refused():
+    message = check("decoding", learners.with_numpy).message
+    assert "torch.no_grad()" in message and "left in `eval()`" in message
+    assert "seeded inside" in check("decoding", learners.seeded).message
+    assert "Worth knowing" not in check("decoding", learners.masked_logits).message
+
+
+def test_what_is_not_written_yet_is_not_attempted():
+    def raising(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+        raise NotImplementedError
+
+    def passing(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+        """Only a docstring."""
+
+    def begun(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+        torch.tensor([prompt_ids])
+
+    for attempt in (None, ..., raising, passing, begun):
+        assert check("decoding", attempt).status == "not attempted"
+
+
+def test_what_hangs_is_stopped():
+    def hanging(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+        while True:
+            pass
+
+    report = check("decoding", hanging)
+    assert report.status == "wrong" and "stopped after" in report.message
+
+
+def test_the_models_say_what_the_reference_expects():
+    for case in CHAINS:
+        model, ids = Sure(case.context_length), list(case.prompt)
+        for token in written(case):
+            seen = torch.tensor([ids[-case.context_length :]])
+            assert model(seen)[0, -1].argmax() == token
+            ids.append(token)
+    shares = Undecided()(torch.tensor([[1, 2]])).softmax(-1)
+    torch.testing.assert_close(shares[0, 1], torch.tensor(SHARES))
+    assert sum(SHARES) == pytest.approx(1)
+
+
+def test_probabilities_are_those_of_the_course():
+    shares = torch.tensor(SHARES, dtype=torch.float64)
+    expected = (shares.log() / 0.4).softmax(-1)
+    assert probabilities(Choice(temperature=0.4)) == pytest.approx(expected.tolist())
+    first, second = 0.21, 0.18  # the smallest set that reaches 0.3
+    kept = probabilities(Choice(top_p=0.3))
+    assert kept[1] == pytest.approx(first / (first + second)) and kept[3] == pytest.approx(
+        second / (first + second)
+    )
+    assert sum(share > 0 for share in kept) == 2
+
+
+def test_each_known_mistake_shows_and_no_two_look_alike():
+    for slips, outcome in (
+        (CHAIN_SLIPS, lambda *slip: [written(case, slip) for case in CHAINS]),
+        (CHOICE_SLIPS, lambda *slip: [probabilities(case, slip) for case in CHOICES]),
+    ):
+        seen = {repr(outcome()): "the right way"}
+        for slip in slips:
+            assert repr(outcome(slip)) not in seen, (slip, seen[repr(outcome(slip))])
+            seen[repr(outcome(slip))] = slip
