@@ -43,8 +43,8 @@ def test_on_a_steady_slope_adamw_goes_one_learning_rate_a_step():
         np.testing.assert_allclose(sizes, np.sign(slope), rtol=1e-6)
 
 
-def test_a_schedule_sets_the_rate_of_each_step():
-    sizes = studies.step_sizes(PLAIN, [1.0, 1.0, 2.0], lr=lambda t: 10.0**-t)
+def test_settings_change_before_each_step():
+    sizes = studies.step_sizes(PLAIN, [1.0, 1.0, 2.0], settings=lambda t: {"lr": 10.0**-t})
     np.testing.assert_allclose(sizes, [1.0, 0.1, 0.02], rtol=1e-12)
 
 

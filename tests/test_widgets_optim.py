@@ -27,7 +27,7 @@ def parts(view):
     return view.box.children[1].children
 
 
-@pytest.mark.parametrize("lr", [1.0, 10.0, 50.0, 99.5, 100.0, 1_000.0])
+@pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
 def test_it_shows_ten_steps_of_the_closed_form(lr):
     view = widgets.learning_rate_slider(lr)
     losses = toy_sgd.relative_losses(lr, 10)
@@ -42,14 +42,14 @@ def test_it_shows_ten_steps_of_the_closed_form(lr):
 
 
 def test_the_slider_and_the_buttons_move_it():
-    view = widgets.learning_rate_slider(10.0)
+    view = widgets.learning_rate_slider(10)
     *buttons, slider = parts(view)
     assert [button.description for button in buttons] == ["10", "100", "1,000"]
     buttons[2].click()
     assert slider.value == 1_000 and "It grows for 99 steps" in seen(view.html)
     buttons[1].click()
     assert "After 4 steps it is exactly 0." in seen(view.html)
-    slider.value = 50.0
+    slider.value = 50
     assert "After 1 step it is exactly 0." in seen(view.html)
 
 
@@ -58,19 +58,19 @@ def test_a_bar_goes_left_for_a_small_loss_and_right_for_a_large_one():
         bars = re.findall(r"width: ([\d.]+)rem", widgets.learning_rate_slider(lr).html)
         return [float(width) for width in bars[2 * step : 2 * step + 2]]
 
-    assert widths(100.0, 0) == [0, 0]
-    assert widths(100.0, 4) == [6, 0]
-    left, right = widths(10.0, 9)
+    assert widths(100, 0) == [0, 0]
+    assert widths(100, 4) == [6, 0]
+    left, right = widths(10, 9)
     assert 0 < left < 1 and right == 0
-    assert widths(1_000.0, 9)[0] == 0 and widths(1_000.0, 9)[1] == 6
+    assert widths(1_000, 9)[0] == 0 and widths(1_000, 9)[1] == 6
 
 
-@pytest.mark.parametrize("lr", [1.0, 100.0, 1_000.0, 1_995.0])
+@pytest.mark.parametrize("lr", [1, 100, 1_000, 1_200])
 def test_stored_it_is_a_picture_and_words(lr, tmp_path):
     data, metadata = widgets.learning_rate_slider(lr)._repr_mimebundle_()
     assert set(data) == {WIDGET_VIEW, "image/png", "text/plain"}
     assert metadata["image/png"]["alt"] == data["text/plain"]
-    assert f"Learning rate {lr:,.1f}" in data["text/plain"]
+    assert f"Learning rate {lr:,}" in data["text/plain"]
     (tmp_path / "view.png").write_bytes(data["image/png"])
     pixels = matplotlib.image.imread(tmp_path / "view.png")[:, :, :3]
     for edge in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]):

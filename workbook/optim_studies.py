@@ -40,13 +40,14 @@ def walk(
     start: Sequence,
     steps: int,
     *,
-    lr: Callable[[int], float] | None = None,
+    settings: Callable[[int], dict] | None = None,
     max_l2_norm: float | None = None,
 ) -> Float[np.ndarray, "places ..."]:
     """Where the weights stand before the first step of an optimizer down `loss`, and after each.
 
-    `make` gets the weights and returns the optimizer; `lr` says the learning rate of each step, and
-    gradients are clipped where `max_l2_norm` says so. All is float64, as on paper.
+    `make` gets the weights and returns the optimizer; `settings` says what to change in it before
+    each step, such as the learning rate. Gradients are clipped where `max_l2_norm` says so. All is
+    float64, as on paper.
     """
     weights = Parameter(torch.tensor(start, dtype=torch.float64))
     optimizer = make([weights])
@@ -56,8 +57,8 @@ def walk(
         loss(weights).backward()
         if max_l2_norm is not None:
             clip_gradients([weights], max_l2_norm)
-        if lr is not None:
-            optimizer.param_groups[0]["lr"] = lr(t)
+        if settings is not None:
+            optimizer.param_groups[0].update(settings(t))
         optimizer.step()
         places.append(weights.detach().clone())
     return torch.stack(places).numpy()
@@ -67,7 +68,7 @@ def step_sizes(
     make: Maker,
     gradients: Sequence[float],
     *,
-    lr: Callable[[int], float] | None = None,
+    settings: Callable[[int], dict] | None = None,
     max_l2_norm: float | None = None,
 ) -> Float[np.ndarray, " steps"]:
     """How far down an optimizer goes in each step, where the gradient of the step is given."""
@@ -77,7 +78,7 @@ def step_sizes(
         lambda weight: next(coming) * weight.sum(),
         [0.0],
         len(gradients),
-        lr=lr,
+        settings=settings,
         max_l2_norm=max_l2_norm,
     )
     return -np.diff(places[:, 0])

@@ -15,13 +15,13 @@ FACTORS_OF_TEN = 16  # that bars and picture reach down, and bars up, from the f
 HALF = 6.0  # rem, the longest bar
 
 
-def learning_rate_slider(lr: float = 100.0) -> Live:
-    """A slider from 1 to 2,000, and what the toy's loss does in its first ten steps.
+def learning_rate_slider(lr: int = 100) -> Live:
+    """A slider from 1 to 1,200, and what the toy's loss does in its first ten steps.
 
-    Arrow keys move it; a number can be typed beside it; three buttons set the handout's rates.
+    Arrow keys move it by 1; a number can be typed beside it; three buttons set the handout's rates.
     """
-    slider = ipywidgets.FloatLogSlider(
-        value=lr, min=0, max=3.3, step=0.05, description="Learning rate", readout_format=",.1f",
+    slider = ipywidgets.IntSlider(
+        value=lr, min=1, max=1_200, description="Learning rate", readout_format=",d",
         style={"description_width": "initial"},
         layout={"flex": "1 1 16rem", "width": "auto", "max_width": "32rem"},
     )  # fmt: skip
@@ -30,17 +30,17 @@ def learning_rate_slider(lr: float = 100.0) -> Live:
         button = ipywidgets.Button(
             description=f"{rate:,}", tooltip=f"learning rate {rate:,}", layout={"width": "4rem"}
         )
-        button.on_click(lambda _, rate=rate: setattr(slider, "value", float(rate)))
+        button.on_click(lambda _, rate=rate: setattr(slider, "value", rate))
         buttons.append(button)
     row = ipywidgets.HBox([*buttons, slider], layout={"flex_flow": "row wrap"})
     return Live({"lr": slider}, _html, _picture, _words, rows=[row])
 
 
-def _html(lr: float) -> str:
+def _html(lr: int) -> str:
     losses = toy_sgd.relative_losses(lr, STEPS)
     rows = "".join(_row(lr, t, losses[t + 1]) for t in range(STEPS))
     return f"""
-<p><b>Learning rate {lr:,.1f}.</b> {escape(toy_sgd.story(lr))}</p>
+<p><b>Learning rate {lr:,}.</b> {escape(toy_sgd.story(lr))}</p>
 <table aria-label="The first ten steps: how weights and loss are multiplied">
 <thead><tr><th scope="col" class="number">step</th>
 <th scope="col" class="number">weights times</th><th scope="col" class="number">loss times</th>
@@ -49,7 +49,7 @@ def _html(lr: float) -> str:
 <p>In exact arithmetic, for any weights at the start.</p>"""
 
 
-def _row(lr: float, t: int, loss: float) -> str:
+def _row(lr: int, t: int, loss: float) -> str:
     factor = toy_sgd.factor(lr, t)
     told = (f"{t}", f"{factor:+.3f}", f"{factor**2:.3f}", f"{loss:.3g}")
     cells = "".join(f'<td class="number">{cell}</td>' for cell in told)
@@ -69,21 +69,21 @@ def _bar(loss: float) -> str:
     )
 
 
-def _picture(lr: float) -> Axes:
+def _picture(lr: int) -> Axes:
     losses = pd.DataFrame({"loss": toy_sgd.relative_losses(lr, STEPS)})
     lowest = 10.0**-FACTORS_OF_TEN
     return optim_plots.log_curves(
-        losses.rename_axis(f"step, at learning rate {lr:,.1f}"),
+        losses.rename_axis(f"step, at learning rate {lr:,}"),
         "loss, if it began at 1",
         marks={"start": 1.0},
         lowest=lowest,
     )
 
 
-def _words(lr: float) -> str:
+def _words(lr: int) -> str:
     told = ", ".join(f"{loss:.3g}" for loss in toy_sgd.relative_losses(lr, STEPS))
     return (
-        f"Learning-rate slider, live when the cell is run. Learning rate {lr:,.1f}: "
+        f"Learning-rate slider, live when the cell is run. Learning rate {lr:,}: "
         f"{toy_sgd.story(lr)} The loss, if it began at 1, before and after each of {STEPS} steps: "
         f"{told}."
     )
