@@ -3,10 +3,11 @@
 A check that takes prose has none: it is tried with our own stored answer.
 """
 
+import attempts_accounting
 import attempts_model
 import torch
 
-from workbook import batches, bpe, checkpoints, optim, tokenizer
+from workbook import batches, bpe, checkpoints, generate, optim, tokenizer
 from workbook.optim_studies import run_toy
 
 ATTEMPTS = {
@@ -27,9 +28,14 @@ ATTEMPTS = {
     ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
     ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
     ("data_loading", None): (batches.get_batch, lambda data, batch, length, device: data),
+    **attempts_accounting.ATTEMPTS,
     **{(problem, None): pair for problem, pair in attempts_model.ATTEMPTS.items()},
     ("checkpointing", None): (
         (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
         (lambda model, optimizer, it, out: it, checkpoints.load_checkpoint),
+    ),
+    ("decoding", None): (
+        generate.decode,
+        lambda model, ids, many, temperature=1.0, top_p=1.0, end_id=None: [*ids],
     ),
 }

@@ -87,7 +87,7 @@ def test_what_is_no_number_is_shown_and_never_obeyed(text):
 
 def test_the_switchboard_begins_with_what_is_asked():
     text = seen(widgets.switchboard().html)
-    assert "No switch is flipped" in text
+    assert "No switch is on" in text
     assert "parameters 2,127,057,600 2,127,057,600" in text
     assert "W3 2127057600 this is it" in text
 
@@ -98,7 +98,7 @@ def test_a_flipped_switch_gives_the_number_that_somebody_published():
     assert "parameters 2,127,057,600 2,127,056,000" in seen(view.html)
     assert "W1 2127056000 this is it" in seen(view.html)
     flip(view, "the final norm is left out")
-    assert "No switch is flipped" in seen(view.html)
+    assert "No switch is on" in seen(view.html)
 
 
 def test_an_assumption_has_one_value():
@@ -141,7 +141,7 @@ def test_switches_of_another_question_rest():
     view = widgets.switchboard("AdamW")
     flip(view, "the weight decay")
     view.controls["question"].value = "parameters"
-    assert "No switch is flipped" in seen(view.html)
+    assert "No switch is on" in seen(view.html)
     assert not any("decay" in words for words in shown_boxes(view))
 
 

@@ -28,7 +28,7 @@ QUESTIONS = {
     "time": (TRAINING, "d"),
 }
 HIDDEN = {"size", "every_block"}  # assumptions that the switchboard leaves alone
-NONE = "No switch is flipped: this is what the problem asks for."
+NONE = "No switch is on: this is what the problem asks for."
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
     )  # fmt: skip
     boxes = {
         switch: ipywidgets.Checkbox(
-            description=switch.words, indent=False, layout={"width": "30rem", "max_width": "100%"}
+            description=switch.words, indent=False, layout={"width": "27rem", "max_width": "100%"}
         )
         for switch in SWITCHES
         if switch.field not in HIDDEN
