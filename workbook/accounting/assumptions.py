@@ -145,7 +145,7 @@ FIELDS = {
     ("transformer_accounting", "b"): f"{_PRODUCTS} embeddings backward size",
     ("transformer_accounting", "c"): f"{_PRODUCTS}",
     ("transformer_accounting", "d"): f"{_PRODUCTS}",
-    ("transformer_accounting", "e"): f"{_PRODUCTS} embeddings backward",
+    ("transformer_accounting", "e"): f"{_PRODUCTS} embeddings backward context_length",
     ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes",
     ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
     " number_bytes copies every_block memory rounding",

@@ -239,6 +239,10 @@ _UNITS_OF = {  # of answers, by the kind of a quoted number
 }
 
 
+_HOURS_AND_DAYS = {"day": (1 / 24, "hours are called days"), "hour": (24, "days are called hours")}
+ALONE = {words for _, words in _HOURS_AND_DAYS.values()}  # slips that are tried with nothing else
+
+
 def readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
     """The units that a number may be in, each with a factor and with a slip in words, or none."""
     if not quoted.kind:
@@ -265,6 +269,8 @@ def readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
             slip = (ratio, f"{name[0]}iB are called {quoted.unit}")
         for unit in units:
             yield unit, *slip
+    if quoted.kind == "seconds" and (name := quoted.unit.rstrip("s").lower()) in ("hour", "day"):
+        yield "seconds", *_HOURS_AND_DAYS[name]
     if quoted.kind in ("bytes", "flops", "seconds", "count") and quoted.digits > 1:
         for unit in units:
             yield unit, 1_000, LOST
@@ -287,6 +293,8 @@ def _matches(
             words = tuple(switch.words for switch in outcome.flipped) + (slip,) * bool(slip)
             rare = sum(not switch.often for switch in outcome.flipped)
             if rare and (len(words) > 2 or slip in (LOST, GAINED)):
+                continue
+            if slip in ALONE and outcome.flipped:
                 continue
             rank = len(words), rare, abs(outcome.value - value) / value
             yield rank, Explanation(outcome.quantity, outcome.value, unit, words, outcome.flipped)

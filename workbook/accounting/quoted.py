@@ -69,9 +69,9 @@ def numbers(text: str) -> list[Quoted]:
         decimals = len(digits.partition(".")[2])
         bare = digits.replace(".", "").lstrip("0")
         half = 0.5 * 10.0**-decimals
-        if not decimals:  # the zeros of 3,590,000 may only hold the place; those of 16,384,000 not
+        if not decimals:  # the zeros of 3,590,000 may only hold the place
             zeros = len(bare) - len(bare.rstrip("0"))
-            if zeros >= 3 and len(bare) - zeros < 6:
+            if zeros >= 2 and len(bare) - zeros < 6:
                 half *= 10.0**zeros
                 bare = bare.rstrip("0")
         end = match.end() + len(unit)
@@ -101,7 +101,7 @@ def number(value: float) -> Quoted:
     return written[0]
 
 
-_SPACE = r"[\s~\u00a0\u2009\u202f\\,]{0,3}-?"
+_SPACE = r"(?:\\,|[\s~\u00a0\u2009\u202f]){0,3}-?"
 _FLOPS = re.compile(
     rf"({_SPACE}(?:\s*(thousand|million|billion|trillion|quadrillion|[kKMGTPEZ])?\s?-?"
     r"(kilo|mega|giga|tera|peta|exa|zetta)?\s?"
@@ -156,7 +156,8 @@ def _unit(after: str, value: float) -> tuple[str, float, str]:
         return "factor", 1, match[1]
     if match := re.match(r"\s?B\b", after) if value >= 1e6 else None:
         return "bytes", 1, match[0]
-    if (match := _LARGE_UNIT.match(after)) and not re.match(r"\s*[+(]", after[match.end() :]):
+    match = _LARGE_UNIT.match(after)
+    if match and not re.match(r"\s?[bB]\s*[+(]", after):  # the B of 10.49 B + 26.17 is the batch
         return "count", _LARGE[match[2].lower()], match[1]
     return "", 1, ""
 

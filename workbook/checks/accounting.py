@@ -13,6 +13,7 @@ from workbook.checks.accounting_figures import (
     KINDS,
     MODEL,
     Verdict,
+    as_text,
     figures,
     judged,
     praise,
@@ -84,7 +85,7 @@ def adamwAccounting(attempt: Any, part: str | None) -> str | Facts:  # noqa: N80
 def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | Facts:
     """The judgement of all numbers that can answer a part; of prose only what is surely wrong."""
     found = _candidates(attempt, problem, part)
-    prose = isinstance(attempt, str) and is_explained(attempt)
+    prose = _is_prose(attempt)
     if not found:
         if isinstance(attempt, str) and not prose and part not in "cd":
             if (problem, part) == (ADAMW, "a"):
@@ -96,7 +97,7 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
     if (problem, part) == (ADAMW, "c"):
         found = _operations_in_all(found)
     verdicts = [judged(each, problem, part, edition) for each in found]
-    bad = _bad(verdicts, prose, attempt if isinstance(attempt, str) else "", edition)
+    bad = _bad(verdicts, prose, attempt, edition)
     if bad:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
@@ -112,7 +113,8 @@ def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
     kinds = KINDS[problem, part]
     found = figures(attempt, "a number, several, or a text that names them with their units")
     text = isinstance(attempt, str | dict)
-    if len(found) == 1 and not (isinstance(attempt, str) and is_explained(attempt)):
+    formula = (problem, part) == (ADAMW, "a") and isinstance(attempt, str)  # its factors are none
+    if len(found) == 1 and not formula and not (text and _is_prose(attempt)):
         return found
     return [
         each
@@ -122,13 +124,17 @@ def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
     ]
 
 
+def _is_prose(attempt: Any) -> bool:
+    return isinstance(attempt, str) and is_explained(attempt)
+
+
 def _may_be_meant(quoted: Quoted, attempt: Any, text: bool, where: tuple[str, str]) -> bool:
     """True for a number without a unit that is none of those which the problem states."""
-    if not text:
+    if not text or _is_batch(quoted, attempt):
         return True
     if quoted.value in GIVEN:
         return False
-    prose = isinstance(attempt, str) and is_explained(attempt)
+    prose = _is_prose(attempt)
     small = not prose and where in ((ADAMW, "b"), (ADAMW, "c"))
     decimals = not float(quoted.value).is_integer() and not prose and quoted.digits > 2
     return quoted.value >= 1e8 or small or decimals
@@ -157,29 +163,39 @@ def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
     return [each for each in found if each not in small or each is most]
 
 
-def _bad(verdicts: list[Verdict], prose: bool, text: str, edition: Edition) -> list[Verdict]:
+def _bad(verdicts: list[Verdict], prose: bool, attempt: Any, edition: Edition) -> list[Verdict]:
     """The verdicts for which an attempt is refused.
 
     Where a number of a kind is right, those beside it in a text may be steps on the way to it. In
     prose nothing is refused unless assumptions are known that give it.
     """
     good = {verdict.quoted.kind for verdict in verdicts if verdict.good}
+    text = as_text(attempt)
     bad = []
     for verdict in verdicts:
         quoted = verdict.quoted
         if verdict.good:
             continue
         surely = verdict.status == "explained" and quoted.digits > (2 if not quoted.kind else 1)
-        step = (bool(text) and not surely) or _is_step(quoted, text, edition)
-        if text and (prose or quoted.kind in good) and step and not _is_slope(quoted, text):
+        step = _is_step(quoted, text, edition) or (isinstance(attempt, str) and not surely)
+        if (prose or quoted.kind in good) and step and not _is_role(quoted, text):
             continue
         bad.append(verdict)
     return bad
 
 
-def _is_slope(quoted: Quoted, text: str) -> bool:
-    """True for the a of "a·batch + b"."""
-    return bool(re.match(r"\s*[·*×]?\s*(?:B|b|bs|batch\w*)\b\s*\+", text[quoted.end :]))
+def _is_role(quoted: Quoted, text: str) -> bool:
+    """True for the a of "a·batch + b", and for the batch."""
+    slope = r"\s*[·*×]?\s*(?:B|b|bs|batch\w*)\b\s*\+"
+    return bool(re.match(slope, text[quoted.end :])) or _is_batch(quoted, text)
+
+
+def _is_batch(quoted: Quoted, attempt: Any) -> bool:
+    """True for a whole number that a text calls the batch."""
+    if quoted.kind or not float(quoted.value).is_integer() or quoted.value > 512:
+        return False
+    named = r"(?:batch[\w ]*|max\w*|\bB|\bso|->|=>|→)\s*(?:is|of|[:=≤~]|<=)?\s*$"
+    return bool(re.search(named, as_text(attempt)[: quoted.start], re.I))
 
 
 def _is_step(quoted: Quoted, text: str, edition: Edition) -> bool:

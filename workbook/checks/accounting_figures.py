@@ -127,10 +127,17 @@ def _nearly(quoted: Quoted, problem: str, part: str, edition: Edition) -> list[E
     return found
 
 
+def as_text(attempt: Any) -> str:
+    """A text, or a dict as one; of anything else nothing."""
+    if isinstance(attempt, dict):
+        return "; ".join(_lines(attempt))
+    return attempt if isinstance(attempt, str) else ""
+
+
 def figures(attempt: Any, expected: str) -> list[Quoted]:
     """The numbers of an attempt of any kind; `expected` says in words what may be handed in."""
     if isinstance(attempt, dict):
-        attempt = ", ".join(_lines(attempt))
+        attempt = as_text(attempt)
     if isinstance(attempt, str):
         if not attempt.strip():
             raise NotAttempted
@@ -173,14 +180,15 @@ def _lines(entries: dict) -> list[str]:
         units = (u for k, u in _UNIT_OF_KEY.items() if re.search(k, str(key), re.I))
         unit = next(units, "")
         for each in several:
-            lines.append(str(each) if isinstance(each, str) else f"{each} {unit}".strip())
+            lines.append(f"{key}: {each} {'' if isinstance(each, str) else unit}".strip())
     return lines
 
 
 def refuse(verdict: Verdict, problem: str, part: str, edition: Edition) -> None:
     """Raise `Wrong`, with the assumptions that give the number or with how far off it is."""
     quoted = verdict.quoted
-    if quoted.digits < 2 and verdict.status == "none" and quoted.kind:
+    large = quoted.kind in ("count", "bytes", "flops", "seconds") or quoted.value >= 1_000
+    if quoted.digits < 2 and verdict.status == "none" and large:
         raise NotAttempted("That is too coarse to be checked. Give two digits at least.")
     if verdict.status == "explained":
         few = [way for way in verdict.ways if len(way.changes) == len(verdict.ways[0].changes)]
@@ -216,8 +224,9 @@ def _how_far(quoted: Quoted, problem: str, part: str, edition: Edition) -> Words
         return Words("a number of another size, or in another unit")
     if not 0.5 < nearest < 2:
         return Words(f"about {nearest:.2g} times as much")
-    percent = significant(abs(nearest - 1) * 100, 2)
-    return Words(f"{percent} % {'more' if nearest > 1 else 'less'}: is it a slip in a sum?")
+    off = abs(nearest - 1)
+    slip = ": is it a slip in a sum?" if off < 0.03 else ""
+    return Words(f"{significant(off * 100, 2)} % {'more' if nearest > 1 else 'less'}{slip}")
 
 
 def praise(verdicts: list[Verdict], edition: Edition) -> str:

@@ -46,7 +46,9 @@ def dominant_part(attempt: Any, edition: Edition) -> str | Facts | None:
     prose = is_explained(attempt)
     clauses = re.split(r"[.;,:!?]\s|\n|\bbut\b|\bwhereas\b|\bfollowed\b|\bthen\b", attempt)
     votes = [_named(c)[0] for c in clauses if _MOST.search(c) and not _LESS.search(c) and _named(c)]
-    winner = votes[0] if votes else named[0] if not prose and len(named) == 1 else None
+    # "feed-forward > attention > head", "the attention scores"
+    ranked = len(named) == 1 or ">" in attempt or "feed-forward" not in named
+    winner = votes[0] if votes else named[0] if not prose and ranked else None
     if winner and "feed-forward" not in votes and winner != "feed-forward":
         table = forward_flops(gpt2("xl", edition))
         shares = {part: 100 * table.share(part) for part in table.by_part()}
