@@ -12,6 +12,7 @@ from learners import (  # noqa: F401 - they fill the lists
     model_wrong_layers,
     models,
 )
+from torch.nn import Module
 
 from workbook import model, nn
 from workbook.exercise import check
@@ -52,3 +53,57 @@ def test_a_mistake_is_called_by_its_name(problem, wrong, words):
     report = check(problem, wrong)
     assert report.status == "wrong"
     assert words.lower() in str(report).lower()
+
+
+def stubs():
+    """What learners leave of a cell that they have not written yet."""
+
+    class OnlyInit(Module):
+        def __init__(self, *sizes):
+            super().__init__()
+
+        def forward(self, *inputs):
+            raise NotImplementedError
+
+    class NoInit(Module):
+        def __init__(self, *sizes):
+            raise NotImplementedError
+
+    class PassInit(Module):
+        def __init__(self, *sizes):
+            pass
+
+    class PassForward(OnlyInit):
+        def forward(self, x, token_positions=None):
+            """Still to write."""
+
+    class NoForward(Module):
+        def __init__(self, *sizes):
+            super().__init__()
+
+    class NoReturn(OnlyInit):
+        def forward(self, x, token_positions=None):
+            x = x + 1
+
+    return OnlyInit, NoInit, PassInit, PassForward, NoForward, NoReturn
+
+
+CLASSES = [problem for problem, ours in OURS.items() if isinstance(ours, type)]
+
+
+@pytest.mark.parametrize("problem", CLASSES)
+@pytest.mark.parametrize("stub", stubs(), ids=lambda stub: stub.__name__)
+def test_a_class_that_is_not_written_yet_is_not_attempted(problem, stub):
+    assert check(problem, stub).status == "not attempted"
+
+
+@pytest.mark.parametrize("problem", sorted(OURS.keys() - set(CLASSES)))
+def test_a_function_that_is_not_written_yet_is_not_attempted(problem):
+    def no_return(*inputs):
+        inputs = [*inputs]
+
+    def to_do(*inputs):
+        raise NotImplementedError
+
+    for stub in (no_return, to_do):
+        assert check(problem, stub).status == "not attempted"

@@ -56,8 +56,10 @@ def log_softmax(x, dim):
 
 @mistake("softmax", "in place")
 def in_place(x, dim):
-    x -= x.amax(dim, keepdim=True)
-    return x.exp() / x.exp().sum(dim, keepdim=True)
+    powers = torch.exp(x - x.amax(dim, keepdim=True))
+    shares = powers / powers.sum(dim, keepdim=True)
+    powers.zero_()
+    return shares
 
 
 @mistake("softmax", "cuts the way back")

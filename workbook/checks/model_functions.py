@@ -33,8 +33,8 @@ def check_function(attempt: Callable, topic: Topic, gradients: Case) -> list[str
     """Raise `Wrong` unless all is right; remarks on what the course leaves open."""
     run = called(attempt)
     check_cases(run, topic)
-    check_gradients(run, topic, gradients)
-    return check_from_scratch(lambda: run(topic.cases[0]))
+    remarks = check_gradients(run, topic, gradients)
+    return remarks + check_from_scratch(lambda: run(topic.cases[0]))
 
 
 def open_question(run: Callable[[Case], Any], topic: Topic, case: Case, remark: str) -> list[str]:

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from workbook.checks.base import Words, Wrong
 from workbook.checks.model_trial import Case, Topic, failure_words
-from workbook.checks.tensors import alike, beside, drawn
+from workbook.checks.tensors import alike, beside, drawn, kind
 
 CUT = (
     "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
     "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
+CHANGED = "It changes the tensor that it was given in place: whoever calls it may need it again."
 IN_PLACE = (
     "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
     "whose name ends in _). Make a new one."
@@ -26,11 +27,11 @@ def check_gradients(
     topic: Topic,
     case: Case,
     parameters: Callable[[], Iterable[tuple[str, Tensor]]] = list,
-) -> None:
+) -> list[str]:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs are compared; of the `parameters` of what ran, it is asked that there are
-    any.
+    any. Returns remarks on what is allowed, but no good habit.
     """
     wanted, leaves = _wanting(case)
     try:
@@ -62,16 +63,23 @@ def check_gradients(
         if parameter.grad is None:
             claim = f"No gradient comes back to the parameter `{name}`."
             raise Wrong(claim, given=given, mistake=CUT)
+    changed = any(not wanted.inputs[name].eq(leaf).all() for name, leaf in leaves.items())
+    remarks = [CHANGED] if changed else []
+    if result.dtype != case.dtype:
+        types = f"{kind(case.dtype)} goes in, {kind(result.dtype)} comes out"
+        remarks.append(f"The type changes: {types}.")
+    return remarks
 
 
 def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
-    """The case with inputs that want a gradient, and these inputs."""
+    """The case with inputs that want a gradient, as if computed from the leaves beside them."""
     leaves = {
         name: value.clone().requires_grad_()
         for name, value in case.inputs.items()
         if isinstance(value, Tensor) and value.is_floating_point()
     }
-    return replace(case, inputs={**case.inputs, **leaves}), leaves
+    computed = {name: leaf.clone() for name, leaf in leaves.items()}
+    return replace(case, inputs={**case.inputs, **computed}), leaves
 
 
 def _expected(topic: Topic, case: Case, weights: Tensor) -> dict[str, Tensor]:

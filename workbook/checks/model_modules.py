@@ -24,6 +24,7 @@ class Learner:
         self.topic = topic
         self.layout = 0  # which of several ways to fill in weights was the right one last
         self.module: nn.Module | None = None  # the last one
+        self.remarks: list[str] = []
 
     def make(self, *arguments: Any, **named: Any) -> nn.Module:
         """A module. Raises `Wrong` or `NotAttempted` like `base.call`."""
@@ -41,6 +42,14 @@ class Learner:
             )
         if "_parameters" not in vars(module):
             raise Wrong("It is no complete module of torch.", mistake=NO_INIT)
+        devices = {parameter.device.type for parameter in module.parameters()} - {"cpu"}
+        if devices:
+            raise Wrong(
+                "The parameters are not where torch puts tensors by default.",
+                expected=Words("on the CPU"),
+                got=Words(f"on {devices.pop()}"),
+                mistake="Make them on the `device` that the constructor is given; None is fine.",
+            )
         return module.eval()
 
     def __call__(self, case: Case) -> Any:
@@ -54,8 +63,7 @@ class Learner:
 
     def run(self, module: nn.Module, case: Case) -> Any:
         """What a module makes of copies of the inputs of a case."""
-        inputs = [copied(value) for value in case.inputs.values()]
-        _expect_inputs_fit(module, inputs, case)
+        inputs = _fitting(module, [copied(value) for value in case.inputs.values()], case)
         return call(module, *inputs, seconds=QUICK, given=Words(str(case)))
 
     def _fill(self, module: nn.Module, case: Case) -> None:
@@ -84,24 +92,39 @@ class Learner:
             return False
 
 
-def _expect_inputs_fit(module: nn.Module, inputs: list, case: Case) -> None:
-    """Raise `Wrong` where `forward` takes other arguments: clearer than torch's own error."""
+def _fitting(module: nn.Module, inputs: list, case: Case) -> list:
+    """The inputs, with positions from 0 if `forward` insists on positions.
+
+    Raises: Wrong where it takes other arguments, in clearer words than torch's own error.
+    """
     if is_stub(type(module).forward):
         raise NotAttempted("`forward` is still to write.")
     if type(module).__call__ is not nn.Module.__call__:
-        return
+        return inputs
     try:
         signature = inspect.signature(module.forward)
     except Exception:
-        return
+        return inputs
+    if len(inputs) == 1 and _binds(signature, [*inputs, None]) and not _binds(signature, inputs):
+        length = inputs[0].shape[-2 if inputs[0].is_floating_point() else -1]
+        return [*inputs, torch.arange(length)]
     try:
         signature.bind(*inputs)
+        return inputs
     except TypeError as error:
         raise Wrong(
             "`forward` cannot be called with the arguments that the problem names.",
             given=str(case),
             got=Words(f"a signature of {signature}: {error}"),
         ) from error
+
+
+def _binds(signature: inspect.Signature, inputs: list) -> bool:
+    try:
+        signature.bind(*inputs)
+        return True
+    except TypeError:
+        return False
 
 
 def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case) -> Learner:
@@ -111,7 +134,7 @@ def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case) ->
         raise NotAttempted("`__init__` is still to write.")
     learner = Learner(attempt, topic)
     check_cases(learner, topic)
-    check_gradients(learner, topic, gradients, lambda: _parameters(learner))
+    learner.remarks += check_gradients(learner, topic, gradients, lambda: _parameters(learner))
     return learner
 
 
@@ -124,7 +147,10 @@ def module_remarks(learner: Learner) -> list[str]:
     case = learner.topic.cases[0]
     learner(case)
     module = learner.module
-    remarks = check_from_scratch(lambda: learner.run(module, case), list(module.modules()))
+    remarks = [
+        *learner.remarks,
+        *check_from_scratch(lambda: learner.run(module, case), list(module.modules())),
+    ]
     if "dtype" in inspect.signature(learner.attempt).parameters and case.weights:
         try:
             made = learner.make(*case.arguments, dtype=torch.float64)

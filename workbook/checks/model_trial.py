@@ -15,7 +15,16 @@ from torch import Tensor
 
 from workbook.checks.base import NotAttempted, Words, Wrong
 from workbook.checks.likeliest import likeliest
-from workbook.checks.tensors import ROUNDED, TOLERANCE, alike, beside, described, symptom, tensor_of
+from workbook.checks.tensors import (
+    ROUNDED,
+    TOLERANCE,
+    alike,
+    beside,
+    described,
+    kind,
+    symptom,
+    tensor_of,
+)
 from workbook.checks.text_variants import Variant, stages
 
 PATIENCE = 2.0  # seconds spent on more cases once one has failed
@@ -95,8 +104,7 @@ def outcome(run: Callable[[Case], Any], topic: Topic, case: Case) -> Outcome:
     result = tensor_of(result, Words(str(case)), asked).detach()
     done = Outcome(topic, case, result)
     if topic.typed and done.right and result.dtype != case.dtype:
-        kinds = (str(kind).removeprefix("torch.") for kind in (case.dtype, result.dtype))
-        expected, got = (Words(f"a tensor of {kind}") for kind in kinds)
+        expected, got = (Words(f"a tensor of {kind(t)}") for t in (case.dtype, result.dtype))
         failure = Wrong(
             "The result has not the type of the input.",
             given=str(case),

@@ -31,27 +31,41 @@ def alike(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     return torch.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
-def tensor_of(result: Any, given: Words, asked: Tensor, name: str = "It") -> Tensor:
-    """A result as a tensor; raises `Wrong` where it is something else, such as a tuple."""
+def tensor_of(result: Any, given: Words, asked: Tensor) -> Tensor:
+    """A result as a tensor of numbers; raises `Wrong` where it is something else."""
     if result is None:
-        raise NotAttempted(f"{name} returned None: is a `return` still to write?")
-    if isinstance(result, Tensor):
-        return result
+        raise NotAttempted("It returned None: is a `return` still to write?")
     mistake = None
-    if isinstance(result, tuple):
-        mistake = "There is more than one value after `return`, or a comma too many."
-    elif isinstance(result, float | int):
-        mistake = "`.item()` or `float` makes a plain number, and no gradient can flow through it."
-    elif type(result).__module__ == "numpy":
-        mistake = "numpy keeps no track of gradients: use torch from beginning to end."
-    what = "a tuple" if isinstance(result, tuple) else kind_of(result)
+    if isinstance(result, Tensor):
+        claim, what = "It returns another kind of tensor.", f"a tensor of {kind(result.dtype)}"
+        if result.is_complex():
+            mistake = "The numbers are complex: come back to real ones by `torch.view_as_real`."
+        elif result.device != asked.device:
+            what += f" on {result.device}"
+            mistake = "Make new tensors where the inputs are, with `device=x.device`."
+        elif result.layout == torch.strided:
+            return result
+    else:
+        claim, what = "It does not return a tensor.", kind_of(result)
+        if isinstance(result, tuple):
+            what = "a tuple"
+            mistake = "There is more than one value after `return`, or a comma too many."
+        elif isinstance(result, float | int):
+            mistake = "A plain number (`.item()`, `float`) lets no gradient through."
+        elif type(result).__module__ == "numpy":
+            mistake = "numpy keeps no track of gradients: use torch from beginning to end."
     raise Wrong(
-        f"{name} does not return a tensor.",
+        claim,
         given=given,
         expected=Words(f"a tensor of shape {tuple(asked.shape)}"),
         got=Words(what),
         mistake=mistake,
     )
+
+
+def kind(dtype: torch.dtype) -> str:
+    """The name of a type, such as "float32"."""
+    return str(dtype).removeprefix("torch.")
 
 
 def numbers(tensor: Tensor) -> str:
@@ -67,11 +81,11 @@ def _number(value: float | int | bool) -> str:
 
 def described(tensor: Tensor) -> str:
     """A small tensor in full, a larger one by its shape; the type where it is not float32."""
-    kind = str(tensor.dtype).removeprefix("torch.")
     if tensor.numel() <= SMALL:
-        return numbers(tensor) + ("" if kind in ("float32", "int64", "bool") else f" in {kind}")
+        usual = tensor.dtype in (torch.float32, torch.int64, torch.bool)
+        return numbers(tensor) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
-    return f"{shape} {'ids' if kind == 'int64' else 'numbers'}"
+    return f"{shape} {'numbers' if tensor.is_floating_point() else 'ids'}"
 
 
 def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
@@ -106,6 +120,8 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     """What can be said about a wrong result that no known mistake explains."""
     if got.shape != expected.shape:
         return None
+    if got.dtype in ROUNDED and got.dtype != expected.dtype:
+        return f"The numbers come in {kind(got.dtype)}, which is too coarse."
     expected, got = expected.detach().double(), got.detach().double()
     if not got.isfinite().all():
         bad = "NaN" if got.isnan().any() else "inf"
