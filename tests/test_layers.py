@@ -26,7 +26,7 @@ ORDER = """
     measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
     live train_live
-    widget_pictures widgets_unicode widgets_bpe widgets_model
+    widget_pictures generate_plots widgets_generate widgets_unicode widgets_bpe widgets_model
     widgets_floats widgets_accounting widgets_optim widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export

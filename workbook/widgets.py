@@ -7,6 +7,7 @@ how they are made.
 from workbook.widgets_accounting import switchboard
 from workbook.widgets_bpe import merge_stepper, tokenizer_playground
 from workbook.widgets_floats import float_explorer
+from workbook.widgets_generate import next_token_chances
 from workbook.widgets_model import attention_viewer, rope_arrows
 from workbook.widgets_optim import learning_rate_slider
 from workbook.widgets_unicode import utf8_explorer
@@ -16,6 +17,7 @@ __all__ = [
     "float_explorer",
     "learning_rate_slider",
     "merge_stepper",
+    "next_token_chances",
     "rope_arrows",
     "switchboard",
     "tokenizer_playground",
