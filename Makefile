@@ -3,7 +3,8 @@
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
-# make stress     the random tests of `make test`, thirty times as long (STRESS=100: longer still)
+# make stress     random strings, and training killed at random, thirty times as often as in `make
+#                 test` (STRESS=100: more often still)
 # make lint       ruff on the package, the tests and the notebooks
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.

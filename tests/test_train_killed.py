@@ -1,0 +1,93 @@
+"""A training process is killed at random instants, and its run ends as if nothing had happened.
+
+`make test` kills it a few times, `make stress` thirty times as often, with two threads as well.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pandas as pd
+import pytest
+import tiny_runs
+import torch
+
+from workbook import checkpoints, runlog, trainer
+from workbook.train import Run, train
+from workbook.trainer import CHECKPOINTS
+
+STRESS = int(os.environ.get("STRESS", "1"))
+KILLS = 4 * STRESS
+CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
+SETTINGS = {"steps": 60, "checkpoint_every": 3, "eval_every": 20}
+
+
+def work(folder, threads):
+    """Train in a process of its own; as many threads give the same bits."""
+    torch.set_num_threads(threads)
+    trainer.matmul_peak = lambda *_: 1e15
+    train(tiny_runs.tiny(**SETTINGS), folder, tiny_runs.data())
+
+
+def started(folder, threads):
+    """The process, forked from one that has loaded torch: it is at work within milliseconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["workbook.train", "tiny_runs"])
+    process = context.Process(target=work, args=(folder, threads))
+    process.start()
+    return process
+
+
+def finish(folder, threads):
+    process = started(folder, threads)
+    process.join()
+    assert process.exitcode == 0
+    return Run(tiny_runs.tiny(**SETTINGS), folder)
+
+
+@pytest.mark.slow
+@pytest.mark.stress
+@pytest.mark.parametrize("threads", [1, 2] if STRESS > 1 else [1])
+def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads):
+    whole = finish(tmp_path / "whole", threads)
+    instants = random.Random()  # other ones every time: that is the point
+    number, killed, places = 0, 0, set()
+    while killed < KILLS:
+        folder = tmp_path / f"killed-{number}"
+        process = started(folder, threads)
+        wait_for_lines(folder, process, instants.randrange(25))
+        time.sleep(instants.uniform(0, 0.02))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+        state = checkpoints.newest(folder / CHECKPOINTS)  # raises where none can be read
+        places.add(state["iteration"] if state else 0)
+        if state and state["iteration"] == SETTINGS["steps"]:
+            compare(finish(folder, threads), whole)
+            number += 1
+    compare(finish(folder, threads), whole)
+    assert len(places) > 1, "no kill met a run that had come anywhere"
+
+
+def wait_for_lines(folder, process, more):
+    """Return when the log has so many lines more, or the process has ended."""
+    log, begin = folder / runlog.LINES, None
+    while process.is_alive():
+        lines = log.read_bytes().count(b"\n") if log.exists() else 0
+        begin = lines if begin is None else min(begin, lines)  # a resumed run cuts some off
+        if lines >= begin + more:
+            return
+        time.sleep(0.001)
+
+
+def compare(run, whole):
+    """Every figure that does not depend on the clock is equal, and so are all weights."""
+    pd.testing.assert_frame_equal(run.log[CURVE], whole.log[CURVE], check_exact=True)
+    for one, other in zip(run.model().parameters(), whole.model().parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert run.flags == whole.flags == []
+    assert runlog.load_json(run.folder / trainer.OUTCOME)["status"] == "finished"
+    left = [file.name for file in (run.folder / CHECKPOINTS).iterdir()]
+    assert len([name for name in left if name.endswith(".pt")]) == 2
