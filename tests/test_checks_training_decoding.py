@@ -30,6 +30,8 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
 def test_what_the_course_leaves_open_is_told_but_not_refused():
     message = check("decoding", learners.with_numpy).message
     assert "torch.no_grad()" in message and "left in `eval()`" in message
+    no_window = learners.changed("ids[:, -model.context_length :]", "ids")
+    assert "show it the last ones" in check("decoding", no_window).message
     assert "seeded inside" in check("decoding", learners.seeded).message
     assert "Worth knowing" not in check("decoding", learners.masked_logits).message
 

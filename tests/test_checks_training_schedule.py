@@ -46,6 +46,15 @@ def test_new_tensors_for_gradients_are_told_but_not_refused():
     assert "p.grad.mul_(scale)" in report.message
 
 
+def test_what_works_with_a_list_alone_is_told_but_not_refused():
+    assert "is a generator" in check("gradient_clipping", learners.two_loops).message
+    assert "is a generator" not in check("gradient_clipping", learners.clip_handout).message
+
+
+def test_settings_that_a_schedule_refuses_are_told_but_not_asked_for():
+    assert "warmup_iters = 0" in check("learning_rate_schedule", learners.wants_room).message
+
+
 @pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])
 def test_what_is_not_written_yet_is_not_attempted(problem):
     def raising(*arguments):

@@ -120,6 +120,7 @@ RIGHT = [
     yields,
     seeded,
     changed("torch.tensor([prompt_ids])", "prompt_ids"),
+    changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
 ]
 
@@ -157,7 +158,6 @@ WRONG = [
     (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees the last id alone"),
     (changed("[0, -1]", "[0, 0]"), "logits of the first position"),
     (changed("[0, -1]", "[0, -2:][0]"), "last position but one"),
-    (changed("ids[:, -model.context_length :]", "ids"), "show it the last ones"),
     (changed("-model.context_length :", ": model.context_length"), "keep the last"),
     (changed("logits / temperature", "logits * temperature"), "you multiplied"),
     (changed("logits / temperature", "logits"), "changes nothing"),

@@ -59,6 +59,12 @@ def meets_the_maximum_in_the_warm_up(it, a, b, w, c):
     return b if it >= c else handout(it, a, b, w, c)
 
 
+def wants_room(it, max_lr, min_lr, warmup, end):
+    if not 0 < warmup < end:
+        raise ValueError("expected 0 < warmup_iters < cosine_cycle_iters")
+    return handout(it, max_lr, min_lr, warmup, end)
+
+
 RIGHT_SCHEDULES = [
     handout,
     with_numpy,
@@ -66,6 +72,7 @@ RIGHT_SCHEDULES = [
     in_one_line,
     strict,
     meets_the_maximum_in_the_warm_up,
+    wants_room,
     lambda *arguments: handout(*arguments),
     optim.cosine_schedule,
 ]
@@ -191,11 +198,19 @@ def clip_with_new_tensors(params, max_norm):
         p.grad = p.grad * scale
 
 
+def two_loops(parameters, limit):
+    norm = sum((p.grad**2).sum() for p in parameters if p.grad is not None) ** 0.5
+    for p in parameters:
+        if p.grad is not None and norm > limit:
+            p.grad *= limit / norm
+
+
 RIGHT_CLIPS = [
     clip_handout,
     clip_without_eps,
     clip_with_clamp,
     clip_with_new_tensors,
+    two_loops,
     optim.clip_gradients,
     torch.nn.utils.clip_grad_norm_,
 ]
@@ -228,13 +243,6 @@ def needs_gradients(parameters, limit):
     norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
     for p in parameters:
         p.grad *= min(1, limit / (norm + 1e-6))
-
-
-def two_loops(parameters, limit):
-    norm = sum((p.grad**2).sum() for p in parameters if p.grad is not None) ** 0.5
-    for p in parameters:
-        if p.grad is not None and norm > limit:
-            p.grad *= limit / norm
 
 
 def of_values(parameters, limit):
@@ -315,7 +323,6 @@ WRONG_CLIPS = [
     (leftover, "Only the last gradient"),
     (running, "still adding up"),
     (needs_gradients, "`p.grad` None: skip it"),
-    (two_loops, "the first loop uses it up"),
     (of_values, "you took the parameters, not their gradients"),
     (scales_values, "Scale `p.grad`, and not `p`"),
     (by_value, "Each entry is cut"),

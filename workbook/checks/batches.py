@@ -29,13 +29,6 @@ SLOW, SLOWER = (
     0.005,
     20.0,
 )  # seconds for a batch of the file, and times those for a batch of few ids
-# A piece of an error, and what it usually comes from where there is just one window.
-ALONE = {
-    "low >= high|empty range|from=|to=|high <= 0|must be (?:greater|positive)|randint|randrange": (
-        "With n = m + 1 ids there is just one start, 0. The starts are 0 to n - m - 1; `randint` "
-        "of numpy and torch leaves its upper end out, that of `random` does not."
-    ),
-}
 
 
 def data_loading(attempt: Any, part: str | None = None) -> str:
@@ -45,7 +38,6 @@ def data_loading(attempt: Any, part: str | None = None) -> str:
         seed(6)  # so that the same function is judged the same way each time
     _check_windows(attempt)
     _check_starts(attempt)
-    _check_single_start(attempt)
     _check_types(attempt)
     _check_device(attempt)
     praise = "Inputs and targets fit, and every start is drawn equally often."
@@ -196,15 +188,6 @@ def _check_starts(attempt: Callable) -> None:
             mistake="Every start from 0 to n - m - 1 must be equally likely: one draw of a whole "
             "number, without clamping what falls outside.",
         )
-
-
-def _check_single_start(attempt: Callable) -> None:
-    """Raise `Wrong` where a data set of one window cannot be used."""
-    try:
-        batch(attempt, np.arange(SHORT + 1), 1, SHORT, f"np.arange({SHORT + 1})")
-    except Wrong as failure:
-        name_mistake(failure, ALONE)
-        raise
 
 
 def _check_device(attempt: Callable) -> None:

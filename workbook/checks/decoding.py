@@ -48,7 +48,6 @@ CHOICES = (
     Choice(temperature=0.15, top_p=0.93),
 )
 ERRORS = {
-    r"sees at most": "A model sees `context_length` ids at most: show it the last ones.",
     r"sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Nothing, or less than all, is "
     "left to draw from: top-p always keeps the likeliest id, and what it keeps is divided by its "
     "sum.",
@@ -123,6 +122,11 @@ class Learner:
             self.notes["gradients"] = (
                 "every call of the model keeps what a backward pass would need: decode under "
                 "`torch.no_grad()`"
+            )
+        if model.longest > model.context_length:
+            self.notes["context"] = (
+                "a model cannot look at more ids than its `context_length`, and yours is shown "
+                "all: show it the last ones"
             )
         if not model.training:
             self.notes["mode"] = "the model is left in `eval()`, though it was in `train()` before"
@@ -210,13 +214,17 @@ def _likeliest(
 
 
 def _right_chains(case: Chain) -> list[list[int]]:
-    """What may be returned. A full context may end the text, or lose one id more than it must."""
+    """What may be returned, since the course says nothing of the context.
+
+    Where it is full the text may end, or a window slide that is one id shorter than it could be;
+    and a model may be shown more than it can see.
+    """
     right = written(case)
     if case.context_length > len(case.prompt) + case.max_new_tokens:
         return [right]
     room = max(0, case.context_length - len(case.prompt))
-    shorter = case._replace(context_length=case.context_length - 1)
-    return [right, right[:room], right[: room + 1], written(shorter)]
+    other = [written(case._replace(context_length=c)) for c in (case.context_length - 1, 4096)]
+    return [right, right[:room], right[: room + 1], *other]
 
 
 def _shown_chain(case: Chain) -> Words:

@@ -31,10 +31,6 @@ class Model(nn.Module):
         if ids.is_floating_point():
             raise TypeError(f"the model takes a tensor of whole numbers, and got {ids.dtype}")
         self.longest = max(self.longest, ids.shape[-1])
-        if self.longest > self.context_length:
-            raise ValueError(
-                f"the model sees at most {self.context_length} ids, and got {ids.shape[-1]}"
-            )
         self.with_gradients |= torch.is_grad_enabled()
         return self.logits(ids) * self.scale
 

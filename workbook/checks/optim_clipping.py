@@ -18,19 +18,17 @@ CASES = (
     Case(((0.3, -0.4),), 1.0),
     Case(((1.2, -1.6),), 2.5),
     Case(((3.0, 0.5), (-4.0,)), 1.0),
-    Case(((2.0, -1.0), (0.0, 2.0), (4.0,)), 2.5),
+    Case(((4.0,), (2.0, -1.0), (0.0, 2.0)), 2.5),
     Case(((3.0, 0.5), None, (-4.0,)), 2.0),
     Case(((1.0, -2.0, 3.0, 4.0),), 3.0, square=True),
     Case(((0.0, 0.0),), 1.0),
-    Case(((6.0,), (-2.0, 3.0)), 1.5, generator=True),
 )
+# Left open by the course, whose test hands in a list.
+ONCE = Case(((6.0,), (-2.0, 3.0)), 1.5, generator=True)
 # A piece of an error's text, and what it usually comes from.
 ERRORS = {
     r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
     r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
-    r"has no len|not subscriptable|empty TensorList|non-empty": "`parameters` may be a generator, "
-    "as `model.parameters()` is: it has no length and can be gone through only once. Make a list "
-    "of it first.",
 }
 
 
@@ -42,7 +40,20 @@ def gradient_clipping(attempt: Any, part: str | None = None) -> str:
         outcomes.append(_outcome(attempt, case, notes))
         if not outcomes[-1].right:
             _report(attempt, outcomes)
+    if not _works_once(attempt):
+        notes.add(
+            "Worth knowing: `model.parameters()` is a generator, which can be gone through only "
+            "once, and with one nothing is clipped here. Make a list of it first."
+        )
     return " ".join(["All gradients are scaled together, and only where they must be.", *notes])
+
+
+def _works_once(attempt: Callable) -> bool:
+    """True where parameters may also come from a generator."""
+    try:
+        return _outcome(attempt, ONCE, set()).right
+    except Wrong:
+        return False
 
 
 def _outcome(attempt: Callable, case: Case, notes: set[str]) -> Outcome:

@@ -37,7 +37,7 @@ RIGHT: dict[str, Callable] = {
     "wanted": lambda norm, limit: norm > limit,
     "scale": lambda norm, limit: quotient(limit, norm + EPS),
     "apply": lambda value, scale, limit: value * scale,
-    "reach": lambda position, many, case: True,
+    "reach": lambda position, many: True,
 }
 
 
@@ -48,7 +48,7 @@ def clipped(case: Case, variants: tuple[Variant, ...] = ()) -> list[float]:
     norms, many = do["norms"](case, gradients), len(gradients)
     result = []
     for position, (gradient, norm) in enumerate(zip(gradients, norms, strict=True)):
-        wanted = do["wanted"](norm, case.limit) and do["reach"](position, many, case)
+        wanted = do["wanted"](norm, case.limit) and do["reach"](position, many)
         scale = do["scale"](norm, case.limit)
         for value in gradient:
             result.append(do["apply"](value, scale, case.limit) if wanted else value)
@@ -172,18 +172,12 @@ SLIPS = (
     ),
     Variant(
         "reach",
-        lambda position, many, case: position == many - 1,
+        lambda position, many: position == many - 1,
         "Only the last gradient is scaled: scale in a second loop over all parameters.",
     ),
     Variant(
         "reach",
-        lambda position, many, case: position == 0,
+        lambda position, many: position == 0,
         "Only the first gradient is scaled.",
-    ),
-    Variant(
-        "reach",
-        lambda position, many, case: not case.generator,
-        "`parameters` may be a generator, as `model.parameters()` is: the first loop uses it up, "
-        "and the second finds nothing. Make a list of it first.",
     ),
 )

@@ -21,12 +21,30 @@ CASES = (
 def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
     expect_function(attempt, SIGNATURE)
-    outcomes = []
+    outcomes, praise = [], "Warm-up, cosine and what comes after agree with the formula."
     for given in CASES:
-        outcomes.append(_outcome(attempt, given))
-        if not outcomes[-1].right:
+        outcome = _outcome(attempt, given)
+        if _refuses(outcome):
+            praise += f" Worth knowing: {_odd(given)} is refused, and may be asked for."
+            continue
+        outcomes.append(outcome)
+        if not outcome.right:
             _report(attempt, outcomes)
-    return "Warm-up, cosine and what comes after agree with the formula at every step."
+    return praise
+
+
+def _odd(given: Settings) -> str:
+    """What is odd about settings, "" where nothing is."""
+    if given.warmup == 0:
+        return "warmup_iters = 0"
+    return "cosine_cycle_iters = warmup_iters" if given.warmup == given.end else ""
+
+
+def _refuses(outcome: Outcome) -> bool:
+    """True where odd settings are refused; without warm-up a division by zero is a mistake."""
+    said = dict(outcome.failure.rows).get("got", "") if outcome.failure else ""
+    by_mistake = "ZeroDivisionError" in said and outcome.given.warmup == 0
+    return bool(_odd(outcome.given)) and "Error" in said and not by_mistake
 
 
 def _outcome(attempt: Callable, given: Settings) -> Outcome:
@@ -37,7 +55,7 @@ def _outcome(attempt: Callable, given: Settings) -> Outcome:
         try:
             rates.append(_number(call(attempt, it, *given[:4], given=shown), shown))
         except Wrong as failure:
-            failure.mistake = _why(it, given, failure) or failure.mistake
+            failure.mistake = _why(given, failure) or failure.mistake
             return Outcome(given, "error", False, failure)
     got = [rate / given.highest for rate in rates]
     return Outcome(given, got, any(same(got, right) for right in _predicted(given)))
@@ -70,13 +88,11 @@ def _number(value: Any, shown: Words) -> float:
         ) from None
 
 
-def _why(it: int, given: Settings, failure: Wrong) -> str | None:
+def _why(given: Settings, failure: Wrong) -> str | None:
     """What a division by zero usually comes from."""
-    if "ZeroDivisionError" not in dict(failure.rows).get("got", ""):
+    if given.warmup or "ZeroDivisionError" not in dict(failure.rows).get("got", ""):
         return None
-    if given.warmup == 0:
-        return "With warmup_iters = 0 there is no warm-up: ask `it < warmup_iters` before dividing."
-    return "With cosine_cycle_iters = warmup_iters there is no cosine: ask first where `it` is."
+    return "With warmup_iters = 0 there is no warm-up: ask `it < warmup_iters` before dividing."
 
 
 def _predicted(given: Settings, variants: tuple[Variant, ...] = ()) -> list[list[float]]:
