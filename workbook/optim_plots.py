@@ -102,7 +102,7 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
         ax.stairs(share, edges, color=colour, linewidth=2, label=name)
     lines = {
         "becomes 0 in float16": half.smallest_subnormal / 2,
-        "loses digits in float16": half.smallest_normal,
+        "has fewer digits": half.smallest_normal,
     }
     ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
     for row, (name, size) in enumerate(lines.items()):
