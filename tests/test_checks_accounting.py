@@ -228,52 +228,6 @@ def test_verdicts_on_published_claims_agree():
 
 
 @pytest.mark.parametrize(
-    ("problem", "part", "attempt"),
-    [
-        (MODEL, "a", "The model has 2,127,057,600 trainable parameters: two matrices of 50,257 x "
-         "1,600 for embedding and head, 48 blocks and a last norm. In float32 it takes 8.51 GB."),
-        (MODEL, "b", "In every block: Q, K, V 3 * 2 * 1024 * 1600 * 1600 = 15,728,640,000 FLOPs, "
-         "scores 2 * 1024^2 * 1600 = 3,355,443,200 FLOPs, the weighted sum as many, the output "
-         "projection 5,242,880,000 and the feed-forward layer 62,914,560,000. With 48 blocks and "
-         "the head (164,682,137,600) the total is 4,513,336,524,800 FLOPs."),
-        (MODEL, "c", "The feed-forward layers need most of the FLOPs, about 66.9 % of the total, "
-         "while the attention products of T x T need only 7.1 %."),
-        (MODEL, "d", "As the model grows, the feed-forward layers take proportionally more and the "
-         "head takes less; small has 3.5e11 FLOPs, medium 1.03e12 and large 2.26e12."),
-        (MODEL, "e", "The total grows by a factor of 33.1 to 1.495e14 FLOPs, and the scores, which "
-         "grow with the square of the context, dominate with 55.2 % of the total."),
-        (ADAMW, "a", "Parameters take 4P bytes, gradients 4P bytes and AdamW's state 8P bytes; the "
-         "activations 4B(L(16Td + 2hT^2) + Td + 2TV) bytes."),
-        (ADAMW, "b", "Memory is 15.52 GB for each sequence and 26.17 GB for all else, so that the "
-         "largest batch that fits into 80 GB is 3."),
-        (ADAMW, "c", "Each parameter takes 3 operations for the first moment, 4 for the second, 5 "
-         "for the update and 2 for the decay, so 14P in all."),
-        (ADAMW, "d", "A step takes 3 * 3.51e12 * 1024 = 1.08e16 FLOPs; at half of 19.5 TFLOP/s "
-         "that is 1,105 seconds a step, and 400,000 steps take about 5,115 days."),
-    ],
-)  # fmt: skip
-def test_right_prose_is_read_and_facts_are_offered(problem, part, attempt):
-    report = check(problem, attempt, part)
-    assert report.status == "read" and report.facts, report
-
-
-@pytest.mark.parametrize(
-    ("problem", "part", "attempt", "mistake"),
-    [
-        (MODEL, "a", "The number of trainable parameters that our model will have is around 1.56 "
-         "billion, and around 5.80 GB of memory are required to load it in float32.", "no W3"),
-        (MODEL, "b", "We add up the projections and the two matrices of the feed-forward layer for "
-         "each of the 48 layers, so the total FLOPs for the forward pass is 3.02 TFLOPs.", "T × T"),
-        (ADAMW, "d", "With 6P FLOPs a token and 9.75 TFLOP/s the run takes roughly 400,000 seconds "
-         "in all, which is about 4.6 days on one A100, so it is feasible.", "factor of 1,000"),
-    ],
-)  # fmt: skip
-def test_wrong_numbers_in_prose_are_found(problem, part, attempt, mistake):
-    report = check(problem, attempt, part)
-    assert report.status == "wrong" and mistake in report.message, report
-
-
-@pytest.mark.parametrize(
     ("part", "attempt"), [("a", ""), ("a", "two or so"), ("b", None), ("e", ...)]
 )
 def test_nothing_to_judge_is_said_so(part, attempt):

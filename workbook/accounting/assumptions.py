@@ -124,6 +124,7 @@ SWITCHES = (
     Switch("backward", 2, "the backward pass is counted in"),
     Switch("backward", 1, "the backward pass is taken to cost one forward pass"),
     Switch("backward", 0, "the backward pass is left out"),
+    Switch("context_length", 1_024, "the context is left at 1,024"),
     Switch("utilisation", 1.0, "the device is taken to reach its whole peak"),
     Switch("batch", 1, "one sequence a step is counted"),
     *(

@@ -8,53 +8,23 @@ the more numbers are reached by accident: so what is rare comes in pairs at the 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import combinations, product
+from dataclasses import dataclass
 from typing import Any
 
-from workbook.accounting.answers import answers
-from workbook.accounting.assumptions import FIELDS, Assumptions, Switch, asked, switches
+from workbook.accounting.assumptions import FIELDS, Switch
+from workbook.accounting.outcomes import Outcome, outcomes
 from workbook.accounting.quoted import Quoted, number, numbers
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
 
-MOST_CHANGES = 4
 SHOWN = 3  # explanations of each number
 LOST = "a factor of 1,000 is lost"
 GAINED = "a factor of 1,000 is too many"
 IDS = {"adamw_accounting": "adamwAccounting"}  # of edition 2026
 SIZES = ("small", "medium", "large")
 # Numbers that the problems state: nobody has to explain them.
-GIVEN = {
-    2,
-    4,
-    32,
-    16,
-    16_384,
-    1_024,
-    400_000,
-    50_257,
-    48,
-    1_600,
-    25,
-    80,
-    80e9,
-    50,
-    0.5,
-    6_400,
-    4_288,
-}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What comes out after some switches were flipped."""
-
-    value: float
-    quantity: str
-    unit: str
-    flipped: tuple[Switch, ...]
+GIVEN = {2, 4, 16, 25, 32, 48, 80, 0.5, 50, 1_024, 1_600, 4_288, 6_400, 16_384, 50_257}
+GIVEN |= {400_000, 80e9}
 
 
 @dataclass(frozen=True)
@@ -180,44 +150,11 @@ def ways(
     best: dict[tuple, tuple[tuple, Explanation]] = {}
     for each in [part] if part else parts:
         for size in SIZES if (problem, each) == ("transformer_accounting", "d") else ("xl",):
-            for rank, way in _matches(quoted, _outcomes(problem, each, edition, size)):
+            for rank, way in _matches(quoted, outcomes(problem, each, edition, size)):
                 known = way.quantity, way.changes
                 if known not in best or rank < best[known][0]:
                     best[known] = rank, way
     return tuple(way for _, way in sorted(best.values(), key=lambda pair: pair[0]))
-
-
-@cache
-def _outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, list[Outcome]]:
-    """All that can come out, by unit, in the order of the values."""
-    base = asked(problem, part, edition, size)
-    reached: dict[frozenset[Switch], dict] = {frozenset(): answers(problem, part, base)}
-    found = [Outcome(a.value, _name(n, size), a.unit, ()) for n, a in reached[frozenset()].items()]
-    for flipped in _combinations(problem, part, base):
-        given = replace(base, **{switch.field: switch.value for switch in flipped})
-        result = reached[frozenset(flipped)] = answers(problem, part, given)
-        fewer = [reached[frozenset(flipped) - {switch}] for switch in flipped]
-        for name, answer in result.items():
-            if answer.value > 0 and all(answer != less.get(name) for less in fewer):
-                found.append(Outcome(answer.value, _name(name, size), answer.unit, flipped))
-    by_unit: dict[str, list[Outcome]] = {}
-    for outcome in sorted(found, key=lambda outcome: outcome.value):
-        by_unit.setdefault(outcome.unit, []).append(outcome)
-    return by_unit
-
-
-def _name(name: str, size: str) -> str:
-    return name if size == "xl" else f"{name}, GPT-2 {size}"
-
-
-def _combinations(problem: str, part: str, base: Assumptions) -> Iterator[tuple[Switch, ...]]:
-    """Switches to flip together, fewest first; by threes and fours only those of many people."""
-    options = switches(problem, part, base)
-    usual = {field: tuple(s for s in some if s.often) for field, some in options.items()}
-    for count in range(1, MOST_CHANGES + 1):
-        pool = options if count <= 2 else {field: some for field, some in usual.items() if some}
-        for fields in combinations(pool, count):
-            yield from product(*(pool[field] for field in fields))
 
 
 # By what a plain number may have to be multiplied to be in the unit that answers are in.
@@ -278,11 +215,11 @@ def readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
 
 
 def _matches(
-    quoted: Quoted, outcomes: dict[str, list[Outcome]]
+    quoted: Quoted, reached: dict[str, list[Outcome]]
 ) -> Iterator[tuple[tuple, Explanation]]:
     """Every outcome that agrees with a number, with its rank: the lower, the better."""
     for unit, scale, slip in readings(quoted):
-        some = outcomes.get(unit, ())
+        some = reached.get(unit, ())
         value = quoted.value * scale
         half = max(quoted.half * scale, 1e-9 * value)
         if unit in ("batch", "per parameter"):

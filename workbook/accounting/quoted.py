@@ -120,6 +120,7 @@ _LARGE_UNIT = re.compile(
     rf"({_SPACE}(thousand|million|mio|mn|billion|bn|trillion|tn|quadrillion|[kmbgt])\b)",
     re.I,
 )
+_PARAMETERS = re.compile(rf"({_SPACE}(?:trainable |learnable )?param(?:eter)?s?\b)", re.I)
 _FACTOR = re.compile(rf"({_SPACE}(?:[x×]|times|fold|-fold)(?!\w))", re.I)
 _PER_PARAMETER = re.compile(
     rf"({_SPACE}(?:FLOPs?\s*)?(?:(?:\*|×|x|·|⋅|\\times|\\cdot)\s*)?"
@@ -152,6 +153,8 @@ def _unit(after: str, value: float) -> tuple[str, float, str]:
         return "share", 0.01, match[1]
     if match := _TIME.match(after):
         return "seconds", _SECONDS[_SHORT_TIMES.get(match[2], match[2])], match[1]
+    if match := _PARAMETERS.match(after):
+        return "count", 1, match[1]
     if match := _FACTOR.match(after):
         return "factor", 1, match[1]
     if match := re.match(r"\s?B\b", after) if value >= 1e6 else None:

@@ -97,7 +97,15 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
     if (problem, part) == (ADAMW, "c"):
         found = _operations_in_all(found)
     verdicts = [judged(each, problem, part, edition) for each in found]
-    bad = _bad(verdicts, prose, attempt, edition)
+    text = attempt if isinstance(attempt, str) else ""
+    bad = [each for each in verdicts if not each.good]
+    if text:
+        kinds = _kinds_that_are_right(verdicts, edition)
+        steps = [each for each in bad if _is_step(each, kinds, text, prose, edition)]
+        roles = (problem, part) == (ADAMW, "b")
+        bad = [each for each in bad if each not in steps or (roles and _is_role(each.quoted, text))]
+    elif any(each.good for each in verdicts):
+        bad = [each for each in bad if not _is_row(each.quoted.value, edition)]
     if bad:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
@@ -130,7 +138,7 @@ def _is_prose(attempt: Any) -> bool:
 
 def _may_be_meant(quoted: Quoted, attempt: Any, text: bool, where: tuple[str, str]) -> bool:
     """True for a number without a unit that is none of those which the problem states."""
-    if not text or _is_batch(quoted, attempt):
+    if not text or (where == (ADAMW, "b") and _is_batch(quoted, as_text(attempt))):
         return True
     if quoted.value in GIVEN:
         return False
@@ -163,25 +171,36 @@ def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
     return [each for each in found if each not in small or each is most]
 
 
-def _bad(verdicts: list[Verdict], prose: bool, attempt: Any, edition: Edition) -> list[Verdict]:
-    """The verdicts for which an attempt is refused.
+def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]:
+    """The kinds of numbers of which as many are right as surely wrong: one may be by accident."""
+    right: dict[str, int] = {}
+    for each in verdicts:
+        wrong = _is_sure(each) and not _is_row(each.quoted.value, edition)
+        change = 1 if each.good else -1 if wrong else 0
+        right[each.quoted.kind] = right.get(each.quoted.kind, 0) + change
+    good = {each.quoted.kind for each in verdicts if each.good}
+    return {kind for kind in good if right[kind] >= 0}
 
-    Where a number of a kind is right, those beside it in a text may be steps on the way to it. In
-    prose nothing is refused unless assumptions are known that give it.
+
+def _is_sure(verdict: Verdict) -> bool:
+    """True for a number that assumptions explain and that has digits enough to tell."""
+    quoted = verdict.quoted
+    return verdict.status == "explained" and quoted.digits > (2 if not quoted.kind else 1)
+
+
+def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition: Edition) -> bool:
+    """True for a number of a text that may be a step on the way, so that it is not refused.
+
+    `right` are the kinds of those numbers of the text that are right. In prose nothing is refused
+    unless assumptions are known that give it.
     """
-    good = {verdict.quoted.kind for verdict in verdicts if verdict.good}
-    text = as_text(attempt)
-    bad = []
-    for verdict in verdicts:
-        quoted = verdict.quoted
-        if verdict.good:
-            continue
-        surely = verdict.status == "explained" and quoted.digits > (2 if not quoted.kind else 1)
-        step = _is_step(quoted, text, edition) or (isinstance(attempt, str) and not surely)
-        if (prose or quoted.kind in good) and step and not _is_role(quoted, text):
-            continue
-        bad.append(verdict)
-    return bad
+    quoted, sure = verdict.quoted, _is_sure(verdict)
+    beside = quoted.kind in right or bool(right and not quoted.kind)
+    if beside and (prose or not sure or _is_row(quoted.value, edition)):
+        return True
+    called = r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$"
+    total = re.search(called, text[: quoted.start], re.I)
+    return prose and (not sure or (_is_row(quoted.value, edition) and not total))
 
 
 def _is_role(quoted: Quoted, text: str) -> bool:
@@ -190,18 +209,16 @@ def _is_role(quoted: Quoted, text: str) -> bool:
     return bool(re.match(slope, text[quoted.end :])) or _is_batch(quoted, text)
 
 
-def _is_batch(quoted: Quoted, attempt: Any) -> bool:
+def _is_batch(quoted: Quoted, text: str) -> bool:
     """True for a whole number that a text calls the batch."""
     if quoted.kind or not float(quoted.value).is_integer() or quoted.value > 512:
         return False
     named = r"(?:batch[\w ]*|max\w*|\bB|\bso|->|=>|→)\s*(?:is|of|[:=≤~]|<=)?\s*$"
-    return bool(re.search(named, as_text(attempt)[: quoted.start], re.I))
+    return bool(re.search(named, text[: quoted.start], re.I))
 
 
-def _is_step(quoted: Quoted, text: str, edition: Edition) -> bool:
-    """True for a number that is a row or a part of a table, and is not called the total."""
-    if re.search(r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$", text[: quoted.start], re.I):
-        return False
+def _is_row(value: float, edition: Edition) -> bool:
+    """True for a number that is a row of a table, or what a part of the model adds up to."""
     tables = [
         table(model(name))
         for name in EDITIONS
@@ -209,8 +226,11 @@ def _is_step(quoted: Quoted, text: str, edition: Edition) -> bool:
         for table in (parameters, forward_flops)
     ]
     steps = {each for table in tables for row in table for each in (row.each, row.total)}
-    steps |= {each for table in tables for each in table.by_part().values()}
-    return any(abs(quoted.value - step) <= 5e-3 * step for step in steps)
+    for table in tables:
+        steps |= {*table.by_part().values()}
+        steps.add(sum(row.each for row in table if row.times > 1))  # one block
+        steps.add(sum(row.total for row in table if row.times > 1))  # all blocks
+    return any(abs(value - step) <= 5e-3 * step for step in steps)
 
 
 def _model(edition: Edition) -> config.ModelConfig:

@@ -231,17 +231,18 @@ def _how_far(quoted: Quoted, problem: str, part: str, edition: Edition) -> Words
 
 def praise(verdicts: list[Verdict], edition: Edition) -> str:
     """What is said of numbers that are right, with the assumptions of those in another reading."""
-    said = []
+    said: dict[str, list[str]] = {}
+    other = "2026" if edition == "2025" else "2025"
     for verdict in verdicts:
-        way, text = verdict.ways[0], verdict.quoted.text
+        way = verdict.ways[0]
         if verdict.status == "open":
-            said.append(f"{text}: right where {listed(way.changes)}. Say so in the answer.")
+            words = f"right where {listed(way.changes)}. Say so in the answer."
         elif verdict.status == "elsewhere":
-            other = "2026" if edition == "2025" else "2025"
-            said.append(
-                f"{text}: right in edition {other} of the handout ({way.quantity}). Here edition"
-                f" {edition} is chosen: set WORKBOOK_EDITION={other} if yours is that one."
+            words = (
+                f"right in edition {other} of the handout ({way.quantity}). Here edition {edition}"
+                f" is chosen: set WORKBOOK_EDITION={other} if yours is that one."
             )
         else:
-            said.append(f"{text}: {way.quantity}.")
-    return " ".join(dict.fromkeys(said))
+            words = f"{way.quantity}."
+        said.setdefault(words, []).append(verdict.quoted.text)
+    return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())

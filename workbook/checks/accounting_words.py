@@ -11,8 +11,8 @@ from workbook.config import Edition, gpt2
 _PARTS = {
     "feed-forward": r"feed[\s-]?forwards?|ffns?|ff layers?|mlps?|swi?glu|position-?wise|w1\b|w3\b"
     r"|gated",
-    "scores": r"quer(?:y|ies)|q[\s·]*@?\s?k|dot[\s-]products?|scores?|weighted sums?|softmax"
-    r"|attention (?:matrix|matrices|maps?)",
+    "scores": r"quer(?:y|ies)|q[\s·]*@?\s?k|dot[\s-]products?|weighted sums?|softmax"
+    r"|(?:attention )?scores?|attention (?:matrix|matrices|maps?)",
     "attention": r"attentions?|mha|multi-?head",
     "projections": r"projections?|qkvo?\b",
     "head": r"(?:lm|language|output|final)[\s_-](?:head|layer|embedding|projection)s?|lm_head"
