@@ -70,6 +70,10 @@ def test_the_failing_case_stands_beside_what_was_expected():
 def test_what_the_course_leaves_open_is_told_but_not_refused():
     message = check("adamw", adamw_right.OtherKeys).message
     assert "'alpha'" in message and "step(closure)" in message
+    assert (
+        "The closure that `step` takes is never called"
+        in check("adamw", adamw_right.Strict).message
+    )
 
 
 def test_the_small_reference_agrees_with_the_package_and_with_torch():

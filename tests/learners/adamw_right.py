@@ -175,11 +175,46 @@ class Before(optim.AdamW):
         super().__init__(params, lr, betas, eps, weight_decay, decay="before")
 
 
-class Rewriting(Handout):
-    """Works out the corrected rate in a variable of its own name, and takes any settings."""
-
+class AnySettings(Handout):
     def __init__(self, params, **settings):
         super().__init__(params, **settings)
+
+
+class Strict(Handout):
+    """Keyword-only, and no setting may be 0; the closure is taken and forgotten."""
+
+    def __init__(self, params, *, lr, weight_decay, betas, eps):
+        assert lr > 0 and weight_decay > 0 and eps > 0 and all(0 < beta < 1 for beta in betas)
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+    def step(self, closure=None):
+        return super().step()
+
+
+class Greek(Optimizer):
+    """The symbols as keys, one for each beta, and powers of the betas in place of t."""
+
+    def __init__(self, params, lr=1e-3, weight_decay=0.01, betas=(0.9, 0.95), eps=1e-8):
+        super().__init__(
+            params,
+            {"α": lr, "β1": betas[0], "β2": betas[1], "ε": eps, "λ": weight_decay},
+        )
+
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            α, β1, β2 = group["α"], group["β1"], group["β2"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                s["b1"], s["b2"] = s.get("b1", 1.0) * β1, s.get("b2", 1.0) * β2
+                s["m"] = s.get("m", torch.zeros_like(p.data)) * β1 + (1 - β1) * p.grad.data
+                s["v"] = s.get("v", torch.zeros_like(p.data)) * β2 + (1 - β2) * p.grad.data.pow(2)
+                step = α * math.sqrt(1 - s["b2"]) / (1 - s["b1"])
+                p.data = p.data - step * s["m"] / (torch.sqrt(s["v"]) + group["ε"])
+                p.data = p.data - α * group["λ"] * p.data
+        return loss
 
 
 RIGHT = [
@@ -192,7 +227,9 @@ RIGHT = [
     Functional,
     OfTorch,
     Before,
-    Rewriting,
+    AnySettings,
+    Strict,
+    Greek,
     optim.AdamW,
     torch.optim.AdamW,
 ]

@@ -370,12 +370,6 @@ class OwnTime(Plain):
         return super().rate(group, b1, b2, self.t)
 
 
-@mistake("The closure is never called")
-class NoClosure(Plain):
-    def step(self, closure=None):
-        super().step()
-
-
 @mistake("Call the closure first")
 class ClosureLast(Plain):
     def step(self, closure=None):

@@ -17,7 +17,7 @@ class Model(nn.Module):
     def __init__(self, vocab_size: int, context_length: int):
         super().__init__()
         self.context_length = self.max_seq_len = context_length
-        self.vocab_size = vocab_size
+        self.vocab_size, self.device = vocab_size, torch.device("cpu")
         self.config = SimpleNamespace(context_length=context_length, vocab_size=vocab_size)
         self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
         self.longest = 0

@@ -13,6 +13,7 @@ from workbook.checks.optim_values import quotient
 from workbook.checks.text_variants import Variant, stages
 
 Values = tuple[float, ...]
+ALMOST_NONE = 1e-7  # a weight decay that changes nothing that float32 can tell; 0 may be refused
 
 
 class Case(NamedTuple):
@@ -20,7 +21,7 @@ class Case(NamedTuple):
 
     parameters: tuple[Values, ...]
     gradients: tuple[tuple[Values | None, ...], ...]  # by step, then by parameter
-    weight_decay: float = 0.0
+    weight_decay: float = ALMOST_NONE
     lr: float = 0.1
     betas: tuple[float, float] = (0.8, 0.96)
     eps: float = 1e-8
