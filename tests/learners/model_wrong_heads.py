@@ -80,7 +80,6 @@ rope("minus is missing", lambda k, d, theta: theta ** (2 * k / d))
 rope("not divided by d_k", lambda k, d, theta: theta ** (-2.0 * k))
 rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
 rope("all pairs turn alike", lambda k, d, theta: torch.ones(len(k)))
-rope("positions for each sequence", take=lambda x, p: p if p.ndim == 1 else p[0])
 
 
 @mistake("rope", "nothing to learn")

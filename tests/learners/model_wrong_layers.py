@@ -115,13 +115,6 @@ class OtherDefault(Norm):
         super().__init__(d_model, eps)
 
 
-@mistake("rmsnorm", "does not begin at 1")
-class RandomGain(Norm):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__(d_model, eps)
-        self.weight = nn.Parameter(torch.randn(d_model))
-
-
 @mistake("rmsnorm", "functional.rms_norm")
 class FunctionalNorm(Norm):
     def forward(self, x):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from workbook.checks.base import expect_function
-from workbook.checks.model_functions import check_function, praise
+from workbook.checks.model_functions import called, check_function, open_question, praise
 from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
@@ -170,16 +170,16 @@ def _case(*leading: int, mask: Tensor | None = None, what: str = "", queries=2, 
 SEEN = torch.tensor([[True, False, True], [False, False, True]])
 TOPIC = Topic(
     cases=(
-        _case(),
-        _case(mask=SEEN),
-        _case(queries=3, mask=torch.ones(3, 3, dtype=torch.bool).tril()),
+        _case(1),
+        _case(1, mask=SEEN),
+        _case(1, queries=3, mask=torch.ones(3, 3, dtype=torch.bool).tril()),
         _case(2),
         _case(2, mask=SEEN),
         _case(2, mask=torch.stack((SEEN, SEEN.flip(1)))),
         _case(2, 3, what="two leading dimensions"),
         _case(2, 3, mask=SEEN, what="two leading dimensions"),
         _case(2, 3, queries=3, mask=torch.ones(3, 3, dtype=torch.bool).tril()),
-        _case(scale=30.0, what="large scores"),
+        _case(1, scale=30.0, what="large scores"),
     ),
     reference=reference,
     right=RIGHT,
@@ -191,4 +191,6 @@ def scaled_dot_product_attention(attempt: Any, part: str | None = None) -> str:
     """Praise for right attention; raises `Wrong` with the first input that fails."""
     expect_function(attempt, SIGNATURE)
     remarks = check_function(attempt, TOPIC, _case(2, mask=SEEN))
+    matrices = "Plain matrices, without leading axes, fail."
+    remarks += open_question(called(attempt), TOPIC, _case(mask=SEEN), matrices)
     return praise("Right with and without a mask, for any leading dimensions.", remarks)

@@ -10,7 +10,7 @@ from workbook.checks import model_feedforward, model_multihead, model_rmsnorm
 from workbook.checks.model_feedforward import feed_forward
 from workbook.checks.model_functions import open_question, praise
 from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_multihead import multihead, weights_of
+from workbook.checks.model_multihead import MAX_SEQ_LEN, multihead, weights_of
 from workbook.checks.model_rmsnorm import normalised
 from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
@@ -179,7 +179,7 @@ def block_weights(d_model: int, d_ff: int, seed: int = 0) -> dict[str, Tensor]:
     }
 
 
-def _case(*leading: int, options: tuple = (6, 50.0), what: str = "") -> Case:
+def _case(*leading: int, options: tuple = (MAX_SEQ_LEN, 50.0), what: str = "") -> Case:
     arguments = (8, 2, 12, *options)
     made = f"TransformerBlock({', '.join(map(str, arguments))})(x)"
     x = 2 * drawn(*leading, 8, seed=1)

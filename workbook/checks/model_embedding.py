@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from workbook.checks.base import Words, Wrong
-from workbook.checks.model_functions import praise
+from workbook.checks.model_functions import open_question, praise
 from workbook.checks.model_initial import check_drawn
 from workbook.checks.model_modules import Learner, check_module, module_remarks
 from workbook.checks.model_trial import Case, Topic
@@ -63,10 +63,9 @@ def _case(ids: list, what: str = "") -> Case:
 
 TOPIC = Topic(
     cases=(
-        _case([1]),
-        _case([2, 0, 3, 2]),
+        _case([[1]]),
+        _case([[2, 0, 3, 2]]),
         _case([[0, 1, 1], [3, 2, 0]]),
-        _case([[[0], [1]], [[3], [1]]], "three leading dimensions"),
     ),
     reference=reference,
     right=RIGHT,
@@ -89,7 +88,10 @@ def embedding(attempt: Any, part: str | None = None) -> str:
     check_drawn(weight, 1.0, others, "Embedding(256, 64)")
     if (weight[0] == 0).all():
         raise Wrong("Row 0 of a new embedding is 0.", mistake=ROW_0)
-    return praise("The right rows for ids of any shape, and a right first weight.", remarks)
+    for ids in ([1, 0], [[[0], [1]], [[3], [1]]]):
+        case, axes = _case(ids), torch.tensor(ids).ndim
+        remarks += open_question(learner, TOPIC, case, f"Ids with {axes} axes, not 2, fail.")
+    return praise("The right rows, and a right first weight.", remarks)
 
 
 def _check_rows(learner: Learner, case: Case) -> None:

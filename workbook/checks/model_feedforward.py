@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from workbook.checks.model_functions import praise
+from workbook.checks.model_functions import open_question, praise
 from workbook.checks.model_linear import RIGHT as LINEAR
 from workbook.checks.model_linear import VARIANTS as IN_LINEAR
 from workbook.checks.model_modules import check_module, module_remarks
@@ -115,11 +115,10 @@ def _case(*leading: int, d_model: int = 2, d_ff: int = 3, what: str = "") -> Cas
 
 TOPIC = Topic(
     cases=(
-        _case(1),
-        _case(2, d_model=3, d_ff=3),
-        _case(2, d_model=4, d_ff=2),
+        _case(1, 1),
+        _case(1, 2, d_model=3, d_ff=3),
+        _case(1, 2, d_model=4, d_ff=2),
         _case(2, 3),
-        _case(2, 1, 3, what="three leading dimensions"),
     ),
     reference=reference,
     right=FEED_FORWARD,
@@ -130,4 +129,8 @@ TOPIC = Topic(
 def positionwise_feedforward(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
     learner = check_module(attempt, TOPIC, SIGNATURE, TOPIC.cases[3])
-    return praise("W2 (SiLU(W1 x) ⊙ W3 x), for any leading dimensions.", module_remarks(learner))
+    remarks = module_remarks(learner)
+    for axes, leading in ((2, (2,)), (4, (2, 1, 3))):
+        case = _case(*leading)
+        remarks += open_question(learner, TOPIC, case, f"Inputs with {axes} axes, not 3, fail.")
+    return praise("It is W2 (SiLU(W1 x) ⊙ W3 x).", remarks)

@@ -56,7 +56,6 @@ TOPIC = Topic(
         _case(2),
         _case(2, sizes=(3, 3)),
         _case(2, 2, what="two leading dimensions"),
-        _case(2, 1, 2, what="three leading dimensions"),
     ),
     reference=reference,
     right=RIGHT,
@@ -81,6 +80,9 @@ def linear(attempt: Any, part: str | None = None) -> str:
         0.02: "The standard deviation is GPT-2's 0.02: the course asks for √(2 / (d_in + d_out)).",
     }
     check_drawn(weight, math.sqrt(2 / (d_in + d_out)), others, f"Linear({d_in}, {d_out})")
-    single = "A single vector, without leading axes, fails."
-    remarks += open_question(learner, TOPIC, _case(), single)
-    return praise("Right values for any leading dimensions, and a right first weight.", remarks)
+    for case, remark in (
+        (_case(), "A single vector, without leading axes, fails."),
+        (_case(2, 1, 2), "Three leading axes fail."),
+    ):
+        remarks += open_question(learner, TOPIC, case, remark)
+    return praise("Right values, and a right first weight.", remarks)

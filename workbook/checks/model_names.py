@@ -20,10 +20,8 @@ class Place(NamedTuple):
 _BEFORE = r"(?:(?:w|to|lin|linear|proj|attn|mha)_?)?"
 _AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix))?"
 _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
-_ATTENTION, _FEED_FORWARD = (
-    r"(?:attn|attention|mha|sa|input)",
-    (r"(?:ffn?|mlp|feed_?forward|post_attention|swiglu)"),
-)
+_ATTENTION = r"(?:self_)?(?:attn|attention|mha|mhsa|msa|sa|input)"
+_FEED_FORWARD = r"(?:ffn?|mlp|feed_?forward|post_attention|swiglu)"
 LEAVES = {
     "qkv": rf"{_BEFORE}qkv{_AFTER}|c_attn|in_proj(?:_weight)?",
     "kv": rf"{_BEFORE}kv{_AFTER}",
@@ -51,13 +49,17 @@ def place(name: str) -> Place:
     return Place(layer, parts[-1])
 
 
+def layer_of(name: str, wanted: Collection[Place]) -> int | None:
+    """The block that a learner's parameter is in: the first number in its name."""
+    numbers = [part for part in name.split(".") if part.isdigit()]
+    in_blocks = any(place.layer is not None for place in wanted)
+    return int(numbers[0]) if numbers and in_blocks else None
+
+
 def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
     """Where a learner's name belongs among the wanted places; None where it says nothing."""
     parts = name.lower().split(".")
-    layer = None
-    numbers = [i for i, part in enumerate(parts) if part.isdigit()]
-    if numbers and any(other.layer is not None for other in wanted):
-        layer = int(parts[numbers[0]])
+    layer = layer_of(name, wanted)
     there = {other.leaf for other in wanted if other.layer == layer}
     for part in reversed(parts):
         for leaf, pattern in LEAVES.items():

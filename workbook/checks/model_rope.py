@@ -183,15 +183,14 @@ def _case(x: Tensor, positions: list, theta: float = 50.0, what: str = "") -> Ca
 
 TOPIC = Topic(
     cases=(
-        _case(drawn(3, 4, seed=1), [0, 1, 2]),
-        _case(drawn(3, 4, seed=1), [3, 0, 5]),
-        _case(drawn(2, 6, seed=2), [1, 2], 10_000.0),
+        _case(drawn(1, 3, 4, seed=1), [0, 1, 2]),
+        _case(drawn(1, 3, 4, seed=1), [3, 0, 5]),
+        _case(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
         _case(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
         _case(drawn(3, 3, 4, seed=4), [4, 1, 0], what="a batch"),
         _case(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
-        _case(drawn(2, 3, 4, seed=6), [[0, 1, 2], [5, 3, 4]], what="positions for each sequence"),
-        _case(drawn(1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
-        _case(drawn(8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+        _case(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
+        _case(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
     ),
     reference=reference,
     right=ROPE,
@@ -211,7 +210,13 @@ def rope(attempt: Any, part: str | None = None) -> str:
         torch.bfloat16,
     )
     remarks = module_remarks(learner)
-    remarks += open_question(
-        learner, TOPIC, half, "An x in bfloat16 fails, or comes back in another type."
-    )
+    for case, remark in (
+        (_case(drawn(3, 4, seed=6), [0, 2, 1]), "An x of two axes, (seq, d_k), fails."),
+        (
+            _case(drawn(2, 3, 4, seed=6), [[0, 1, 2], [5, 3, 4]]),
+            "Positions of their own for each sequence, of shape (batch, seq), fail.",
+        ),
+        (half, "An x in bfloat16 fails, or comes back in another type."),
+    ):
+        remarks += open_question(learner, TOPIC, case, remark)
     return praise("Neighbours are turned by the positions that are handed in.", remarks)

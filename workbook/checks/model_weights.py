@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from workbook.checks.base import Words, Wrong
-from workbook.checks.model_names import HOLDS, Place, place, place_of_learners
+from workbook.checks.model_names import HOLDS, Place, layer_of, place, place_of_learners
 
 LAYOUTS = 24  # ways to understand one module that are tried
 Weights = Mapping[str, Tensor]
@@ -29,20 +29,17 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[dict[st
         _expect_shapes({name: (own[name], weight)})
         return [{name: weight}]
     by_place = {place(name): weight for name, weight in weights.items()}
-    groups = _groups(own, by_place)
-    if groups is not None:
-        found = list(islice(_by_names(own, groups, by_place, heads), LAYOUTS))
-        if found:
-            return found
-        _expect_shapes(
-            {
-                names[0]: (own[names[0]], by_place[at])
-                for at, names in groups.items()
-                if len(names) == 1 and at in by_place
-            }
-        )
-    elif found := list(islice(_by_shapes(own, weights), LAYOUTS)):
-        return found
+    groups, guesses = _groups(own, by_place)
+    found = [
+        {**known, **guess}
+        for known in islice(_by_names(own, groups, by_place, heads), LAYOUTS)
+        for guess in guesses
+    ]
+    if found:
+        return found[:LAYOUTS]
+    if guesses:
+        alone = {at: names[0] for at, names in groups.items() if len(names) == 1 and at in by_place}
+        _expect_shapes({name: (own[name], by_place[at]) for at, name in alone.items()})
     _refuse_names(own, weights)
 
 
@@ -114,16 +111,35 @@ def _expect_shapes(pairs: dict[str, tuple[Tensor, Tensor]]) -> None:
         )
 
 
-def _groups(own: Weights, by_place: dict[Place, Tensor]) -> dict[Place, list[str]] | None:
-    """The parameters at each place, unless one is unclear or a place stays empty."""
+def _groups(
+    own: Weights, by_place: dict[Place, Tensor]
+) -> tuple[dict[Place, list[str]], list[dict[str, Tensor]]]:
+    """The parameters at each place that names tell, and the ways to match the others by shape."""
     groups: dict[Place, list[str]] = {}
+    others: dict[tuple, list[str]] = {}
     for name in own:
-        at = place_of_learners(name, by_place)
-        if at is None:
-            return None
-        groups.setdefault(at, []).append(name)
+        if at := place_of_learners(name, by_place):
+            groups.setdefault(at, []).append(name)
+        else:
+            others.setdefault((layer_of(name, by_place), own[name].shape), []).append(name)
     covered = [Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))]
-    return groups if sorted(map(str, covered)) == sorted(map(str, by_place)) else None
+    empty: dict[tuple, list[Tensor]] = {}
+    for at, weight in by_place.items():
+        if at not in covered:
+            empty.setdefault((at.layer, weight.shape), []).append(weight)
+    fits = {key: len(names) for key, names in others.items()} == {
+        key: len(weights) for key, weights in empty.items()
+    }
+    number = math.prod(math.factorial(len(names)) for names in others.values())
+    if len(covered) > len(set(covered)) or not fits or number > LAYOUTS:
+        return groups, []
+    ways = product(
+        *(
+            [dict(zip(names, order, strict=True)) for order in permutations(empty[key])]
+            for key, names in others.items()
+        )
+    )
+    return groups, [dict(item for part in way for item in part.items()) for way in ways]
 
 
 def _by_names(
@@ -172,23 +188,6 @@ def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list
         if whole.ndim == 1:
             break
     return None
-
-
-def _by_shapes(own: Weights, weights: Weights) -> Iterator[dict[str, Tensor]]:
-    """Every way to match parameters and weights of equal shape, if these are few."""
-    shapes = sorted({tuple(weight.shape) for weight in weights.values()})
-    names = [[n for n, p in own.items() if tuple(p.shape) == shape] for shape in shapes]
-    values = [[w for w in weights.values() if tuple(w.shape) == shape] for shape in shapes]
-    if len(own) != len(weights) or list(map(len, names)) != list(map(len, values)):
-        return
-    if math.prod(math.factorial(len(group)) for group in names) > LAYOUTS:
-        return
-    for chosen in product(*(permutations(group) for group in values)):
-        yield {
-            name: value
-            for group, order in zip(names, chosen, strict=True)
-            for name, value in zip(group, order, strict=True)
-        }
 
 
 def _refuse_names(own: Weights, weights: Weights) -> None:
