@@ -10,7 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from workbook import accounting, fused, nn
 from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, laptop, tinystories
+from workbook.measured_model import optimizer_bytes
 from workbook.model import TransformerLM
+from workbook.optim import AdamW
 
 GIANTS = [
     *(gpt2(size, edition) for edition, size in product(("2025", "2026"), GPT2_SHAPES)),
@@ -158,6 +160,15 @@ def test_flash_attention_keeps_no_map(shape, monkeypatch):
     assert table.total - apart == pytest.approx(saved_bytes(config, *shape[:2]), rel=0.02)
     with pytest.raises(ValueError, match="the textbook keeps its scores"):
         accounting.saved_activations(replace(config, kernels="textbook"), 1, flash=True)
+
+
+@pytest.mark.parametrize("make", [torch.optim.AdamW, AdamW])
+def test_optimizer_bytes_equal_the_state_after_a_step(make):
+    model = TransformerLM.from_config(MINIATURE)
+    optimizer = make(model.parameters())
+    model(torch.zeros(1, 4, dtype=torch.long)).sum().backward()
+    optimizer.step()
+    assert accounting.optimizer_bytes(MINIATURE) == optimizer_bytes(optimizer)
 
 
 # The right values of the course's problems, worked out by hand once: not by the code they test.
