@@ -91,6 +91,16 @@ def test_adam_keeps_two_numbers_for_each_of_the_model():
     assert measured.optimizer_bytes(optimizer) == 2 * 4 * numbers
 
 
+def test_elementwise_operations_are_counted_for_each_value(device):
+    x, y = torch.ones(2, 5, device=device), torch.ones(2, 5, device=device)
+    assert measured.elementwise_flops(lambda: x * y + x.sqrt()) == 3 * 10
+    assert measured.elementwise_flops(lambda: x.add_(y, alpha=0.5)) == 2 * 10
+    assert measured.elementwise_flops(lambda: x.addcmul_(x, y, value=0.5)) == 3 * 10
+    assert measured.elementwise_flops(lambda: torch.zeros_like(x)) == 0
+    with pytest.raises(ValueError, match="how many FLOPs sin costs"):
+        measured.elementwise_flops(lambda: x.sin())
+
+
 def test_a_shared_parameter_is_counted_once():
     config = ModelConfig(
         vocab_size=50, context_length=8, d_model=16, num_layers=1, num_heads=2, d_ff=24,

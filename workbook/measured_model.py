@@ -89,6 +89,39 @@ def products(forward: Work) -> list[Product]:
     return noted.found
 
 
+# FLOPs a value; what only makes room for values, or looks at them otherwise, has none.
+ELEMENTWISE = {"mul": 1, "add": 1, "sub": 1, "div": 1, "sqrt": 1, "addcmul": 3, "addcdiv": 3}
+MADE_ROOM = {"zeros_like", "empty_like", "detach", "zeros", "empty"}
+
+
+class _Elementwise(TorchDispatchMode):
+    """Adds up the FLOPs of operations that treat each value for itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = func._overloadpacket.__name__.rstrip("_")
+        if name not in MADE_ROOM and func.namespace == "aten":  # the profiler's marks are others
+            if name not in ELEMENTWISE:
+                raise ValueError(f"how many FLOPs {name} costs a value is not in ELEMENTWISE")
+            scaled = (kwargs or {}).get("alpha", 1) != 1  # a + alpha b: one multiplication more
+            self.flops += (ELEMENTWISE[name] + scaled) * result.numel()
+        return result
+
+
+def elementwise_flops(work: Work) -> int:
+    """The FLOPs of a work that treats each value for itself, as an optimizer does.
+
+    Raises: ValueError for an operation that is not in `ELEMENTWISE`.
+    """
+    with _Elementwise() as counted:
+        work()
+    return counted.flops
+
+
 @dataclass(frozen=True)
 class Saved:
     """One piece of memory that waits for the backward pass; `shape` is that of its first user."""

@@ -5,14 +5,14 @@ numbers that are compared come from two sides: a pencil, and torch while it runs
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 import torch
 
 from workbook import accounting, fused, nn
 from workbook import measured_model as measure
-from workbook.accounting import Table
+from workbook.accounting import Row, Table
 from workbook.config import ModelConfig
 from workbook.model import TransformerLM
 from workbook.optim import AdamW
@@ -40,6 +40,31 @@ def forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
             name, own = f"attn.{OWN_PRODUCTS[own % 2]}", own + 1
         measured[name] += product.flops
     return beside(accounting.forward_flops(config, batch_size), measured)
+
+
+def step_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
+    """The FLOPs of the products of a forward pass, a backward pass and both."""
+    model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
+    forward = measure.counted_flops(lambda: model(ids))
+    both = measure.counted_flops(lambda: _loss(config)(model(ids), targets).backward())
+    terms = {
+        "forward": accounting.forward_flops(config, batch_size).total,
+        "backward": accounting.backward_flops(config, batch_size).total,
+    }
+    table = Table(Row(name, name, "see (b)", flops) for name, flops in terms.items())
+    return beside(table, {"forward": forward, "backward": both - forward})
+
+
+def adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
+    """AdamW's FLOPs for one parameter: those of our code are counted, operation by operation.
+
+    Our code decays by one multiplication with 1 - α·λ, where the usual count has two operations.
+    """
+    parameter = torch.nn.Parameter(torch.empty(numbers, device="meta"))
+    parameter.grad = torch.empty_like(parameter)
+    counted = measure.elementwise_flops(AdamW([parameter]).step)
+    row = Row("AdamW", "AdamW", "3 + 4 + 5 + 1", accounting.adamw_flops(1, decay=1))
+    return beside(Table([row]), {"AdamW": counted // numbers})
 
 
 def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
@@ -82,10 +107,9 @@ def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 
 
 def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
-    """The bytes of `training_bytes`, and the most that live at once in a whole training step.
+    """Bytes of a training step: all four kinds, those of the worst moment, and the most measured.
 
-    The two need not be equal. Not all is there at once: gradients come while activations go. And a
-    step has temporary tensors that no list names: the gradient of the logits, say.
+    The four kinds are never there at once: gradients come while activations go.
     """
     model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
     optimizer, loss = AdamW(model.parameters()), _loss(config)
@@ -95,15 +119,18 @@ def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
         loss(model(ids), targets).backward()
         optimizer.step()
 
+    def there() -> Iterator[torch.Tensor]:  # no list: it would keep the old gradients alive
+        yield from (ids, targets, *model.parameters(), *model.buffers())
+        yield from (parameter.grad for parameter in model.parameters())
+        for state in optimizer.state.values():
+            yield from (value for value in state.values() if isinstance(value, torch.Tensor))
+
     step()  # from the second on, the moments are there from the start
-    states = [value for state in optimizer.state.values() for value in state.values()]
-    moments = [value for value in states if isinstance(value, torch.Tensor)]
-    gradients = [parameter.grad for parameter in model.parameters()]
-    there = [*model.parameters(), *model.buffers(), *gradients, *moments, ids, targets]
     kept = accounting.saved_activations(config, batch_size)
     return {
-        "computed": accounting.training_bytes(config, kept).total,
-        "peak": measure.peak_bytes(step, already=there),
+        "all four kinds": accounting.training_bytes(config, kept).total,
+        "worst moment": accounting.peak_bytes(config, batch_size).total,
+        "measured": measure.peak_bytes(step, already=there()),
     }
 
 
