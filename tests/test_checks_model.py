@@ -5,6 +5,7 @@ from learners import (  # noqa: F401 - they fill the lists
     model_right,
     model_right_functions,
     model_right_heads,
+    model_right_strict,
     model_wrong,
     model_wrong_blocks,
     model_wrong_functions,

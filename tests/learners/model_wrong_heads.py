@@ -238,3 +238,9 @@ class OfTorch(Steps):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         for name in ("q_proj", "k_proj", "v_proj", "output_proj"):
             setattr(self, name, nn.Linear(d_model, d_model, bias=False))
+
+
+@mistake("multihead_self_attention", "theta is the fourth")
+class OtherOrder(Steps):
+    def __init__(self, d_model, num_heads, theta=None, max_seq_len=None):
+        super().__init__(d_model, num_heads, int(max_seq_len or 0), theta)
