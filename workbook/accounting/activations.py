@@ -76,7 +76,6 @@ class _Kept:
         rows = [self.row(name, ATTENTION, "B·T·d", self.BTd) for name in ("Q", "K", "V")]
         if self.flash:
             rows.append(self.row("log of the sum of powers", ATTENTION, "B·h·T", self.BhT))
-            rows.append(self.row("heads, apart", ATTENTION, "B·T·d", self.BTd))
         else:
             rows.append(Row("mask", ATTENTION, "T·T", FLAG * self.T * self.T, self.L))
             rows += [self.row(name, ATTENTION, "B·h·T", self.BhT) for name in columns]
