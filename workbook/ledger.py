@@ -48,7 +48,7 @@ def judged(problem: str, part: str, claimed: str, edition: Edition = "2025") -> 
     """The verdict on a claim, and in words what makes the difference.
 
     >>> judged("transformer_accounting", "a", "2127056000")
-    ('other assumptions', '2127056000: the final norm is left out')
+    ('other assumptions', 'the final norm is left out')
     >>> judged("adamwAccounting", "b", "batch 3")
     ('right', '')
     """
@@ -63,6 +63,8 @@ def judged(problem: str, part: str, claimed: str, edition: Edition = "2025") -> 
         if cause:
             by_cause.setdefault(cause, []).append(each.quoted.text)
     worst = max(verdicts, key=(RIGHT, OTHERWISE, SLIP, UNEXPLAINED).index)
+    if len(found) == 1:  # no need to say which number is meant
+        return worst, "".join(by_cause)
     return worst, "; ".join(f"{', '.join(texts)}: {cause}" for cause, texts in by_cause.items())
 
 
