@@ -21,7 +21,7 @@ ORDER = """
     data tokens
     accounting ledger runlog nn fused model onestep inside measured_model
     optim optim_studies mixed_precision proof batches checkpoints
-    devices processes stop_signals train_data evaluate training_checks trainer train
+    devices processes stop_signals train_data evaluate training_checks trainer train step_times
     generate likelihood hugging model_folders experiments
     measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
@@ -55,7 +55,9 @@ MAY_USE_TORCH = {
     "training_checks",
     "trainer",
     "train",
+    "train_live",
     "train_rivals",
+    "step_times",
     "generate",
     "likelihood",
     "hugging",

@@ -1,0 +1,79 @@
+"""The device and the precision fit the machine; what does not is refused with a way out."""
+
+import pytest
+import torch
+
+from workbook import devices
+
+CPU, CUDA, MPS = map(torch.device, ("cpu", "cuda", "mps"))
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """A machine with these devices."""
+
+    def there(*names):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in names)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in names)
+
+    return there
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("cuda", "mps"), "cuda")],
+)
+def test_the_fastest_device_is_taken(only, names, found):
+    only(*names)
+    assert devices.pick_device().type == found
+    assert devices.pick_device("cpu").type == "cpu"
+
+
+def test_a_device_that_is_not_there_is_refused(only):
+    only("mps")
+    with pytest.raises(ValueError, match="no cuda on this machine; it has mps and cpu"):
+        devices.pick_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [("avx2 avx512f", torch.float32), ("avx512_bf16", torch.bfloat16), ("bf16", torch.bfloat16)],
+)
+def test_a_cpu_computes_in_bfloat16_only_where_it_can(monkeypatch, flags, found):
+    monkeypatch.setattr(devices, "processor_flags", lambda: set(flags.split()))
+    assert devices.pick_precision(CPU) == found
+    assert devices.pick_precision(CPU, "float32") == torch.float32
+
+
+def test_mps_stays_in_float32():
+    assert devices.pick_precision(MPS) == torch.float32
+
+
+@pytest.mark.parametrize("device", [CPU, MPS])
+def test_float16_is_refused_without_cuda(device):
+    with pytest.raises(ValueError, match="float16 is for CUDA"):
+        devices.pick_precision(device, "float16")
+    assert devices.pick_precision(CUDA, "float16") == torch.float16
+
+
+def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
+    weight = torch.ones(4, 4)
+    with devices.autocast(CPU, torch.bfloat16):
+        assert (weight @ weight).dtype == torch.bfloat16
+    with devices.autocast(CPU, torch.float32):
+        assert (weight @ weight).dtype == torch.float32
+    assert weight.dtype == torch.float32
+
+
+def test_freed_memory_is_kept_where_the_c_library_can(monkeypatch):
+    devices.keep_freed_memory.cache_clear()
+    assert devices.keep_freed_memory() == (devices.platform.libc_ver()[0] == "glibc")
+    devices.keep_freed_memory.cache_clear()
+    monkeypatch.setattr(devices.platform, "libc_ver", lambda: ("", ""))
+    assert not devices.keep_freed_memory()
+    devices.keep_freed_memory.cache_clear()
+
+
+def test_the_log_says_where_it_ran():
+    told = devices.describe(CPU, torch.bfloat16)
+    assert told == {"device": "cpu", "precision": "bfloat16", "threads": torch.get_num_threads()}

@@ -1,0 +1,82 @@
+"""Training watched in a notebook: a progress bar, and a loss curve that grows.
+
+The curve is a few lines of SVG, so that drawing it costs the training nothing.
+"""
+
+from collections.abc import Sequence
+
+import ipywidgets
+from IPython.display import display
+
+from workbook import plots, runlog
+from workbook.config import TrainConfig
+from workbook.train import Run, told, train
+from workbook.train_data import TrainData
+
+WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels
+
+
+class LiveCurve:
+    """A listener for a run's log that shows it: call it with each record."""
+
+    def __init__(self, config: TrainConfig):
+        self.config, self.records = config, []
+        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
+        self.curve = ipywidgets.HTML()
+        self.box = ipywidgets.VBox([self.bar, self.curve])
+
+    def __call__(self, record: dict) -> None:
+        self.records.append(record)
+        self.bar.value = record["step"]
+        self.curve.value = curve_html(self.config, self.records)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        words = f"A progress bar, and the loss curve of {self.config.steps:,} steps as it grows."
+        return {**self.box._repr_mimebundle_(), "text/plain": words}
+
+
+def train_live(
+    config: TrainConfig, folder=None, data: TrainData | None = None, listeners=()
+) -> Run:
+    """What `train` returns; in a notebook its bar and its curve are shown meanwhile."""
+    curve = LiveCurve(config)
+    display(curve)
+    run = train(config, folder, data, [curve, *listeners])
+    if not curve.records:  # it had been trained before: show what was
+        for record in runlog.records(run.folder):
+            curve(record)
+    return run
+
+
+def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
+    """The losses so far as a picture, and the last record as a line of text."""
+    highest = max(loss for record in records for _, loss in losses(record)) or 1
+    lines = "".join(
+        f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="'
+        + " ".join(
+            f"{LEFT + (WIDTH - LEFT) * record['step'] / config.steps:.1f},"
+            f"{(HEIGHT - BELOW) * (1 - record[name] / highest):.1f}"
+            for record in records
+            if record.get(name) is not None
+        )
+        + '"/>'
+        for name, colour in (("train_loss", plots.BLUE), ("validation_loss", plots.ORANGE))
+    )
+    axis = (
+        f'<path d="M{LEFT} 0V{HEIGHT - BELOW}H{WIDTH}" fill="none" stroke="currentColor"/>'
+        f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{HEIGHT - BELOW}">0.0</text>'
+        f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
+    )
+    latest = told(config, records[-1])
+    return (
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
+        ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
+        f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
+    )
+
+
+def losses(record: dict) -> list[tuple[str, float]]:
+    """The losses in a record that are numbers."""
+    names = ("train_loss", "validation_loss")
+    return [(name, record[name]) for name in names if record.get(name) is not None]
