@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
+from numpy.typing import ArrayLike
 
 from workbook.config import ModelConfig
 from workbook.plots import BLUE, COLOURS, GREY, INK, PALE, RED, _axes
@@ -96,7 +97,7 @@ def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes
 
 
 def heat_maps(
-    maps: Mapping[str, np.ndarray], tokens: Sequence[str] = (), quantity: str = "weight"
+    maps: Mapping[str, ArrayLike], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
     """Each map as a square, side by side, dark where it is large: queries down, keys across."""
     figure, axes = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
@@ -119,7 +120,7 @@ def heat_maps(
     return figure
 
 
-def mask(allowed: np.ndarray, tokens: Sequence[str], ax: Axes | None = None) -> Axes:
+def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> Axes:
     """A row for each query, a column for each key: marked where the query may look at the key."""
     allowed = np.asarray(allowed)
     ax = _axes(ax, height=0.8 + 0.34 * len(tokens))
@@ -143,7 +144,7 @@ def mask(allowed: np.ndarray, tokens: Sequence[str], ax: Axes | None = None) -> 
     return ax
 
 
-def turned(vectors: np.ndarray, pairs: Sequence[int], shown: int = 6) -> Figure:
+def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
     """The same vector at positions 0, 1, 2 ...: an arrow for each, a circle for each of `pairs`.
 
     `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
@@ -169,7 +170,7 @@ def turned(vectors: np.ndarray, pairs: Sequence[int], shown: int = 6) -> Figure:
     return figure
 
 
-def number_grids(grids: Mapping[str, np.ndarray], owners: Mapping[int, int]) -> Figure:
+def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> Figure:
     """Matrices of whole numbers side by side, each cell in the colour of its owner.
 
     `owners` says which head a number belongs to, so one sees where numbers end up.
@@ -193,7 +194,7 @@ def number_grids(grids: Mapping[str, np.ndarray], owners: Mapping[int, int]) -> 
 
 
 def by_position(
-    values: np.ndarray, tokens: Sequence[str], quantity: str, changed: int, ax: Axes | None = None
+    values: ArrayLike, tokens: Sequence[str], quantity: str, changed: int, ax: Axes | None = None
 ) -> Axes:
     """A bar for each position; an arrow points at the one that was `changed`."""
     ax = _axes(ax, height=2.8)

@@ -6,6 +6,7 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from workbook import model_plots
 from workbook.live import Live, escape, number, stepper
@@ -18,7 +19,7 @@ NAMES_APART = 0.22  # radians between the names of two arrows
 SHADES = ("#ffffff", "#e3eff9", "#c6dff2", "#9ecae9", "#6aaedd")  # of a weight, dark on light
 
 
-def rope_arrows(queries: np.ndarray, keys: np.ndarray, query_at: int = 3, key_at: int = 1) -> Live:
+def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: int = 1) -> Live:
     """One query and one key, each moved to any position, and the score that they give there.
 
     Row i of `queries`, and of `keys`, is the vector as RoPE turns it at position i.
@@ -135,7 +136,7 @@ def _rope_words(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) 
 
 
 def attention_viewer(
-    tokens: Sequence[str], maps: Mapping[str, np.ndarray], query: int | None = None
+    tokens: Sequence[str], maps: Mapping[str, ArrayLike], query: int | None = None
 ) -> Live:
     """A text, one of its tokens as the query, and how much of its weight each token gets.
 
