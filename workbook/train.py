@@ -113,6 +113,6 @@ def told(config: TrainConfig, record: dict) -> str:
         ("tokens_per_second", "{:,.0f} tokens/s"),
         ("mfu", "MFU {:.0%}"),
     ):
-        if name in record:
+        if record.get(name) is not None:
             words.append(text.format(record[name]))
     return "  ".join(words)

@@ -50,7 +50,9 @@ def train_live(
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     """The losses so far as a picture, and the last record as a line of text."""
-    highest = max(loss for record in records for _, loss in losses(record)) or 1
+    names = ("train_loss", "validation_loss")
+    known = [record[name] for record in records for name in names if record.get(name) is not None]
+    highest = max(known, default=0) or 1
     lines = "".join(
         f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="'
         + " ".join(
@@ -60,7 +62,7 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
             if record.get(name) is not None
         )
         + '"/>'
-        for name, colour in (("train_loss", plots.BLUE), ("validation_loss", plots.ORANGE))
+        for name, colour in zip(names, (plots.BLUE, plots.ORANGE), strict=True)
     )
     axis = (
         f'<path d="M{LEFT} 0V{HEIGHT - BELOW}H{WIDTH}" fill="none" stroke="currentColor"/>'
@@ -74,9 +76,3 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
         f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
     )
-
-
-def losses(record: dict) -> list[tuple[str, float]]:
-    """The losses in a record that are numbers."""
-    names = ("train_loss", "validation_loss")
-    return [(name, record[name]) for name in names if record.get(name) is not None]

@@ -1,0 +1,87 @@
+"""Every setting of a run can be given on the command line."""
+
+import argparse
+import math
+from dataclasses import asdict, fields, replace
+
+import pytest
+import tiny_runs
+
+from workbook import cli, presets, train_options
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    train_options.add_options(parser)
+    return train_options.chosen(parser.parse_args(words))
+
+
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_a_preset_comes_as_it_is(name):
+    assert parsed(name) == presets.get(name)
+    assert train_options.arguments(presets.get(name)) == [name]
+
+
+def test_settings_change_model_optimizer_and_run():
+    config = parsed(
+        "laptop", "--d-model", "64", "--num-heads", "2", "--max-learning-rate", "3e-3", "--betas",
+        "0.8", "0.9", "--batch-size", "4", "--compile", "--cosine-cycle-iters", "none",
+        "--max-l2-norm", "inf", "--corpus-bytes", "1000",
+    )  # fmt: skip
+    assert (config.model.d_model, config.model.num_heads) == (64, 2)
+    assert config.optimizer.max_learning_rate == 3e-3
+    assert config.optimizer.betas == (0.8, 0.9)
+    assert config.optimizer.max_l2_norm == math.inf
+    assert config.optimizer.cosine_cycle_iters is None
+    assert (config.batch_size, config.compile, config.corpus_bytes) == (4, True, 1_000)
+
+
+def test_every_field_of_every_config_has_an_option():
+    parser = argparse.ArgumentParser()
+    train_options.add_options(parser)
+    known = {action.dest for action in parser._actions}
+    for config in (ModelConfig, OptimizerConfig, TrainConfig):
+        assert {field.name for field in fields(config)} - {"model", "optimizer"} <= known
+
+
+def test_the_command_line_of_a_config_gives_it_back():
+    config = replace(tiny_runs.tiny(), name="laptop", compile=True, corpus_bytes=None)
+    config = replace(config, model=replace(config.model, tie_embeddings=True, norm="post"))
+    assert parsed(*train_options.arguments(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "is no preset; there are laptop"),
+        (["laptop", "--batch-size", "0"], "batch_size=0 is no positive whole number"),
+        (["laptop", "--num-heads", "3"], "not a multiple of num_heads"),
+        (["laptop", "--min-learning-rate", "1"], "the smaller one first"),
+        (["laptop", "--decay", "after"], "torch's kernel decays before"),
+        (["laptop", "--steps", "5"], "the warm-up of 20 steps is longer"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
+    assert cli.main(["train", *words]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert shown.count("\n") == 1
+
+
+def test_the_course_budgets_are_exact():
+    assert presets.tinystories().tokens == 327_680_000
+    assert presets.tinystories_cpu().tokens == 40_960_000
+
+
+def test_a_key_names_the_settings_and_nothing_else():
+    base = presets.laptop()
+    assert replace(base, name="another").key == base.key
+    for config in (
+        replace(base, seed=1),
+        replace(base, model=replace(base.model, d_ff=512)),
+        replace(base, optimizer=replace(base.optimizer, eps=1e-6)),
+    ):
+        assert config.key != base.key
+    again = OptimizerConfig(**{**asdict(base.optimizer), "betas": list(base.optimizer.betas)})
+    assert replace(base, optimizer=again).key == base.key
