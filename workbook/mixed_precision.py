@@ -2,6 +2,7 @@
 
 Numbers are rounded to a format and brought back: what is lost is lost on any machine, and nothing
 here needs one that computes in half precision.
+Source: Micikevicius et al. 2018, sections 3.1 (master weights) and 3.2 (loss scaling).
 """
 
 from collections.abc import Iterable
