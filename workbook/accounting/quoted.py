@@ -114,7 +114,8 @@ _BYTES = re.compile(
 )
 _SHARE = re.compile(rf"({_SPACE}\\?%|{_SPACE}per\s?cent\b)", re.I)
 _TIME = re.compile(
-    rf"({_SPACE}(?:GPU[\s-]?)?(second|sec|s|minute|min|hour|hr|h|day|d|week|wk|month|mo|year|yr|y)s?\b)",
+    rf"({_SPACE}(?:(thousand|million|billion|k|M)\s?)?(?:GPU[\s-]?)?"
+    r"(second|sec|s|minute|min|hour|hr|h|day|d|week|wk|month|mo|year|yr|y)s?\b)",
 )
 _LARGE_UNIT = re.compile(
     rf"({_SPACE}(thousand|million|mio|mn|billion|bn|trillion|tn|quadrillion|[kmbgt])\b)",
@@ -152,7 +153,8 @@ def _unit(after: str, value: float) -> tuple[str, float, str]:
     if match := _SHARE.match(after):
         return "share", 0.01, match[1]
     if match := _TIME.match(after):
-        return "seconds", _SECONDS[_SHORT_TIMES.get(match[2], match[2])], match[1]
+        many = _LARGE[match[2].lower()] if match[2] else 1
+        return "seconds", many * _SECONDS[_SHORT_TIMES.get(match[3], match[3])], match[1]
     if match := _PARAMETERS.match(after):
         return "count", 1, match[1]
     if match := _FACTOR.match(after):

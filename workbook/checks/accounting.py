@@ -19,8 +19,8 @@ from workbook.checks.accounting_figures import (
     praise,
     refuse,
 )
-from workbook.checks.accounting_words import dominant_part, refuse_trend
-from workbook.checks.base import Facts, NotAttempted
+from workbook.checks.accounting_words import dominant_part, refuse_one_moment, refuse_trend
+from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained
 from workbook.config import EDITIONS, Edition, gpt2
 
@@ -79,6 +79,8 @@ def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
 
 def adamwAccounting(attempt: Any, part: str | None) -> str | Facts:  # noqa: N802 - the problem's id
     """What holds of an attempt at a part of adamwAccounting."""
+    if part == "a":
+        refuse_one_moment(attempt)
     return _numbers(attempt, ADAMW, part, config.edition())
 
 
@@ -97,6 +99,8 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
     if (problem, part) == (ADAMW, "c"):
         found = _operations_in_all(found)
     verdicts = [judged(each, problem, part, edition) for each in found]
+    if (problem, part) == (MODEL, "d"):
+        _refuse_mixed_sizes(verdicts, as_text(attempt))
     text = attempt if isinstance(attempt, str) else ""
     bad = [each for each in verdicts if not each.good]
     if text:
@@ -169,6 +173,23 @@ def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
     small = [each for each in found if each.value < 1_000]
     most = max(small, key=lambda each: each.value, default=None)
     return [each for each in found if each not in small or each is most]
+
+
+def _refuse_mixed_sizes(verdicts: list[Verdict], text: str) -> None:
+    """Raise `Wrong` where a total stands behind the name of another size than its own."""
+    named = {
+        each: match[1].lower()
+        for each in verdicts
+        if (match := re.search(r"\b(small|medium|large)\W{0,4}$", text[: each.quoted.start], re.I))
+    }
+    for each, size in named.items() if len(named) > 1 else ():
+        own = {way.quantity.rpartition(" ")[2] for way in each.ways if way.unit == "flops"}
+        if each.good and own and size not in own:
+            raise Wrong(
+                f"Those are the FLOPs of GPT-2 {' or '.join(sorted(own))}.",
+                got=Words(f"{size}: {each.quoted.text}"),
+                mistake="The sizes are mixed up.",
+            )
 
 
 def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]:

@@ -52,7 +52,7 @@ KINDS = {  # of quoted numbers that can answer a part, with the least that is wo
     (MODEL, "e"): {"flops": 1e9, "count": 1e9, "share": 0, "factor": 0},
     (ADAMW, "a"): {"count": 1e6, "bytes": 1e8},
     (ADAMW, "b"): {"bytes": 1e8},
-    (ADAMW, "c"): {"flops": 1, "per parameter": 0, "count": 1e6},
+    (ADAMW, "c"): {"flops": 1, "per parameter": 0},
     (ADAMW, "d"): {"seconds": 86_400},
 }
 

@@ -121,3 +121,22 @@ def refuse_trend(attempt: Any) -> None:
                 mistake="The head is there once, whatever the number of layers, and grows with d;"
                 " the blocks grow with L and with d squared. So its share falls, and theirs grows.",
             )
+
+
+_STATE = re.compile(
+    r"\b(?:optimi[sz]er(?:'?s)?(?: states?| memory)?|adamw?(?:'?s)?(?: states?)?|moments)"
+    r"\W{0,3}(?:(?:is|are|takes?|needs?|=|:)\W{0,3})?(\d*)\s?[*·×]?\s?[PN]\b",
+    re.I,
+)
+
+
+def refuse_one_moment(attempt: Any) -> None:
+    """Raise `Wrong` for a formula that gives the optimizer one number a parameter, not two."""
+    for match in _STATE.finditer(attempt) if isinstance(attempt, str) else ():
+        if match[1] in ("", "1", "4"):
+            raise Wrong(
+                "That is not the whole state of the optimizer.",
+                got=Words(match[0].strip()),
+                mistake="AdamW keeps two numbers for each parameter, the moments m and v: 2·P"
+                " numbers, which are 8·P bytes in float32.",
+            )
