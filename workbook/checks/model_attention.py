@@ -26,7 +26,7 @@ RIGHT: dict[str, Callable] = {
     "scores": lambda Q, K: Q @ K.transpose(-1, -2),
     "masked": _masked,
     "weigh": lambda scores: torch.softmax(scores, -1),
-    "weights": lambda weights, mask: weights,
+    "order": lambda scores, mask, masked, weigh: weigh(masked(scores, mask)),
     "gather": lambda weights, V: weights @ V,
 }
 
@@ -34,8 +34,8 @@ RIGHT: dict[str, Callable] = {
 def attend(stages: dict[str, Callable], Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None):
     """Attention by its stages."""
     scores = stages["scores"](Q, K) / stages["divisor"](Q, K, V)
-    weights = stages["weigh"](stages["masked"](scores, mask))
-    return stages["gather"](stages["weights"](weights, mask), V)
+    weights = stages["order"](scores, mask, stages["masked"], stages["weigh"])
+    return stages["gather"](weights, V)
 
 
 def reference(case: Case, stages: dict[str, Callable]) -> Tensor:
@@ -107,8 +107,8 @@ MASKS = (
         "The mask is transposed: its rows are the queries, its columns the keys.",
     ),
     Variant(
-        "weights",
-        lambda weights, mask: weights if mask is None else weights * mask,
+        "order",
+        lambda scores, mask, masked, weigh: weigh(scores) * (1 if mask is None else mask),
         "The mask comes after the softmax, and the weights no longer add up to 1: mask the scores "
         "before it.",
     ),
@@ -179,7 +179,7 @@ TOPIC = Topic(
         _case(2, 3, what="two leading dimensions"),
         _case(2, 3, mask=SEEN, what="two leading dimensions"),
         _case(2, 3, queries=3, mask=torch.ones(3, 3, dtype=torch.bool).tril()),
-        _case(1, scale=30.0, what="large scores"),
+        _case(1, scale=100.0, what="large scores"),
     ),
     reference=reference,
     right=RIGHT,

@@ -1,0 +1,276 @@
+"""What the checks of chapter 3 say, and that nothing a learner's part does disturbs them."""
+
+import time
+from importlib import import_module
+
+import pytest
+import torch
+from learners import model_right, model_right_functions, model_right_heads, model_right_strict
+from learners.model_wrong_heads import Steps, halves
+from torch import nn
+
+from workbook.checks import WITH_TORCH
+from workbook.checks.base import Wrong
+from workbook.checks.model_names import place as place_of
+from workbook.checks.model_names import place_of_learners
+from workbook.checks.model_weights import layouts
+from workbook.checks.tensors import alike
+from workbook.exercise import check
+
+MODULES = [module for module in WITH_TORCH.values() if module.startswith("model_")]
+
+
+def rows(report):
+    return dict(report.rows)
+
+
+def test_the_first_failing_input_stands_beside_both_results():
+    def wrong(x, dim):
+        return model_right_functions.softmax(x, 0)
+
+    report = check("softmax", wrong)
+    assert rows(report) == {
+        "input": "softmax(x, dim), x = [[0.7, 0.3, 0.1], [0.6, -0.5, -0.2]], dim = -1",
+        "expected": "[[0.4506, 0.3021, 0.2473], [0.5611, 0.1868, 0.2521]]",
+        "got": "[[0.525, 0.69, 0.5744], [0.475, 0.31, 0.4256]]",
+    }
+
+
+def test_of_a_large_result_the_first_row_that_differs_is_shown():
+    class NoMask(Steps):
+        def seen(self, length):
+            return torch.ones(length, length, dtype=torch.bool)
+
+    class Block(model_right_heads.TransformerBlock):
+        def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
+            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+            self.attn = NoMask(d_model, num_heads, max_seq_len, theta)
+
+        def forward(self, x):
+            return super().forward(x) if x.numel() > 48 else model_right_heads_block(self, x)
+
+    def model_right_heads_block(block, x):
+        right = model_right_heads.MultiHeadSelfAttention.forward
+        x = x + right(block.attn, block.ln1(x))
+        return x + block.ffn(block.ln2(x))
+
+    report = check("transformer_block", Block)
+    assert rows(report)["expected"].startswith("at [0, 0]: [")
+    assert len(str(report)) < 900
+
+
+def test_a_result_of_another_shape_is_told_by_the_shape():
+    report = check(
+        "rmsnorm", type("Flat", (model_right.RMSNorm,), {"forward": lambda self, x: x[0]})
+    )
+    assert report.claim == "The result has not the expected shape."
+    assert rows(report)["expected"].startswith("shape (1, 1, 4)")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x * 3, "Each number is 3 times"),
+        (lambda x: x + 0.5, "too large by 0.5"),
+        (lambda x: x * 0, "All of it is 0"),
+        (lambda x: x / 0 * 0, "NaN"),
+        (lambda x: x.flip(-1), "backwards along dimension"),
+    ],
+)
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
+    def wrong(Q, K, V, mask=None):
+        return change(model_right_functions.attention(Q, K, V, mask))
+
+    assert words in check("scaled_dot_product_attention", wrong).likely
+
+
+def test_a_result_that_is_too_coarse_is_told_by_its_type():
+    def wrong(x, dim):
+        return model_right_functions.softmax(x, dim).bfloat16()
+
+    assert "bfloat16, which is too coarse" in check("softmax", wrong).likely
+
+
+def test_two_mistakes_are_told_together():
+    def wrong(logits, targets):
+        logs = torch.log_softmax(logits, -1) / 0.6931471805599453
+        return -logs.gather(-1, targets[..., None]).sum()
+
+    likely = check("cross_entropy", wrong).likely
+    assert "base 2" in likely and "summed" in likely
+
+
+def test_an_error_names_the_line():
+    class Broken(model_right.SwiGLU):
+        def forward(self, x):
+            return self.w9(x)
+
+    assert "self.w9(x)" in rows(check("positionwise_feedforward", Broken))["got"]
+
+
+def test_an_endless_loop_is_stopped(monkeypatch):
+    for module in ("model_functions", "model_modules"):
+        monkeypatch.setattr(import_module(f"workbook.checks.{module}"), "QUICK", 0.5)
+
+    class Endless(model_right.Linear):
+        def forward(self, x):
+            while True:
+                pass
+
+    assert "stopped" in check("linear", Endless).claim
+
+
+def test_what_a_learner_turns_off_or_on_is_put_back():
+    class Vandal(model_right.Linear):
+        def __init__(self, d_in, d_out):
+            super().__init__(d_in, d_out)
+            torch.set_default_dtype(torch.float64)
+            torch.set_grad_enabled(False)
+            torch.manual_seed(1)
+
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    check("linear", Vandal)
+    assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+    assert torch.get_rng_state().equal(state) and torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (lambda x: (x, x), "a tuple"),
+        (lambda x: x.tolist(), "a list"),
+        (lambda x: x.detach().numpy(), "numpy"),
+        (lambda x: x.to("meta"), "on meta"),
+        (lambda x: x * 1j, "complex"),
+        (lambda x: x.to_sparse(), "another kind of tensor"),
+        (lambda x: 0.5, "a float: 0.5"),
+        (lambda x: "0.5", "a str"),
+    ],
+)
+def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
+    report = check("softmax", lambda x, dim: result(x))
+    assert report.status == "wrong"
+    assert words in str(report)
+    assert rows(report)["expected"] == "a tensor of shape (3,)"
+
+
+@pytest.mark.parametrize("thing", [7, "Linear", nn, model_right.Linear(2, 3), lambda x: x])
+def test_what_is_no_class_is_told_in_words(thing):
+    assert "not a class" in check("linear", thing).claim
+
+
+@pytest.mark.parametrize(
+    "thing", [dict, int, nn.Module, nn.Identity, nn.MultiheadAttention, Exception]
+)
+@pytest.mark.parametrize(
+    "problem", ["linear", "rope", "multihead_self_attention", "transformer_lm"]
+)
+def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
+    report = check(problem, thing)
+    assert report.status in ("wrong", "not attempted")
+    assert "could not be examined" not in report.claim and "broke off" not in report.claim
+
+
+@pytest.mark.parametrize(
+    ("problem", "attempt", "remark"),
+    [
+        ("softmax", torch.softmax, "torch's ready `softmax`"),
+        ("rmsnorm", model_right_strict.ThreeAxes, "2 axes, not 3"),
+        ("rmsnorm", model_right_strict.ThreeAxes, "gain does not begin at 1"),
+        ("embedding", model_right_strict.TwoAxes, "Ids with 1 axes"),
+        ("rope", model_right_strict.SharedPositions, "for each sequence"),
+        ("multihead_self_attention", model_right_heads.ByViews, "two batch dimensions"),
+        ("transformer_block", model_right_strict.PositionsWanted, "max_seq_len and theta"),
+        ("linear", model_right.LinearByLoops, None),
+    ],
+)
+def test_what_the_course_leaves_open_is_told_but_not_refused(problem, attempt, remark):
+    report = check(problem, attempt)
+    assert report.status == "correct"
+    assert ("Worth knowing" in report.claim) == bool(remark)
+    assert (remark or "") in report.claim
+
+
+def test_an_input_that_is_changed_is_worth_knowing():
+    def in_place(logits, targets):
+        logits -= logits.detach().amax(-1, keepdim=True)
+        return model_right_functions.cross_entropy(logits, targets)
+
+    assert "changes the tensor that it was given" in check("cross_entropy", in_place).claim
+
+
+def test_a_type_that_is_not_handed_on_is_worth_knowing():
+    class Ignores(model_right.Linear):
+        def __init__(self, d_in, d_out, device=None, dtype=None):
+            super().__init__(d_in, d_out)
+
+    assert "`dtype` is accepted" in check("linear", Ignores).claim
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_known_mistake_fails_on_some_input(module):
+    topic = import_module(f"workbook.checks.{module}").TOPIC
+    quiet = []
+    for variant in topic.variants:
+        outcomes = [topic.expected(case, (variant,)) for case in topic.cases]
+        right = [topic.expected(case) for case in topic.cases]
+        if all(
+            one is not None and one.shape == two.shape and alike(one, two)
+            for one, two in zip(outcomes, right, strict=True)
+        ):
+            quiet.append(variant)
+    assert not quiet or module in ("model_multihead", "model_block", "model_lm"), quiet
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_right_attempt_is_judged_in_less_than_a_second(module):
+    problem = next(name for name, where in WITH_TORCH.items() if where == module)
+    ours = {
+        "linear": model_right.Linear,
+        "embedding": model_right.Embedding,
+        "rmsnorm": model_right.RMSNorm,
+        "positionwise_feedforward": model_right.SwiGLU,
+        "rope": model_right.RotaryPositionalEmbedding,
+        "softmax": model_right_functions.softmax,
+        "scaled_dot_product_attention": model_right_functions.attention,
+        "multihead_self_attention": model_right_heads.Fused,
+        "transformer_block": model_right_heads.BlockOfFused,
+        "transformer_lm": model_right_heads.TransformerLM,
+        "cross_entropy": model_right_functions.cross_entropy,
+    }[problem]
+    check(problem, ours)
+    begin = time.process_time()
+    check(problem, ours)
+    assert time.process_time() - begin < 1
+
+
+def test_names_of_other_code_are_understood():
+    attention = [place_of(f"{role}_proj.weight") for role in ("q", "k", "v", "output")]
+    for names in (
+        "W_q W_k W_v W_o", "wq.weight wk.weight wv.weight wo.weight", "query key value out_proj",
+        "to_q.weight to_k.weight to_v.weight to_out.weight", "attn.Wq attn.Wk attn.Wv attn.proj",
+        "q_linear.W k_linear.W v_linear.W output_linear.W", "query_proj k values.weight w_out",
+    ):  # fmt: skip
+        assert [place_of_learners(name, attention) for name in names.split()] == attention, names
+
+
+def test_a_weight_of_ten_candidates_is_not_guessed_for_ever():
+    own = nn.ParameterDict({f"odd{i}": nn.Parameter(torch.zeros(2, 2)) for i in range(10)})
+    weights = {f"even{i}.weight": torch.zeros(2, 2) for i in range(10)}
+    with pytest.raises(Wrong, match="other names"):
+        layouts(own, weights)
+
+
+def test_llamas_rotation_is_not_taken_for_something_else():
+    class Llama(nn.Module):
+        def __init__(self, theta, d_k, max_seq_len):
+            super().__init__()
+            self.angles = torch.arange(max_seq_len)[:, None] / theta ** (
+                torch.arange(0, d_k, 2) / d_k
+            )
+
+        def forward(self, x, token_positions):
+            angles = self.angles[token_positions]
+            return halves(x, angles.cos(), angles.sin())
+
+    assert "RoPE on halves" in check("rope", Llama).likely
