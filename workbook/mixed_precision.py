@@ -16,7 +16,7 @@ from torch import Tensor
 from workbook import fused
 from workbook.model import TransformerLM
 from workbook.nn import Linear
-from workbook.optim import AdamW, clip_gradients
+from workbook.optim import AdamW, Number, clip_gradients
 
 Batch = tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]
 Weights = Literal["float32", "bfloat16", "master"]
@@ -56,7 +56,7 @@ def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor
     return {name: numbers[numbers > 0] for name, numbers in sizes.items()}
 
 
-def damage(numbers: Float[Tensor, " numbers"], name: str, scale: float = 1.0) -> dict[str, float]:
+def damage(numbers: Float[Tensor, " numbers"], name: str, scale: Number = 1.0) -> dict[str, float]:
     """The shares of numbers, none of them 0, that a format turns to 0 and to infinity.
 
     They are multiplied by `scale` first, as those of a loss that was multiplied by it would be.
@@ -69,7 +69,7 @@ def damage(numbers: Float[Tensor, " numbers"], name: str, scale: float = 1.0) ->
 
 
 def short_run(
-    model: TransformerLM, batches: Iterable[Batch], lr: float, weights: Weights = "float32"
+    model: TransformerLM, batches: Iterable[Batch], lr: Number, weights: Weights = "float32"
 ) -> pd.DataFrame:
     """A row a step of training with AdamW: loss, norm of the gradients, share of lost updates.
 

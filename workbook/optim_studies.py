@@ -9,14 +9,14 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from workbook.optim import SGD, clip_gradients
+from workbook.optim import SGD, Number, clip_gradients
 from workbook.toy_sgd import ravine, turned
 
 Loss = Callable[[Tensor], Tensor]
 Maker = Callable[[list[Parameter]], Optimizer]  # such as a class, or a `partial` of one
 
 
-def run_toy(lr: float, steps: int, dtype: torch.dtype = torch.float32) -> list[float]:
+def run_toy(lr: Number, steps: int, dtype: torch.dtype = torch.float32) -> list[float]:
     """The handout's toy: the mean of 10 x 10 squares before the first step of SGD, and after each.
 
     The weights are the same for every type: drawn in float32 from N(0, 5²).
@@ -41,7 +41,7 @@ def walk(
     steps: int,
     *,
     settings: Callable[[int], dict] | None = None,
-    max_l2_norm: float | None = None,
+    max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, "places ..."]:
     """Where the weights stand before the first step of an optimizer down `loss`, and after each.
 
@@ -69,7 +69,7 @@ def step_sizes(
     gradients: Sequence[float],
     *,
     settings: Callable[[int], dict] | None = None,
-    max_l2_norm: float | None = None,
+    max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, " steps"]:
     """How far down an optimizer goes in each step, where the gradient of the step is given."""
     coming = iter(gradients)
@@ -85,7 +85,7 @@ def step_sizes(
 
 
 def ravine_walks(
-    rules: Mapping[str, Maker], angle: float = 0.0, steps: int = 40
+    rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
     """Where each rule goes in a ravine turned by `angle`, from the same place in it."""
     start = turned((-4.0, 1.5), angle)
@@ -95,7 +95,7 @@ def ravine_walks(
     }
 
 
-def noisy(loss: Loss, scale: float | Sequence[float], seed: int = 0) -> Loss:
+def noisy(loss: Loss, scale: Number | Sequence[Number], seed: int = 0) -> Loss:
     """`loss` as a batch of data tells it: each time N(0, scale²) is added to its gradient.
 
     `scale` may be a number for each of the last axis' weights.
