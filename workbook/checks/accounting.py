@@ -19,7 +19,12 @@ from workbook.checks.accounting_figures import (
     praise,
     refuse,
 )
-from workbook.checks.accounting_words import dominant_part, refuse_one_moment, refuse_trend
+from workbook.checks.accounting_words import (
+    dominant_part,
+    refuse_linear,
+    refuse_one_moment,
+    refuse_trend,
+)
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained
 from workbook.config import EDITIONS, Edition, gpt2
@@ -74,6 +79,8 @@ def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
             return said
     if part == "d":
         refuse_trend(attempt)
+    if part == "e":
+        refuse_linear(attempt)
     return _numbers(attempt, MODEL, part, edition)
 
 
@@ -131,9 +138,14 @@ def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
     return [
         each
         for each in found
-        if (each.kind in kinds and each.value >= kinds[each.kind])
+        if (each.kind in kinds and each.value >= kinds[each.kind] and not _is_longer(each, found))
         or (not each.kind and _may_be_meant(each, attempt, text, (problem, part)))
     ]
+
+
+def _is_longer(quoted: Quoted, found: list[Quoted]) -> bool:
+    """True for the 16 by which the context grows, and the 256 by which the scores do."""
+    return quoted.kind == "factor" and quoted.value in (16, 256) and len(found) > 1
 
 
 def _is_prose(attempt: Any) -> bool:
@@ -217,8 +229,13 @@ def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition:
     """
     quoted, sure = verdict.quoted, _is_sure(verdict)
     beside = quoted.kind in right or bool(right and not quoted.kind)
+    flipped = [[switch.field for switch in way.flipped] for way in verdict.ways]
+    if (prose or beside) and ["context_length"] in flipped:
+        return True  # what it was before the context grew
     if beside and (prose or not sure or _is_row(quoted.value, edition)):
         return True
+    if beside and ["number_bytes"] in flipped:
+        return True  # what it would be in another precision
     called = r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$"
     total = re.search(called, text[: quoted.start], re.I)
     return prose and (not sure or (_is_row(quoted.value, edition) and not total))

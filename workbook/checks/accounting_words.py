@@ -5,7 +5,7 @@ from typing import Any
 
 from workbook.accounting import forward_flops
 from workbook.checks.base import Facts, Words, Wrong
-from workbook.checks.figures import is_explained
+from workbook.checks.figures import claims, is_explained
 from workbook.config import Edition, gpt2
 
 _PARTS = {
@@ -121,6 +121,19 @@ def refuse_trend(attempt: Any) -> None:
                 mistake="The head is there once, whatever the number of layers, and grows with d;"
                 " the blocks grow with L and with d squared. So its share falls, and theirs grows.",
             )
+
+
+def refuse_linear(attempt: Any) -> None:
+    """Raise `Wrong` for a text in which all grows in proportion to the context."""
+    if not isinstance(attempt, str) or re.search(r"quadrat|squar|T\s?(?:\^|\*\*)\s?2|T²", attempt):
+        return
+    if claims(attempt, r"\b(?:total|everything|all (?:parts|products|of it))\b[^.;]*\blinear"):
+        raise Wrong(
+            "Not everything grows in proportion.",
+            got=Words(attempt if len(attempt) < 100 else attempt[:100] + "..."),
+            mistake="Scores and weighted sums are products of T × T: at 16 times the context they"
+            " cost 256 times as much.",
+        )
 
 
 _STATE = re.compile(
