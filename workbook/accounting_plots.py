@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import LogLocator, PercentFormatter
 
 from workbook.floats import FloatFormat, Stored
 from workbook.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, PALE, _axes
@@ -155,7 +155,7 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
-    """A line a column of `table` over its index, on a log axis; each is named at its end."""
+    """A line a column of `table` over its index, named at its end; both axes are logarithmic."""
     ax = _axes(ax)
     for colour, name in zip(COLOURS, table.columns, strict=False):
         line = table[name].dropna()
@@ -166,8 +166,10 @@ def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     ax.set_xscale("log", base=2)
     ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:,g}")
     ax.minorticks_off()
-    ax.set_ylim(bottom=0)
     ax.set_xlabel(table.index.name)
     ax.set_ylabel(quantity)
     ax.grid()
