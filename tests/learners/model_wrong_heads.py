@@ -160,6 +160,16 @@ def turned(which):
     return heads_of
 
 
+def turned_before_the_swap(self, x, positions):
+    parts = [
+        rearrange(p(x), "b s (h d) -> b s h d", h=self.heads) for p in (self.q_proj, self.k_proj)
+    ]
+    if self.rope is not None:
+        positions = torch.arange(x.shape[-2]) if positions is None else positions
+        parts = [self.rope(part, positions) for part in parts]
+    return *(part.transpose(1, 2) for part in parts), self.split(self.v_proj(x))
+
+
 def scaled(by):
     def attend(self, q, k, v):
         scores = (q @ k.mT / by(q)).masked_fill(~self.seen(q.shape[-2]), -math.inf)
@@ -201,6 +211,7 @@ heads("not by its square root", attend=scaled(lambda q: q.shape[-1]))
 heads("whole d_model", heads_of=whole)
 heads("to the values too", heads_of=turned((0, 1, 2)))
 heads("to the queries only", heads_of=turned((0,)))
+heads("before the axes of heads and positions", heads_of=turned_before_the_swap)
 heads("RoPE is missing", heads_of=turned(()))
 heads("ignored", turn=lambda self, x, p: Steps.turn(self, x, None))
 heads("output projection is missing", out=lambda self, x: x + 0 * self.output_proj(x))
@@ -244,3 +255,11 @@ class OfTorch(Steps):
 class OtherOrder(Steps):
     def __init__(self, d_model, num_heads, theta=None, max_seq_len=None):
         super().__init__(d_model, num_heads, int(max_seq_len or 0), theta)
+
+
+@mistake("multihead_self_attention", "made for d_model numbers")
+class RopeOfTheModel(Steps):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        if theta is not None:
+            self.rope = RotaryPositionalEmbedding(theta, d_model, max_seq_len)

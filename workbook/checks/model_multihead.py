@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workbook.checks import model_attention, model_linear, model_rope
 from workbook.checks.model_attention import NEVER, attend
+from workbook.checks.model_axes import IN_AXES, merge, split
 from workbook.checks.model_functions import open_question, praise
 from workbook.checks.model_modules import check_module, module_remarks
 from workbook.checks.model_rope import rotated
@@ -24,14 +25,6 @@ SIGNATURE = (
 NAMES = tuple(f"{role}_proj.weight" for role in ("q", "k", "v", "output"))
 
 
-def _split(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
-
-
-def _merge(x: Tensor) -> Tensor:
-    return x.transpose(-2, -3).flatten(-2)
-
-
 def _causal(length: int) -> tuple[Tensor, float]:
     return torch.ones(length, length, dtype=torch.bool).tril(), -math.inf
 
@@ -41,7 +34,7 @@ MULTIHEAD: dict[str, Callable] = {
     **model_attention.RIGHT,
     **model_rope.ROPE,
     "roles": lambda q, k, v, output: (q, k, v, output),
-    "heads": lambda: (_split, _merge),
+    "heads": lambda: (split, merge),
     "turned": lambda Q, K, V, split, turn: (turn(split(Q)), turn(split(K)), split(V)),
     "causal": _causal,
     "output": lambda x, linear, weight: linear(x, weight),
@@ -68,13 +61,13 @@ def multihead(
         shared = positions.ndim > 1 and heads.ndim > x.ndim  # the same for all heads
         return rotated(stages, heads, positions.unsqueeze(-2) if shared else positions, theta)
 
-    split, merge = stages["heads"]()
-    Q, K, V = stages["turned"](Q, K, V, partial(split, heads=heads), turn)
+    apart, together = stages["heads"]()
+    Q, K, V = stages["turned"](Q, K, V, partial(apart, heads=heads), turn)
     mask, fill = stages["causal"](Q.shape[-2])
     if fill != -math.inf:
         stages = {**stages, "masked": lambda scores, mask: scores.masked_fill(~mask, fill)}
     gathered = attend(stages, Q, K, V, mask)
-    return stages["output"](merge(gathered), stages["linear"], output)
+    return stages["output"](together(gathered), stages["linear"], output)
 
 
 def reference(case: Case, stages: dict[str, Callable]) -> Tensor:
@@ -94,79 +87,25 @@ def _masks(diagonal: int, upper: bool, mistake: str) -> tuple[Variant, Variant]:
     return tuple(Variant("causal", partial(causal, fill=f), mistake) for f in (-math.inf, NEVER))
 
 
+def _turned_unswapped(x: Tensor, turn: Callable) -> Tensor:
+    return turn(x.transpose(-2, -3)).transpose(-2, -3)
+
+
+def _angles_of_model(positions: Tensor, d_k: int, theta: float) -> Tensor:
+    return model_rope.ROPE["angles"](positions, 2 * d_k, theta)  # there are two heads
+
+
 def _no_turn(x: Tensor, angles: Tensor) -> Tensor:
     return x
 
 
-def _straight(x: Tensor, heads: int) -> Tensor:
-    return x.reshape(*x.shape[:-2], heads, x.shape[-2], -1)
-
-
-def _straight_back(x: Tensor) -> Tensor:
-    return x.reshape(*x.shape[:-3], x.shape[-2], -1)
-
-
-def _interleaved(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (-1, heads)).movedim(-1, -3)
-
-
-def _interleaved_back(x: Tensor) -> Tensor:
-    return x.movedim(-3, -1).flatten(-2)
-
-
-def _unswapped(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (heads, -1))
-
-
-def _unswapped_under_a_mask(x: Tensor, heads: int) -> Tensor:
-    if x.shape[-2] != heads:
-        raise RuntimeError("a mask for positions does not fit the scores of heads")
-    return _unswapped(x, heads)
-
-
-def _heads(mistake: str, split: Callable = _split, merge: Callable = _merge) -> Variant:
-    return Variant("heads", lambda: (split, merge), mistake)
-
-
-STRAIGHT = (
-    "The heads are split without the transpose: first (seq, heads, d_head), then swap the two "
-    "axes. Viewed straight as (heads, seq, d_head) the numbers of positions and heads mix."
-)
-INTERLEAVED = (
-    "The heads are interleaved: head h takes every num_heads-th number. It should take d_head "
-    "numbers in a row: (heads d_head), not (d_head heads)."
-)
-UNSWAPPED = (
-    "Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before attention."
-)
-IN_SHAPES = (
-    _heads(STRAIGHT, _straight),
-    _heads(STRAIGHT, _straight, _straight_back),
-    _heads(INTERLEAVED, _interleaved),
-    _heads(INTERLEAVED, _interleaved, _interleaved_back),
-    _heads(UNSWAPPED, _unswapped),
-    _heads(UNSWAPPED, _unswapped, lambda x: x.flatten(-2)),
-    _heads(UNSWAPPED, _unswapped_under_a_mask),
-    _heads(
-        "It is one head as wide as the model: `num_heads` plays no part.",
-        lambda x, heads: x.unsqueeze(-3),
-    ),
-    _heads(
-        "The heads are put together without the transpose back: first swap to "
-        "(seq, heads, d_head), then join the last two axes.",
-        merge=_straight_back,
-    ),
-    _heads(
-        "The heads are interleaved when they are put together: (heads d_head), not (d_head heads).",
-        merge=_interleaved_back,
-    ),
-    _heads("The heads are added up: put them side by side.", merge=lambda x: x.sum(-3)),
-    _heads("The heads are averaged: put them side by side.", merge=lambda x: x.mean(-3)),
+FOR_MODEL = (
+    "RoPE is made for d_model numbers: inside a head its d_k is d_head = d_model / num_heads."
 )
 MAX_SEQ_LEN = 6
 INVERTED = "The mask is inverted: each position looks at what comes after it, not before."
 IN_HEADS = (
-    *IN_SHAPES,
+    *IN_AXES,
     Variant(
         "causal",
         lambda length: (torch.ones(length, length, dtype=torch.bool), -math.inf),
@@ -201,6 +140,22 @@ IN_HEADS = (
         lambda Q, K, V, split, turn: (split(turn(Q)), split(turn(K)), split(V)),
         "RoPE is applied to the whole d_model, before the heads are split: turn each head, with "
         "d_k = d_head.",
+    ),
+    Variant(
+        "turned",
+        lambda Q, K, V, split, turn: (
+            _turned_unswapped(split(Q), turn),
+            _turned_unswapped(split(K), turn),
+            split(V),
+        ),
+        "RoPE is applied before the axes of heads and positions are swapped, so that it counts "
+        "heads: first (heads, seq, d_head), then RoPE.",
+    ),
+    Variant("angles", _angles_of_model, FOR_MODEL),
+    Variant(
+        "angles",
+        lambda positions, d_k, theta: _angles_of_model(positions, d_k, theta)[..., : d_k // 2],
+        FOR_MODEL,
     ),
     Variant("turn", _no_turn, "RoPE is missing: queries and keys are not turned."),
     Variant(
@@ -251,6 +206,7 @@ TOPIC = Topic(
         _case(drawn(2, 3, 8, seed=6), *ROPE, positions=[0, 1, 2], what="RoPE"),
         _case(drawn(2, 3, 8, seed=7), *ROPE, positions=[0, 2, 5], what="RoPE, other positions"),
         _case(drawn(2, 6, 8, seed=8), *ROPE, what="RoPE, as many positions as fit"),
+        _case(drawn(1, 2, 8, seed=9), *ROPE, what="RoPE, as many positions as heads"),
     ),
     reference=reference,
     right=MULTIHEAD,
