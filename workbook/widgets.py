@@ -4,22 +4,25 @@ Run, they follow what is typed and moved. Stored, they are a picture and words. 
 how they are made.
 """
 
-from workbook.widgets_accounting import switchboard
-from workbook.widgets_bpe import merge_stepper, tokenizer_playground
-from workbook.widgets_floats import float_explorer
-from workbook.widgets_generate import next_token_chances
-from workbook.widgets_model import attention_viewer, rope_arrows
-from workbook.widgets_optim import learning_rate_slider
-from workbook.widgets_unicode import utf8_explorer
+from importlib import import_module
 
-__all__ = [
-    "attention_viewer",
-    "float_explorer",
-    "learning_rate_slider",
-    "merge_stepper",
-    "next_token_chances",
-    "rope_arrows",
-    "switchboard",
-    "tokenizer_playground",
-    "utf8_explorer",
-]
+# Where each lives, loaded when it is asked for: the views of the first notebooks need no torch.
+HOMES = {
+    "attention_viewer": "widgets_model",
+    "float_explorer": "widgets_floats",
+    "learning_rate_slider": "widgets_optim",
+    "merge_stepper": "widgets_bpe",
+    "next_token_chances": "widgets_generate",
+    "rope_arrows": "widgets_model",
+    "switchboard": "widgets_accounting",
+    "tokenizer_playground": "widgets_bpe",
+    "utf8_explorer": "widgets_unicode",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """The view of that name."""
+    if name not in HOMES:
+        raise AttributeError(f"no live view is called {name!r}; there are {', '.join(HOMES)}")
+    return getattr(import_module(f"workbook.{HOMES[name]}"), name)
