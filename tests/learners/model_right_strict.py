@@ -162,3 +162,18 @@ def through_a_view(inputs, targets):
     totals = torch.log(torch.sum(torch.exp(shifted), dim=-1))
     losses = [totals[i] - shifted[i, target] for i, target in enumerate(targets.flatten().tolist())]
     return sum(losses) / len(losses)
+
+
+@right("multihead_self_attention")
+class TurnsOnlyByPositions(model_right_heads.MultiHeadSelfAttention):
+    """No positions, no RoPE."""
+
+    def turn(self, x, positions):
+        return x if positions is None else super().turn(x, positions)
+
+
+@right("transformer_block")
+class HandsPositionsOn(model_right_heads.TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff)
+        self.attn = TurnsOnlyByPositions(d_model, num_heads, max_seq_len, theta)

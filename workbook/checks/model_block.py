@@ -183,7 +183,7 @@ def _case(*leading: int, options: tuple = (MAX_SEQ_LEN, 50.0), what: str = "") -
     arguments = (8, 2, 12, *options)
     made = f"TransformerBlock({', '.join(map(str, arguments))})(x)"
     x = 2 * drawn(*leading, 8, seed=1)
-    return Case(made, {"x": x}, arguments, block_weights(8, 12), what=what, heads=2)
+    return Case(made, {"x": x}, arguments, block_weights(8, 12), what=what, heads=2, counted=True)
 
 
 TOPIC = Topic(

@@ -93,7 +93,7 @@ class Learner:
 
 
 def _fitting(module: nn.Module, inputs: list, case: Case) -> list:
-    """The inputs, with positions from 0 if `forward` insists on positions.
+    """The inputs; where a block takes positions, these too.
 
     Raises: Wrong where it takes other arguments, in clearer words than torch's own error.
     """
@@ -105,9 +105,8 @@ def _fitting(module: nn.Module, inputs: list, case: Case) -> list:
         signature = inspect.signature(module.forward)
     except Exception:
         return inputs
-    if len(inputs) == 1 and _binds(signature, [*inputs, None]) and not _binds(signature, inputs):
-        length = inputs[0].shape[-2 if inputs[0].is_floating_point() else -1]
-        return [*inputs, torch.arange(length)]
+    if case.counted and any("pos" in name for name in list(signature.parameters)[1:2]):
+        return [*inputs, torch.arange(inputs[0].shape[-2])]
     try:
         signature.bind(*inputs)
         return inputs
@@ -117,14 +116,6 @@ def _fitting(module: nn.Module, inputs: list, case: Case) -> list:
             given=str(case),
             got=Words(f"a signature of {signature}: {error}"),
         ) from error
-
-
-def _binds(signature: inspect.Signature, inputs: list) -> bool:
-    try:
-        signature.bind(*inputs)
-        return True
-    except TypeError:
-        return False
 
 
 def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case) -> Learner:

@@ -202,11 +202,11 @@ TOPIC = Topic(
         _case(drawn(2, 3, 6, seed=2), 2),
         _case(drawn(2, 3, 6, seed=3), 3),
         _case(drawn(1, 4, 4, seed=4), 1, what="a single head"),
-        _case(drawn(1, 3, 8, seed=5), *ROPE, what="RoPE, no positions given"),
+        _case(drawn(1, 3, 8, seed=5), *ROPE, positions=[0, 1, 2], what="RoPE"),
         _case(drawn(2, 3, 8, seed=6), *ROPE, positions=[0, 1, 2], what="RoPE"),
         _case(drawn(2, 3, 8, seed=7), *ROPE, positions=[0, 2, 5], what="RoPE, other positions"),
-        _case(drawn(2, 6, 8, seed=8), *ROPE, what="RoPE, as many positions as fit"),
-        _case(drawn(1, 2, 8, seed=9), *ROPE, what="RoPE, as many positions as heads"),
+        _case(drawn(2, 6, 8, seed=8), *ROPE, positions=[*range(6)], what="RoPE, all positions"),
+        _case(drawn(1, 2, 8, seed=9), *ROPE, positions=[0, 1], what="RoPE"),
     ),
     reference=reference,
     right=MULTIHEAD,
@@ -224,6 +224,10 @@ def multihead_self_attention(attempt: Any, part: str | None = None) -> str:
             _case(drawn(3, 3, 8, seed=7), *ROPE, positions=[[0, 1, 2], [3, 2, 5], [1, 1, 4]]),
             "Positions of their own for each sequence of a batch (shape (batch, seq)) fail: they "
             "need an axis for the heads.",
+        ),
+        (
+            _case(drawn(2, 3, 8, seed=7), *ROPE),
+            "Where no positions are given it should count them from 0, and does not.",
         ),
         (
             _case(drawn(2, 3, 8, seed=7), *ROPE, positions=[[3, 2, 5]]),

@@ -43,6 +43,7 @@ class Case:
     dtype: torch.dtype = torch.float32
     what: str = ""  # why this case is there, in a few words
     heads: int = 1
+    counted: bool = False  # positions from 0 are handed in, if `forward` takes positions
 
     def __str__(self) -> str:
         values = {**self.inputs, **(self.weights if len(self.weights) == 1 else {})}

@@ -25,16 +25,32 @@ ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
 # The sizes differ from step to step, or both averages would keep the same proportion.
 G1, G2, G3 = (0.3, -0.1, 2.0), (-0.6, -0.4, 0.5), (0.1, 0.9, -1.0)
 H1, H2, H3 = (1.0, 0.2, -0.3), (0.5, -0.7, 0.1), (-0.2, 2.0, 0.4)
-CASES = (
-    Case((ONE,), ((G1,),)),
-    Case((ONE,), ((G1,), (G2,), (G3,))),
-    Case((ONE,), ((G1,), (G2,), (G3,)), weight_decay=0.5),
-    Case((ONE,), ((G1,), (G2,), (G3,)), eps=0.3),
-    Case((ONE,), ((G1,), (G2,), (G3,)), lr=0.02, betas=(0.95, 0.7), weight_decay=0.1),
-    Case(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),))),
-    Case((ONE, OTHER), ((G1, H1), (G2, H2), (G3, H3)), weight_decay=0.2),
-    Case((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5),
-)
+# Each case adds one thing to those before it, so where the first fails, that is told at least.
+CASES_AND_WORDS = {
+    Case(
+        (ONE,), ((G1,),)
+    ): "The first step, from averages of zero, changes each entry by about the "
+    "learning rate, whatever the size of its gradient.",
+    Case((ONE,), ((G1,), (G2,), (G3,))): "The first step is right, and the next are not: look at "
+    "what is kept from step to step, which is m, v and t.",
+    Case((ONE,), ((G1,), (G2,), (G3,)), weight_decay=0.5): "Almost without decay all steps are "
+    "right: look at the decay, θ ← θ - α λ θ.",
+    Case(
+        (ONE,), ((G1,), (G2,), (G3,)), eps=0.3
+    ): "With ε = 1e-8 all steps are right: look at where ε stands, √v + ε.",
+    Case((ONE,), ((G1,), (G2,), (G3,)), lr=0.02, betas=(0.95, 0.7), weight_decay=0.1): "With other "
+    "settings it was right: is one of them typed in somewhere?",
+    Case(
+        ((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),))
+    ): "An entry whose gradient is 0 stays where it is, apart from the decay.",
+    Case(
+        (ONE, OTHER), ((G1, H1), (G2, H2), (G3, H3)), weight_decay=0.2
+    ): "With one parameter it is "
+    "right, and with two it is not: is something kept for both together?",
+    Case((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5): "A parameter without gradient "
+    "stays as it is.",
+}
+CASES = tuple(CASES_AND_WORDS)
 SCHEDULED = Case((ONE,), ((G1,), (G2,), (G3,)), rates=(0.1, 0.03, 0.4))
 RESUMED = Case((ONE,), ((G1,), (G2,), (G3,), (H1,)), resumed=2)
 
@@ -82,7 +98,7 @@ def _expect_right(learner: Learner, outcomes: list[Outcome], case: Case) -> None
         given=described(case),
         expected=row(_nearest(predicted(case), outcome.got)),
         got=row(outcome.got),
-        mistake=mistake(SLIPS, [*outcomes, *more], predicted),
+        mistake=mistake(SLIPS, [*outcomes, *more], predicted) or CASES_AND_WORDS.get(case),
     )
 
 

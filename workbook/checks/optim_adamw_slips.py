@@ -42,6 +42,11 @@ SLIPS = (
     ),
     Variant(
         "decay",
+        lambda p, g, lr, a, d: (p * (1 - lr * lr * d), g),
+        DECOUPLED + "Yours is multiplied by the learning rate twice.",
+    ),
+    Variant(
+        "decay",
         lambda p, g, lr, a, d: (p * (1 - lr * d) ** 2, g),
         DECOUPLED + "Yours is applied twice.",
     ),
@@ -88,6 +93,11 @@ SLIPS = (
         CORRECTION + "the root over 1 - β2ᵗ is missing.",
     ),
     Variant("correct", lambda s, c: quotient(c, s), CORRECTION + "yours is upside down."),
+    Variant(
+        "correct",
+        lambda s, c: quotient(root(c), s * s),
+        CORRECTION + "in yours β1 and β2 have changed places.",
+    ),
     Variant("count", lambda own, calls: own - 1, "t begins at 0: the first step is t = 1."),
     Variant("count", lambda own, calls: own + 1, "t is one too large: the first step is t = 1."),
     Variant("count", lambda own, calls: 1, "t stays 1: it counts the steps."),

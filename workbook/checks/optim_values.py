@@ -61,7 +61,11 @@ def mistake(
     """
 
     def fits(mistakes: tuple[Variant, ...], outcome: Outcome) -> bool:
-        return any(same(guess, outcome.got) for guess in predicted(outcome.given, mistakes))
+        try:
+            guesses = predicted(outcome.given, mistakes)
+        except (ArithmeticError, ValueError):  # two mistakes may leave nothing to compute with
+            return False
+        return any(same(guess, outcome.got) for guess in guesses)
 
     failed = next(outcome for outcome in outcomes if not outcome.right)
     best = likeliest(variants, failed, outcomes, fits, pairs=not isinstance(failed.got, str))
