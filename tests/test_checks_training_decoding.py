@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import pytest
 import torch
 from learners import decoders as learners
@@ -92,3 +94,13 @@ def test_each_known_mistake_shows_and_no_two_look_alike():
         for slip in slips:
             assert repr(outcome(slip)) not in seen, (slip, seen[repr(outcome(slip))])
             seen[repr(outcome(slip))] = slip
+
+
+def test_two_mistakes_together_can_be_worked_out():
+    for slips, cases, outcome in (
+        (CHAIN_SLIPS, CHAINS, written),
+        (CHOICE_SLIPS, CHOICES, probabilities),
+    ):
+        for two in combinations(slips, 2):
+            if two[0].stage != two[1].stage:
+                assert all(isinstance(outcome(case, two), list) for case in cases)

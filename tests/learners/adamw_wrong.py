@@ -151,6 +151,26 @@ class UpsideDown(Plain):
         return group["lr"] * (1 - b1**t) / math.sqrt(1 - b2**t)
 
 
+@mistake("β1 and β2 have changed places")
+class CorrectionsSwapped(Plain):
+    def rate(self, group, b1, b2, t):
+        return super().rate(group, b2, b1, t)
+
+
+@mistake("multiplied by the learning rate twice")
+class DecayTwiceSmall(Plain):
+    def decay(self, p, lr, weight_decay, corrected):
+        p -= lr * lr * weight_decay * p
+
+
+@mistake("look at what is kept from step to step")
+class Largest(Plain):
+    """Nobody foresaw that: v never falls."""
+
+    def second(self, v, g, b2):
+        return torch.maximum(v, super().second(v, g, b2))
+
+
 @mistake("pile up from step to step")
 class Piling(Plain):
     def rate(self, group, b1, b2, t):
