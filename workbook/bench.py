@@ -16,7 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -116,10 +116,10 @@ def run_alone(key: str, text: Path, vocab_size: int, folder: Path):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def machine() -> dict:
+def machine(libraries: Sequence[str] = LIBRARIES) -> dict:
     """The machine and the versions that the figures belong to."""
     versions = {"python": platform.python_version()}
-    for library in LIBRARIES:
+    for library in libraries:
         try:
             versions[library] = version(library)
         except PackageNotFoundError:

@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     export.set_defaults(run=run_export)
 
     bench = commands.add_parser("bench", help="time our code beside that of other libraries")
-    subjects = bench.add_subparsers(metavar="tokenizer | generate | scaling", required=True)
+    subjects = bench.add_subparsers(metavar="tokenizer | train | generate | scaling", required=True)
     tokenizer = subjects.add_parser(
         "tokenizer", help="training and encoding, on one core, in turns"
     )
@@ -122,6 +122,11 @@ def parser() -> argparse.ArgumentParser:
     tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
     tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
     tokenizer.set_defaults(run=run_bench_tokenizer)
+    training = subjects.add_parser("train", help="a naive loop, Hugging Face's Llama and ours")
+    training.add_argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories")
+    training.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    training.add_argument("--steps", type=int, default=5, metavar="N", help="a turn; default: 5")
+    training.set_defaults(run=run_bench_train)
     generate = subjects.add_parser("generate", help="writing with a model, on one thread")
     generate.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
     generate.set_defaults(run=run_bench_generate)
@@ -256,6 +261,12 @@ def run_train(options: argparse.Namespace) -> None:
     from workbook import train
 
     train.train_and_tell(train_options.chosen(options), options.folder)
+
+
+def run_bench_train(options: argparse.Namespace) -> None:
+    from workbook import train_bench
+
+    print(train_bench.run(options.rounds, options.steps, options.shapes))
 
 
 def run_bench_tokenizer(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbook.plots import BLUE, GREY, INK, ORANGE, _axes
+from workbook.plots import BLUE, GREY, INK, ORANGE, SKY, _axes
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 
@@ -24,7 +24,7 @@ def loss_curve(
 
     `entropy` is what no model can do better than, in nats a token, as a dashed line.
     """
-    ax = _axes(ax)
+    alone, ax = ax is None, _axes(ax)
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -35,6 +35,8 @@ def loss_curve(
     )  # fmt: skip
     if entropy is not None:
         ax.axhline(entropy, color=INK, linestyle="--", linewidth=1, label="entropy of the text")
+    if alone:
+        ax.legend()
     ax.set_ylim(bottom=0)
     ax.set_xlabel(X_AXES[x])
     ax.set_ylabel("loss (nats/token)")
@@ -78,7 +80,7 @@ def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     small = [value < 0.02 * total for value in seconds.values()]
     colours = [GREY if tiny else BLUE for tiny in small]
     bars = ax.barh(list(seconds), [1e3 * value for value in seconds.values()], color=colours)
-    labels = [f"{1e3 * v:.2g} ms, {v / total:.1%}" for v in seconds.values()]
+    labels = [f"{1e3 * v:.3g} ms, {v / total:.1%}" for v in seconds.values()]
     ax.bar_label(bars, labels, padding=3, fontsize=9)
     ax.invert_yaxis()
     ax.margins(x=0.25)
@@ -88,10 +90,11 @@ def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
 
 
 def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
-    """The training losses of several runs; the first is a broad line under the others."""
+    """The training losses of up to three runs, each a thinner line on the one before."""
     ax = _axes(ax)
-    widths, colours = (6, 1.5, 1.5), ("#bfd9ec", ORANGE, INK)
-    for (name, log), width, colour in zip(logs.items(), widths, colours, strict=False):
+    for (name, log), width, colour in zip(
+        logs.items(), (9, 4, 1), (SKY, ORANGE, INK), strict=False
+    ):
         losses = log["train_loss"].dropna()
         ax.plot(losses.index, losses, color=colour, linewidth=width, label=name)
     ax.set_xlabel("steps")

@@ -61,7 +61,7 @@ def splits_apart(data: TrainData) -> str | None:
     shared = train_data.shared_documents(data)
     if shared:
         return (
-            f"{shared:,} documents of the validation split are in the train split too: the"
+            f"documents of the validation split that are in the train split too: {shared:,}; the"
             " validation loss shows memory as well as skill"
         )
     return None
