@@ -1,5 +1,6 @@
 """Wrong blocks and language models: each has one mistake, which the check must name."""
 
+import torch
 from torch import nn
 
 from learners import model_right, model_right_heads
@@ -72,6 +73,25 @@ def from_the_start(self, x):
 def feed_forward_first(self, x):
     x = x + self.ffn(self.ln2(x))
     return x + self.attn(self.ln1(x))
+
+
+@block("in the second half")
+def second_norm_last(self, x):
+    x = x + self.attn(self.ln1(x))
+    return self.ln2(x + self.ffn(x))
+
+
+@block("in the first half")
+def first_norm_last(self, x):
+    x = self.ln1(x + self.attn(x))
+    return x + self.ffn(self.ln2(x))
+
+
+@block("gets what the first one made")
+def normed_twice(self, x):
+    normed = self.ln1(x)
+    x = x + self.attn(normed)
+    return x + self.ffn(self.ln2(normed))
 
 
 def block_with(words, **parts):
@@ -193,7 +213,7 @@ class PlainList(model_right_heads.TransformerLM):
         self.layers = layers
 
 
-@mistake("transformer_lm", "Missing: `ln_final.weight`")
+@mistake("transformer_lm", "not the final norm")
 class NoFinalNorm(model_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -206,3 +226,18 @@ class WithLayerNorm(model_right_heads.TransformerBlock):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.ln1 = nn.LayerNorm(d_model)
         self.ln2 = RMSNorm(d_model)
+
+
+@model("axes of length 1")
+def squeezed(self, ids):
+    return self.lm_head(self.ln_final(through(self, ids))).squeeze()
+
+
+@model("something is random")
+def random(self, ids):
+    return self.lm_head(self.ln_final(through(self, ids))) + torch.randn(1)
+
+
+@model("must be long")
+def ids_as_floats(self, ids):
+    return self.lm_head(self.ln_final(through(self, ids.float())))

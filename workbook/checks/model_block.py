@@ -88,6 +88,14 @@ def _from_normed_second(x, attn, ffn, ln1, ln2):
     return x + ffn(x)
 
 
+def _second_half(x, ffn, ln2):
+    return x + ffn(ln2(x))
+
+
+def _second_norm_last(x, ffn, ln2):
+    return ln2(x + ffn(x))
+
+
 def _feed_forward_first(x, attn, ffn, ln1, ln2):
     x = x + ffn(ln2(x))
     return x + attn(ln1(x))
@@ -148,6 +156,19 @@ IN_BLOCK = tuple(
         (lambda *parts: _without(*parts, first=False), RESIDUAL + "attention."),
         (lambda *parts: _without(*parts, second=False), RESIDUAL + "the feed-forward layer."),
         (lambda *parts: _without(*parts, first=False, second=False), RESIDUAL + "both parts."),
+        (
+            lambda x, attn, ffn, ln1, ln2: _second_norm_last(x + attn(ln1(x)), ffn, ln2),
+            "Post-norm in the second half: ln2 comes before the feed-forward layer, not after.",
+        ),
+        (
+            lambda x, attn, ffn, ln1, ln2: _second_half(ln1(x + attn(x)), ffn, ln2),
+            "Post-norm in the first half: ln1 comes before attention, not after the addition.",
+        ),
+        (
+            lambda x, attn, ffn, ln1, ln2: x + attn(ln1(x)) + ffn(ln2(ln1(x))),
+            "The second norm gets what the first one made: it should get what stands after the "
+            "first addition.",
+        ),
         (_feed_forward_first, "The feed-forward layer comes before attention."),
         (lambda x, attn, ffn, ln1, ln2: x + attn(ln1(x)), "The feed-forward layer is missing."),
         (lambda x, attn, ffn, ln1, ln2: x + ffn(ln2(x)), "Attention is missing."),

@@ -4,6 +4,7 @@ The reference of a topic is cut into stages. A usual mistake is a `Variant`: one
 another way. The variant that gives what the learner's code gives names the mistake.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,9 @@ from workbook.checks.tensors import (
 from workbook.checks.text_variants import Variant, stages
 
 PATIENCE = 2.0  # seconds spent on more cases once one has failed
-SHAPES = ("RuntimeError", "ValueError", "IndexError", "EinopsError")  # of sizes that do not fit
+NO_FIT = re.compile(  # errors of sizes that do not fit each other
+    r"(Runtime|Value|Index|Einops)Error\b.*(shape|size|dimension|broadcast|reshape|expand)", re.I
+)
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
 
 
@@ -153,7 +156,7 @@ def _report(run: Callable[[Case], Any], topic: Topic, outcomes: list[Outcome]) -
     claim = "The result is not the expected one."
     if asked.shape != got.shape:
         claim = "The result has not the expected shape."
-    mistake = words or symptom(asked, got) or _shared(outcomes)
+    mistake = words or _varies(run, failed) or symptom(asked, got) or _shared(outcomes)
     raise Wrong(claim, given=str(failed.given), expected=expected, got=shown, mistake=mistake)
 
 
@@ -161,8 +164,22 @@ def _fits(variants: tuple[Variant, ...], outcome: Outcome) -> bool:
     """Whether these mistakes give this outcome; sizes that do not fit, where it is an error."""
     predicted = outcome.topic.expected(outcome.given, variants)
     if outcome.failure:
-        return predicted is None and failure_words(outcome.failure).startswith(SHAPES)
+        return predicted is None and bool(NO_FIT.match(failure_words(outcome.failure)))
     return predicted is not None and outcome.equals(predicted)
+
+
+def _varies(run: Callable[[Case], Any], failed: Outcome) -> str | None:
+    """What is said of a result that is another one when the same call is made again."""
+    try:
+        again = outcome(run, failed.topic, failed.given).result
+    except (Wrong, NotAttempted):
+        again = None
+    if again is not None and alike(again, failed.result):
+        return None
+    return (
+        "The same call gave another result the second time: something is random, or kept from "
+        "call to call."
+    )
 
 
 def _shared(outcomes: list[Outcome]) -> str | None:

@@ -190,6 +190,15 @@ def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list
     return None
 
 
+LACKING = {
+    "ln1": "the norm before attention",
+    "ln2": "the norm before the feed-forward layer",
+    "ln_final": "the final norm",
+    "w3": "the third matrix of SwiGLU, beside W1",
+    "output_proj": "the output projection of attention",
+}
+
+
 def _refuse_names(own: Weights, weights: Weights) -> None:
     missing = [name for name in weights if name not in own]
     mistake = "The check, like the course's tests, fills in weights by these names."
@@ -197,6 +206,9 @@ def _refuse_names(own: Weights, weights: Weights) -> None:
         mistake = "The head shares the matrix of the embedding: the course gives each its own."
     elif set(own) < set(weights):
         mistake += f" Missing: {_listed(missing)}."
+        parts = {LACKING.get(place(name).leaf) for name in missing}
+        if None not in parts:
+            mistake = f"It has not {' and '.join(sorted(parts))}. {mistake}"
     elif set(weights) < set(own):
         mistake += f" Too many: {_listed([name for name in own if name not in weights])}."
     raise Wrong(

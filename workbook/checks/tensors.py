@@ -119,7 +119,7 @@ def _beginning(tensor: Tensor) -> str:
 def symptom(expected: Tensor, got: Tensor) -> str | None:
     """What can be said about a wrong result that no known mistake explains."""
     if got.shape != expected.shape:
-        return None
+        return _about_shape(tuple(expected.shape), tuple(got.shape))
     if got.dtype in ROUNDED and got.dtype != expected.dtype:
         return f"The numbers come in {kind(got.dtype)}, which is too coarse."
     expected, got = expected.detach().double(), got.detach().double()
@@ -143,6 +143,18 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     if alike(got, expected.transpose(-1, -2)):
         return "The right numbers, but rows and columns are swapped."
     return _right_places(expected, got)
+
+
+def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
+    if got == tuple(size for size in expected if size > 1):
+        return "Axes of length 1 are lost: keep them, a batch of one is a batch."
+    if got == expected[1:]:
+        return "The first axis is lost."
+    if sorted(got) == sorted(expected):
+        return "The axes come in another order."
+    if math.prod(got) == math.prod(expected):
+        return "The numbers may all be there, but the axes are joined or split in another way."
+    return None
 
 
 def _right_places(expected: Tensor, got: Tensor) -> str | None:
