@@ -261,3 +261,30 @@ def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
     model, tokenizer = trained(tiny_runs.tiny(steps=4))
     assert not model.training
     assert tokenizer == "the tokenizer"
+
+
+def test_a_compiled_model_is_compiled_by_choice_and_saved_as_it_is(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
+    run = train(tiny_runs.tiny(steps=4, compile=True), tmp_path, tiny_runs.data())
+    assert len(compiled) == 1
+    assert not [name for name in run.model().state_dict() if name.startswith("_orig_mod")]
+
+
+def test_bfloat16_changes_the_curve_by_rounding_only(whole, tmp_path):
+    half = train(tiny_runs.tiny(precision="bfloat16"), tmp_path, tiny_runs.data())
+    np.testing.assert_allclose(
+        half.log["train_loss"].iloc[1:], whole.log["train_loss"].iloc[1:], rtol=0.02
+    )
+    assert {weight.dtype for weight in half.model().parameters()} == {torch.float32}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
+def test_a_gpu_gives_the_same_curve_but_for_rounding(whole, tmp_path, precision):
+    config = tiny_runs.tiny(device="cuda", precision=precision)
+    found = train(config, tmp_path, tiny_runs.data())
+    np.testing.assert_allclose(
+        found.log["train_loss"].iloc[1:], whole.log["train_loss"].iloc[1:], rtol=0.05
+    )
