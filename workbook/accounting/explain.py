@@ -221,6 +221,8 @@ def _matches(
     for unit, scale, slip in readings(quoted):
         some = reached.get(unit, ())
         value = quoted.value * scale
+        if not value:
+            continue
         half = max(quoted.half * scale, 1e-9 * value)
         if unit in ("batch", "per parameter"):
             half = 0.0 if float(quoted.value).is_integer() else 1e-9

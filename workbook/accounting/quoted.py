@@ -57,14 +57,16 @@ def numbers(text: str) -> list[Quoted]:
         exponent = match[1] or match[3] or (match[4] or "").translate(_SUPERSCRIPTS) or "0"
         # Python shows 350000000000.0 for 3.5e11: in a large number that last zero says nothing.
         digits = re.sub(r"(?<=\d{6})\.0$", "", re.sub(r"[^\d.]", "", mantissa))
-        if abs(int(exponent)) > 60:
+        if len(exponent) > 4 or abs(int(exponent)) > 60 or len(digits) > 60:
             continue
         power = 10.0 ** int(exponent)
-        after = text[match.end() :]
+        after = text[match.end() : match.end() + 60]  # more than any unit takes
         kind, scale, unit = _unit(after, float(digits) * power)
         if kind == "rate":
             continue
-        if not kind and re.search(r"(?:^|[^\w])[x×]$", text[: match.start()]):
+        if not kind and re.search(
+            r"(?:^|[^\w])[x×]$", text[max(match.start() - 2, 0) : match.start()]
+        ):
             kind = "factor"
         decimals = len(digits.partition(".")[2])
         bare = digits.replace(".", "").lstrip("0")
@@ -94,6 +96,8 @@ def number(value: float) -> Quoted:
     """A Python number as if it were written out; what counts are the digits that it has."""
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(f"expected a finite number, got {value!r}")
+    if abs(value) > 1e60:
+        raise ValueError("expected a number below 1e60")
     whole = float(value).is_integer() and abs(value) < 1e18
     written = numbers(str(int(value)) if whole else repr(float(value)))
     if not written or value < 0:

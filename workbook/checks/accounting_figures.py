@@ -42,6 +42,7 @@ OPEN: dict[tuple[str, str], dict[str, tuple]] = {
     },
     (ADAMW, "d"): {"d_ff": ("8/3",), "matrices": (3,), "by_parameters": (True,)},
 }
+MOST_NUMBERS = 150  # of an answer
 # How far a number may be off whose parts were rounded on the way, or differ by tiny tensors.
 SLACK = {"seconds": 5e-4, "bytes a sequence": 1e-3}
 KINDS = {  # of quoted numbers that can answer a part, with the least that is worth judging
@@ -143,13 +144,21 @@ def figures(attempt: Any, expected: str) -> list[Quoted]:
             raise NotAttempted
         if len(attempt) > LONGEST:
             raise Wrong("That is longer than an answer can be.", expected=Words(expected))
+    if isinstance(attempt, tuple | list) and not attempt:
+        raise NotAttempted
     try:
-        return quoted_in(attempt)
+        found = quoted_in(attempt)
     except TypeError:
         got = Words(kind_of(attempt))
         raise Wrong("That cannot be read.", expected=Words(expected), got=got) from None
     except ValueError as error:
         raise Wrong("That is no amount.", expected=Words(expected), got=Words(str(error))) from None
+    if isinstance(attempt, str) and re.fullmatch(r"\s*-\d[\d.,]*\s*\w{0,5}\s*", attempt):
+        raise Wrong("That is no amount.", expected=Words(expected), got=Words(attempt[:60]))
+    if len(found) > MOST_NUMBERS:
+        said = Words(f"{len(found):,} numbers")
+        raise Wrong("Those are too many numbers to look at.", expected=Words(expected), got=said)
+    return found
 
 
 _UNIT_OF_KEY = {
