@@ -303,7 +303,27 @@ def use_learning_rate_slider(page, view):
     wait_for_text(view, "After 1 step it is exactly 0.")
 
 
+def use_next_token_chances(page, view):
+    sliders = view.get_by_role("slider")
+    assert sliders.count() == 2
+    sliders.nth(0).focus()
+    page.keyboard.press("Home")
+    wait_for_text(view, "Temperature 0, top-p 0.9: 1 token of")
+    wait_for_text(view, "with 100%.")
+    page.keyboard.press("End")
+    wait_for_text(view, "Temperature 2, top-p 0.9:")
+    sliders.nth(1).focus()
+    page.keyboard.press("End")
+    wait_for_text(view, "Temperature 2, top-p 1:")
+    field = view.get_by_role("textbox", name="Your text")
+    field.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Once upon a")
+    wait_for_text(view, "The likeliest is ␣time")
+
+
 USES = {
+    "next_token_chances": use_next_token_chances,
     "learning_rate_slider": use_learning_rate_slider,
     "float_explorer": use_float_explorer,
     "switchboard": use_switchboard,

@@ -12,11 +12,12 @@ from workbook.widget_pictures import token_lines
 MOST_TOKENS = 12  # that are listed
 # From how much probability on a token is drawn so, and what that is called.
 LEVELS = (
-    (0.5, "plain", "expected: 50 % and more"),
-    (0.1, "tone0", "likely: 10 to 50 %"),
-    (0.01, "tone1", "a surprise: 1 to 10 %"),
-    (0.0, "strong", "hardly to be expected: under 1 %"),
+    (0.5, "plain", "50% and more"),
+    (0.1, "tone0", "10% to 50%"),
+    (0.01, "tone1", "1% to 10%"),
+    (0.0, "strong", "under 1%"),
 )
+SMOOTH = 9  # ids: a busy machine makes single times jump
 
 
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
@@ -44,19 +45,17 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
 def step_times(
     milliseconds: Mapping[str, Sequence[float]], window: int, ax: Axes | None = None
 ) -> Axes:
-    """The time that each new id took, a line a way to compute it; `window` is the model's reach."""
+    """The time that each new id took, a line a way to compute it; at `window` it slides."""
     ax = _axes(ax)
     for colour, (name, times) in zip(COLOURS, milliseconds.items(), strict=False):
-        ax.plot(range(1, len(times) + 1), times, color=colour, lw=1.2)
-        # The label stands where the way ends, at its usual height there.
-        ax.annotate(
-            name, (len(times), np.median(times[-20:])), (6, 0), textcoords="offset points",
-            color=colour, fontweight="bold", va="center", annotation_clip=False,
-        )  # fmt: skip
+        runs = np.lib.stride_tricks.sliding_window_view(times, SMOOTH)
+        places = np.arange(len(runs)) + 1 + SMOOTH // 2
+        ax.plot(places, np.median(runs, axis=1), color=colour, label=name)
     ax.axvline(window, color=GREY, ls="--")
-    ax.text(window, ax.get_ylim()[1], " the window is full", va="top", color="#555555")
-    ax.set(xlabel="ids in the sequence", ylabel="time for one id (ms)")
+    ax.text(window, 0, " the window is full", va="bottom", color="#555555")
+    ax.set(xlabel="number of the new id", ylabel=f"time for one id (ms, median of {SMOOTH})")
     ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left")
     ax.grid()
     return ax
 
@@ -74,12 +73,14 @@ def percent(probability: float) -> str:
 def judged_text(
     tokens: Sequence[bytes], probabilities: Sequence[float], ax: Axes | None = None
 ) -> Axes:
-    """A text token by token, each marked by how likely it was, which is written below it."""
-    lines = [[(f"{words}: ", "", ""), ("token", name, "")] for _, name, words in LEVELS]
-    lines += [[("", "", "")], []]
-    for token, probability in zip(tokens, probabilities, strict=True):
+    """A text token by token, each marked by how likely it was, which is written below it.
+
+    The first line says what the marks mean.
+    """
+    lines = [[(words, name, "") for _, name, words in LEVELS], []]
+    for place, (token, probability) in enumerate(zip(tokens, probabilities, strict=True)):
         lines[-1].append((token, tone(probability), percent(probability)))
-        if token.endswith(b"\n"):
+        if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:
             lines.append([])
     return token_lines([line for line in lines if line], ax)
 
@@ -103,7 +104,7 @@ def next_bars(
     )
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.08)
+    ax.margins(x=0.12)
     ax.set_xlabel("probability of being next")
     ax.legend(loc="lower right")
     return ax

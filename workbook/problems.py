@@ -201,14 +201,17 @@ def _chapter_7() -> list[Problem]:
         _problem("experiment_log", "Keep a log", 3, "7.1", **runs),
         _problem("learning_rate", "Find the learning rate", 3, "7.2", "ab", **stories),
         _problem("batch_size_experiment", "Vary the batch size", 1, "7.2", **stories),
-        _problem("generate", "Read what it writes", 1, "7.2", **stories),
+        _problem(
+            "generate", "Read what it writes", 1, "7.2", chapter=7, notebook="07_generation",
+            asks="tinystories",
+        ),
         _problem("layer_norm_ablation", "Take the norms away", 1, "7.3", **stories),
         _problem("pre_norm_ablation", "Norm after, not before", 1, "7.3", **stories),
         _problem("no_pos_emb", "No positions at all", 1, "7.3", **stories),
         _problem("swiglu_ablation", "No gate", 1, "7.3", **stories),
         _problem("main_experiment", "The same model on the web", 2, "7.4", **web),
         _problem("leaderboard", "The best loss in the time", 6, "7.5", **web),
-    ]
+    ]  # fmt: skip
 
 
 PROBLEMS: dict[str, Problem] = {
