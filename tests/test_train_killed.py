@@ -59,7 +59,7 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads)
         process = started(folder, threads)
         wait_for_lines(folder, process, instants.randrange(25))
         time.sleep(instants.uniform(0, 0.02))
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.join()
         killed += process.exitcode == -signal.SIGKILL
         state = checkpoints.newest(folder / CHECKPOINTS)  # raises where none can be read
@@ -69,6 +69,16 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads)
             number += 1
     compare(finish(folder, threads), whole)
     assert len(places) > 1, "no kill met a run that had come anywhere"
+
+
+@pytest.mark.slow
+def test_two_processes_that_want_the_same_run_make_it_once(tmp_path):
+    whole = finish(tmp_path / "whole", 1)
+    both = [started(tmp_path / "both", 1) for _ in range(2)]
+    for process in both:
+        process.join()
+        assert process.exitcode == 0
+    compare(Run(tiny_runs.tiny(**SETTINGS), tmp_path / "both"), whole)
 
 
 def wait_for_lines(folder, process, more):

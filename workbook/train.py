@@ -78,17 +78,17 @@ def train(
     checkpoint cannot be written. All of them leave the last checkpoint.
     """
     run = Run(config, Path(folder) if folder is not None else run_folder(config))
-    state = checkpoints.newest(run.folder / CHECKPOINTS)
-    if state is not None and state["iteration"] == config.steps:
-        return run
     before = checkpoints.random_state()
     try:
-        with team(config.device) as members, wish_to_stop() as wish:
-            data = data or members.in_turn(lambda: train_data(config))
-            trainer = Trainer(config, run.folder, data, members)
-            with trainer.open_log(listeners):
-                trainer.begin(state)
-                trainer.run_to_end(wish)
+        with team(config.device) as members, runlog.alone(run.folder, members.leads):
+            members.wait()  # for the leader to have the folder to itself
+            state = checkpoints.newest(run.folder / CHECKPOINTS)
+            if state is None or state["iteration"] < config.steps:
+                data = data or members.in_turn(lambda: train_data(config))
+                trainer = Trainer(config, run.folder, data, members)
+                with trainer.open_log(listeners), wish_to_stop() as wish:
+                    trainer.begin(state)
+                    trainer.run_to_end(wish)
     finally:
         checkpoints.restore_random_state(before)  # whoever called us draws on as if we had not
     return run
