@@ -12,10 +12,10 @@ from workbook.widget_pictures import token_lines
 MOST_TOKENS = 12  # that are listed
 # From how much probability on a token is drawn so, and what that is called.
 LEVELS = (
-    (0.5, "plain", "50% and more"),
-    (0.1, "tone0", "10% to 50%"),
-    (0.01, "tone1", "1% to 10%"),
-    (0.0, "strong", "under 1%"),
+    (0.5, "plain", ">50%"),
+    (0.1, "tone0", "10-50%"),
+    (0.01, "tone1", "1-10%"),
+    (0.0, "strong", "<1%"),
 )
 SMOOTH = 9  # ids: a busy machine makes single times jump
 
@@ -52,7 +52,10 @@ def step_times(
         places = np.arange(len(runs)) + 1 + SMOOTH // 2
         ax.plot(places, np.median(runs, axis=1), color=colour, label=name)
     ax.axvline(window, color=GREY, ls="--")
-    ax.text(window, 0, " the window is full", va="bottom", color="#555555")
+    ax.text(
+        window, 0.99, " the window is full", va="top", color="#555555",
+        transform=ax.get_xaxis_transform(),
+    )  # fmt: skip
     ax.set(xlabel="number of the new id", ylabel=f"time for one id (ms, median of {SMOOTH})")
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left")
