@@ -135,6 +135,6 @@ def table(record: dict) -> str:
             lines.append(
                 f"{name:22}{max(speeds):14,.0f}{min(speeds):9,.0f}{mfu(found, name):6.0%}   {ratio}"
             )
-        parts = ", ".join(f"{part} {1e3 * s:.2g} ms" for part, s in found["step_seconds"].items())
+        parts = ", ".join(f"{part} {1e3 * s:,.1f} ms" for part, s in found["step_seconds"].items())
         lines.append(f"our step: {parts}; data and log are {overhead(found):.2%} of it")
     return "\n".join(line.rstrip() for line in lines)
