@@ -44,7 +44,8 @@ def _html(lr: int) -> str:
 <table aria-label="The first ten steps: how weights and loss are multiplied">
 <thead><tr><th scope="col" class="number">step</th>
 <th scope="col" class="number">weights times</th><th scope="col" class="number">loss times</th>
-<th scope="col" class="number">loss after it, start 1</th><th scope="col">on a log scale, | is 1</th>
+<th scope="col" class="number">loss after it, start 1</th>
+<th scope="col">on a log scale, | is 1</th>
 </tr></thead><tbody>{rows}</tbody></table>
 <p>In exact arithmetic, for any weights at the start.</p>"""
 
