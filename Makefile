@@ -29,9 +29,10 @@ endif
 lab: $(stamp)
 	@exec $(bin)/python -m workbook lab $(if $(PORT),--port "$(PORT)")
 
+# Two workers, so one thread each: threads that wait for each other's core cost far more than they do.
 test: $(stamp) lint
-	@$(bin)/python -m pytest workbook tests notebooks -n 2 --dist loadfile \
-		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=300
+	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks -n 2 --dist loadfile \
+		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=900
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
