@@ -3,8 +3,10 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+import tiny_runs
 
-from workbook import train_plots
+from workbook import train_live, train_plots
+from workbook.normalform import WIDGET_VIEW
 from workbook.train_live import LiveCurve, curve_html
 
 
@@ -73,8 +75,6 @@ def test_a_curve_is_told_in_words(log):
 
 
 def test_the_live_curve_follows_the_records(log):
-    import tiny_runs
-
     curve = LiveCurve(tiny_runs.tiny(steps=20))
     for record in log.reset_index().to_dict("records"):
         curve({name: value for name, value in record.items() if value == value})
@@ -83,12 +83,51 @@ def test_the_live_curve_follows_the_records(log):
     assert curve.curve.value.count("<polyline") == 2
     assert "step 2 of 20  loss 3.000  validation 2.000" in curve.curve.value
     data = curve._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in data
+    assert WIDGET_VIEW in data
     assert "20 steps" in data["text/plain"]
 
 
-def test_a_loss_that_is_no_number_breaks_no_curve():
-    import tiny_runs
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook would be told to show in one place, one after the other."""
+    seen = []
 
+    class Place:
+        def display(self, view):
+            seen.append(view._repr_mimebundle_())
+
+        def update(self, output, metadata, raw):
+            seen.append(output)
+
+    monkeypatch.setattr(train_live, "DisplayHandle", Place)
+    return seen
+
+
+def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
+    for _ in range(2):  # the second time there is nothing left to train
+        train_live.train_live(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
+        view, picture = shown[-2:]
+        assert WIDGET_VIEW in view and set(picture) == {"image/png", "text/plain"}
+        assert "up to step 24 of 24  loss" in picture["text/plain"]
+
+
+def test_an_interrupted_run_leaves_a_picture_too(shown, tmp_path):
+    def interrupt(record):
+        if record["step"] == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_live.train_live(tiny_runs.tiny(), tmp_path, tiny_runs.data(), [interrupt])
+    assert "up to step 6 of 24  loss" in shown[-1]["text/plain"]
+
+
+def test_a_run_that_cannot_begin_says_so_itself(shown, tmp_path):
+    bad = tiny_runs.data(train=tiny_runs.ids(3))
+    with pytest.raises(ValueError, match="ids"):
+        train_live.train_live(tiny_runs.tiny(), tmp_path, bad)
+    assert shown[-1] == {"text/plain": "The run ended before anything was measured."}
+
+
+def test_a_loss_that_is_no_number_breaks_no_curve():
     shown = curve_html(tiny_runs.tiny(), [{"step": 1, "train_loss": None}])
     assert "<svg" in shown

@@ -1,16 +1,19 @@
 """Training watched in a notebook: a progress bar, and a loss curve that grows.
 
-The curve is a few lines of SVG, so that drawing it costs the training nothing.
+The curve is a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a
+picture takes its place: a stored notebook has no kernel that could move a bar.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import ipywidgets
-from IPython.display import display
+import pandas as pd
+from IPython.display import DisplayHandle
 
-from workbook import plots, runlog
+from workbook import plots, runlog, train_plots
 from workbook.config import TrainConfig
-from workbook.train import Run, told, train
+from workbook.train import Run, run_folder, told, train
 from workbook.train_data import TrainData
 
 WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels
@@ -38,14 +41,29 @@ class LiveCurve:
 def train_live(
     config: TrainConfig, folder=None, data: TrainData | None = None, listeners=()
 ) -> Run:
-    """What `train` returns; in a notebook its bar and its curve are shown meanwhile."""
-    curve = LiveCurve(config)
-    display(curve)
-    run = train(config, folder, data, [curve, *listeners])
-    if not curve.records:  # it had been trained before: show what was
-        for record in runlog.records(run.folder):
-            curve(record)
-    return run
+    """What `train` returns; in a notebook its bar and its curve are shown meanwhile.
+
+    They give way to a picture when the run ends, be it done, interrupted or broken.
+    """
+    folder = Path(folder) if folder is not None else run_folder(config)
+    curve, place = LiveCurve(config), DisplayHandle()
+    place.display(curve)
+    try:
+        return train(config, folder, data, [curve, *listeners])
+    finally:
+        output, metadata = still(config, folder)
+        place.update(output, metadata=metadata, raw=True)
+
+
+def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
+    """The output that shows how far the run in a folder has come, and its metadata."""
+    records = runlog.records(folder) if (folder / runlog.LINES).is_file() else []
+    if not records:
+        return {"text/plain": "The run ended before anything was measured."}, {}
+    log = pd.DataFrame(records, columns=["step", "train_loss", "validation_loss"])
+    ax = train_plots.loss_curve(log.set_index("step"))
+    ax.set_xlim(0, config.steps)  # of a run that was interrupted, the rest stays empty
+    return plots.bundle(ax, f"The losses of the run by step, up to {told(config, records[-1])}.")
 
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
