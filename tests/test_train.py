@@ -12,7 +12,7 @@ import tiny_runs
 import torch
 
 from workbook import checkpoints, runlog, trainer
-from workbook.train import DivergedError, run_folder, train, trained
+from workbook.train import DivergedError, Run, run_folder, train, trained
 from workbook.trainer import CHECKPOINTS, OUTCOME
 
 CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
@@ -125,7 +125,7 @@ def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes
     )
 
 
-def interrupted(tmp_path, monkeypatch, at, event):
+def interrupted(tmp_path, monkeypatch, at, event, config=None):
     """The folder of a run that `event` befell when it had taken `at` steps."""
     update = trainer.Trainer.update
 
@@ -137,7 +137,7 @@ def interrupted(tmp_path, monkeypatch, at, event):
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", struck)
         with pytest.raises((KeyboardInterrupt, MemoryError)) as raised:
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(config or tiny_runs.tiny(), tmp_path, tiny_runs.data())
     return raised.value
 
 
@@ -288,3 +288,63 @@ def test_a_gpu_gives_the_same_curve_but_for_rounding(whole, tmp_path, precision)
     np.testing.assert_allclose(
         found.log["train_loss"].iloc[1:], whole.log["train_loss"].iloc[1:], rtol=0.05
     )
+
+
+def test_a_loss_that_climbs_and_stays_up_ends_the_run(tmp_path):
+    schedule = replace(
+        tiny_runs.tiny().optimizer, max_learning_rate=10, min_learning_rate=10, warmup_iters=1
+    )
+    config = tiny_runs.tiny(optimizer=schedule, steps=60)
+    with pytest.raises(DivergedError, match=r"the mean of 10 losses has climbed by [\d.]+ nats"):
+        train(config, tmp_path, tiny_runs.data())
+    assert Run(config, tmp_path).status == "diverged"
+    losses = Run(config, tmp_path).log["train_loss"].dropna()
+    assert 10 <= len(losses) < 60
+    assert losses.iloc[-10:].mean() > math.log(tiny_runs.VOCAB_SIZE) + config.divergence
+    patient = replace(config, divergence=math.inf)
+    assert train(patient, tmp_path / "patient", tiny_runs.data()).status == "finished"
+
+
+def test_a_run_remembers_over_a_break_how_far_its_loss_has_climbed(tmp_path, monkeypatch):
+    schedule = replace(
+        tiny_runs.tiny().optimizer, max_learning_rate=10, min_learning_rate=10, warmup_iters=1
+    )
+    config = tiny_runs.tiny(optimizer=schedule, steps=60)
+    with pytest.raises(DivergedError) as whole:
+        train(config, tmp_path / "whole", tiny_runs.data())
+
+    def breaks():
+        raise MemoryError
+
+    interrupted(tmp_path / "broken", monkeypatch, 7, breaks, config)
+    with pytest.raises(DivergedError) as resumed:
+        train(config, tmp_path / "broken", tiny_runs.data())
+    assert str(resumed.value) == str(whole.value)
+
+
+class TestATimeLimit:
+    def limited(self, seconds, folder):
+        return train(
+            tiny_runs.tiny(steps=10**6, log_every=10, max_seconds=seconds, eval_every=1_000),
+            folder,
+            tiny_runs.data(),
+        )
+
+    def test_ends_a_run_in_time_evaluated_and_saved(self, tmp_path):
+        run = self.limited(1.0, tmp_path)
+        last = run.log.iloc[-1]
+        assert run.status == "finished"
+        assert 0.5 < last["seconds"] <= 1.0
+        assert last["validation_loss"] < math.log(tiny_runs.VOCAB_SIZE)
+        assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == run.log.index[-1]
+
+    def test_leads_the_learning_rate_to_its_minimum(self, tmp_path):
+        run, schedule = self.limited(1.0, tmp_path), tiny_runs.tiny().optimizer
+        rates = run.log["learning_rate"].dropna()
+        assert rates.iloc[-1] < 0.1 * schedule.max_learning_rate
+        assert (rates.diff().dropna() <= 0).all()
+
+    def test_is_not_begun_again_when_it_is_over(self, tmp_path, monkeypatch):
+        before = self.limited(0.5, tmp_path).log
+        monkeypatch.setattr(trainer.Trainer, "update", None)
+        pd.testing.assert_frame_equal(self.limited(0.5, tmp_path).log, before)

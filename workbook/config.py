@@ -173,6 +173,8 @@ class TrainConfig:
     device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the products
     compile: bool = False  # by torch.compile: pays for itself after some minutes
+    max_seconds: float | None = None  # of training; the learning rate then follows the clock
+    divergence: float = 1.0  # nats that the loss may climb back up before the run is given up
     log_every: int = 10  # steps
     eval_every: int = 100  # steps
     eval_tokens: int = 100_000  # of the validation split, the same ones each time
@@ -186,6 +188,10 @@ class TrainConfig:
                 f"batch_size={self.batch_size} does not fall into accumulation={self.accumulation}"
                 " equal parts"
             )
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ValueError(f"max_seconds={self.max_seconds!r} is not positive; None: no limit")
+        if not self.divergence > 0:
+            raise ValueError(f"divergence={self.divergence!r} is not positive; inf: never give up")
         if self.optimizer.warmup_iters > self.cosine_cycle_iters:
             raise ValueError(
                 f"the warm-up of {self.optimizer.warmup_iters:,} steps is longer than the"

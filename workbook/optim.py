@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
+from workbook.config import OptimizerConfig
 from workbook.nn import float_type
 
 Number = int | float  # under test, `float` alone would refuse 1
@@ -256,3 +257,16 @@ def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[T
     for g in gradients:
         g.mul_(scale)
     return norm
+
+
+def from_config(weights: Iterable[Tensor], config: OptimizerConfig) -> Optimizer:
+    """The AdamW that a config asks for: torch's kernel, or the one above."""
+    choices = {
+        "lr": config.max_learning_rate,
+        "betas": config.betas,
+        "eps": config.eps,
+        "weight_decay": config.weight_decay,
+    }
+    if config.update == "fused":
+        return torch.optim.AdamW(weights, **choices, fused=True)
+    return AdamW(weights, **choices, decay=config.decay)

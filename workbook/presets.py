@@ -5,10 +5,10 @@
 102400
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from workbook import config
-from workbook.config import OptimizerConfig, TrainConfig
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 
 
 def laptop() -> TrainConfig:
@@ -61,3 +61,29 @@ def get(name: str) -> TrainConfig:
     if name not in PRESETS:
         raise ValueError(f"{name!r} is no preset; there are {', '.join(PRESETS)}")
     return PRESETS[name]()
+
+
+PARTS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # the configs inside a TrainConfig
+
+
+def varied(base: TrainConfig, **changes) -> TrainConfig:
+    """The config with other settings, each given by its name, in whichever part it is.
+
+    >>> varied(laptop(), norm="post", seed=1).model.norm
+    'post'
+
+    Raises: ValueError for a name that no setting has.
+    """
+    parts = {name: settings_of(kind, changes) for name, kind in PARTS.items()}
+    own = settings_of(TrainConfig, changes)
+    known = set().union(own, *parts.values())
+    if unknown := ", ".join(sorted(set(changes) - known)):
+        raise ValueError(f"no setting is called {unknown}; `workbook train --help` lists them all")
+    inner = {name: replace(getattr(base, name), **given) for name, given in parts.items()}
+    return replace(base, **inner | own)
+
+
+def settings_of(kind: type, values: dict) -> dict:
+    """Those of the values that are settings of this kind of config."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in values.items() if name in names}

@@ -39,6 +39,12 @@ class Run:
         return runlog.read(self.folder)
 
     @property
+    def status(self) -> str:
+        """How far it has come: new, running, stopped, diverged or finished."""
+        outcome = self.folder / OUTCOME
+        return runlog.load_json(outcome)["status"] if outcome.is_file() else "new"
+
+    @property
     def flags(self) -> list[str]:
         """What speaks against believing the curve; empty where every check holds."""
         return runlog.load_json(self.folder / OUTCOME)["flags"]
@@ -83,7 +89,7 @@ def train(
         with team(config.device) as members, runlog.alone(run.folder, members.leads):
             members.wait()  # for the leader to have the folder to itself
             state = checkpoints.newest(run.folder / CHECKPOINTS)
-            if state is None or state["iteration"] < config.steps:
+            if state is None or not is_the_end(state, run):
                 data = data or members.in_turn(lambda: train_data(config))
                 trainer = Trainer(config, run.folder, data, members)
                 with trainer.open_log(listeners), wish_to_stop() as wish:
@@ -92,6 +98,11 @@ def train(
     finally:
         checkpoints.restore_random_state(before)  # whoever called us draws on as if we had not
     return run
+
+
+def is_the_end(state: dict, run: Run) -> bool:
+    """Whether a checkpoint is the last of this run, and the run knows it."""
+    return state["config"] == run.config.key and state["finished"] and run.status == "finished"
 
 
 def train_and_tell(config: TrainConfig, folder: str | os.PathLike | None = None) -> None:

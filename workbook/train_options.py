@@ -5,14 +5,13 @@ The options are made from the fields of the three configs, so none can be forgot
 
 import argparse
 from collections.abc import Callable
-from dataclasses import Field, fields, replace
+from dataclasses import Field, fields
 from types import NoneType
 from typing import Literal, get_args, get_origin
 
 from workbook import presets
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
-
-PARTS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # the configs inside a TrainConfig
+from workbook.config import TrainConfig
+from workbook.presets import PARTS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,17 +56,9 @@ def or_none(kind: Callable) -> Callable:
 
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
-    config, given = presets.get(options.preset), vars(options)
-    changes = {
-        part: replace(getattr(config, part), **_among(given, kind)) for part, kind in PARTS.items()
-    }
-    return replace(config, **changes, **_among(given, TrainConfig))
-
-
-def _among(given: dict, config: type) -> dict:
-    """Those of the given values that are settings of this config."""
-    names = {field.name for field in fields(config)}
-    return {name: value for name, value in given.items() if name in names}
+    known = {field.name for kind in (TrainConfig, *PARTS.values()) for field in fields(kind)}
+    given = {name: value for name, value in vars(options).items() if name in known}
+    return presets.varied(presets.get(options.preset), **given)
 
 
 def arguments(config: TrainConfig) -> list[str]:

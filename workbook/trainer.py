@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
 from workbook import accounting, checkpoints, devices, optim, runlog, training_checks
 from workbook.batches import random_starts, windows
-from workbook.config import OptimizerConfig, TrainConfig
+from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
+from workbook.limits import WINDOW, ClimbWatch, TimeLimit
 from workbook.measured_model import matmul_peak
 from workbook.model import PARTS, TransformerLM
 from workbook.processes import Team, own_device
@@ -25,7 +27,7 @@ OUTCOME, CHECKPOINTS = "outcome.json", "checkpoints"
 
 
 class DivergedError(ValueError):
-    """The loss or the gradients are no finite numbers any more."""
+    """The loss has climbed and stayed up, or it or the gradients are no finite numbers any more."""
 
 
 class Trainer:
@@ -48,13 +50,15 @@ class Trainer:
         self.model = TransformerLM.from_config(config.model).to(self.device)
         self.forward = devices.compiled(self.model) if config.compile else self.model
         self.cross_entropy = PARTS[config.model.kernels].cross_entropy
-        self.optimizer = new_optimizer(self.model.parameters(), config.optimizer)
+        self.optimizer = optim.from_config(self.model.parameters(), config.optimizer)
         self.scaler = torch.amp.GradScaler(
             self.device.type, enabled=self.precision == torch.float16
         )
         self.order = torch.Generator().manual_seed(config.seed)  # of the data
         self.step = self.tokens = 0
         self.seconds = 0.0  # of the sessions before this one
+        self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
+        self.finished = False
         self.flags: list[str] = []
         self.lap: Callable[[str], object] = lambda part: None  # for whoever times the parts
 
@@ -65,8 +69,8 @@ class Trainer:
 
     def begin(self, state: dict | None) -> None:
         """Go on from a checkpoint, or look whether the run can be trusted and begin."""
-        config = self.config
-        self.peak = self.measured_peak()
+        config, context = self.config, self.config.model.context_length
+        self.peak = matmul_peak(self.precision, str(self.device))
         self.started = time.perf_counter()
         if state is not None:
             self.resume(state)
@@ -80,23 +84,24 @@ class Trainer:
                 peak_flops_per_second=self.peak,
             ),
         )
-        probe = random_starts(
-            len(self.data.train), 2, config.model.context_length, torch.Generator()
-        )
-        batch = windows(self.data.train, probe, config.model.context_length, self.device)
         if self.team.leads:
+            starts = random_starts(len(self.data.train), 2, context, torch.Generator())
+            batch = windows(self.data.train, starts, context, self.device)
             self.flags = training_checks.before_training(self.model, self.data, *batch)
-        self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **self.validation()})
+        found = self.validation()
+        self.watch = ClimbWatch(found["validation_loss"])
+        self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
         self.outcome("running")
 
     def run_to_end(self, wish: Wish) -> None:
         """Take the steps that are left; on a wish to stop, save and raise KeyboardInterrupt."""
-        config, last = self.config, self.config.steps
+        config = self.config
         mark, since = time.perf_counter(), self.step
-        while self.step < last:
+        while not self.finished:
             loss, norm = self.update()
+            self.finished = self.step == config.steps or self.limit.is_up(self.clock())
             logs, evaluates, saves = (
-                self.step % every == 0 or self.step == last
+                self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
             )
             stops = self.team.agree(bool(wish))
@@ -108,7 +113,7 @@ class Trainer:
                 self.record(loss, norm, (self.step - since) / spent, evaluates)
             if saves or stops:
                 self.save()
-            if stops and self.step < last:
+            if stops and not self.finished:
                 self.outcome("stopped")
                 raise KeyboardInterrupt(
                     f"stopped after step {self.step:,}, which is saved; the same call goes on"
@@ -150,27 +155,43 @@ class Trainer:
         return loss, norm
 
     def learning_rate(self) -> float:
-        """The learning rate of this step; steps count from 1 here, so none is wasted on 0."""
-        schedule = self.config.optimizer
+        """The learning rate of this step; steps count from 1 here, so none is wasted on 0.
+
+        A run with a time limit that will not get through its steps is as far as its time is.
+        """
+        schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
         return optim.cosine_schedule(
-            self.step,
+            max(self.step, round(self.limit.share(self.clock()) * end)),
             schedule.max_learning_rate,
             schedule.min_learning_rate,
             schedule.warmup_iters,
-            self.config.cosine_cycle_iters,
+            end,
         )
+
+    def clock(self) -> float:
+        """The seconds so far, the same in every process; 0 where no limit asks for them."""
+        if self.config.max_seconds is None:
+            return 0.0
+        devices.synchronize(self.device)
+        seconds = torch.tensor(self.elapsed(), device=self.device)
+        self.team.average([seconds])
+        return seconds.item()
 
     def check_finite(self, loss: torch.Tensor, norm: torch.Tensor) -> None:
         """Raise DivergedError where a number is none; what is on the disk stays as it is."""
         skipped = self.scaler.is_enabled()  # it leaves such a step out and scales less
         if loss.isfinite() and (skipped or norm.isfinite()):
             return
+        self.give_up(
+            f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
+        )
+
+    def give_up(self, what: str) -> NoReturn:
+        """Raise DivergedError; the reason is written down, and the last checkpoint stays."""
         good = checkpoints.saved(self.folder / CHECKPOINTS)
         last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
-        reason = (
-            f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g} at step"
-            f" {self.step:,}; {last}; a smaller max_learning_rate or a longer warm-up may help"
-        )
+        advice = "a smaller max_learning_rate or a longer warm-up may help"
+        reason = f"{what} at step {self.step:,}; {last}; {advice}"
         self.outcome("diverged", reason)
         raise DivergedError(reason)
 
@@ -179,7 +200,7 @@ class Trainer:
         tokens = self.config.batch_size * self.config.model.context_length * rate
         flops = accounting.flops_per_token(self.config.model) * tokens / self.team.size
         if flops > self.peak:  # then the machine was busy when its peak was measured
-            self.peak = max(self.peak, self.measured_peak())
+            self.peak = max(self.peak, matmul_peak(self.precision, str(self.device)))
         line = {
             "step": self.step,
             "tokens": self.tokens,
@@ -191,6 +212,9 @@ class Trainer:
             "mfu": flops / self.peak,
         }
         self.log.append(line | (self.validation() if evaluates else {}))
+        climbed = self.watch.climbed(line["train_loss"])
+        if climbed > self.config.divergence:
+            self.give_up(f"the mean of {WINDOW} losses has climbed by {climbed:.2f} nats")
         self.lap("log")
 
     def validation(self) -> dict[str, float]:
@@ -216,10 +240,6 @@ class Trainer:
             "validation_bits_per_byte": found.bits_per_byte,
         }
 
-    def measured_peak(self) -> float:
-        """FLOP/s of a large product on this device: what MFU is a share of."""
-        return matmul_peak(self.precision, str(self.device))
-
     def elapsed(self) -> float:
         """The seconds that the run has taken, in this session and those before."""
         return self.seconds + time.perf_counter() - self.started
@@ -234,6 +254,8 @@ class Trainer:
                 {
                     "config": self.config.key,
                     "iteration": self.step,
+                    "finished": self.finished,
+                    "watch": self.watch.state(),
                     "model": self.model.state_dict(),
                     "optimizer": self.optimizer.state_dict(),
                     "scaler": self.scaler.state_dict(),
@@ -265,6 +287,8 @@ class Trainer:
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
+        self.watch.restore(state["watch"])
+        self.finished = state["finished"]
         self.log.truncate(state["log"])
 
     def outcome(self, status: str, reason: str = "") -> None:
@@ -272,16 +296,3 @@ class Trainer:
         if self.team.leads:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
             runlog.write_json(self.folder / OUTCOME, content)
-
-
-def new_optimizer(weights, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """AdamW by torch's kernel or by the textbook."""
-    choices = {
-        "lr": config.max_learning_rate,
-        "betas": config.betas,
-        "eps": config.eps,
-        "weight_decay": config.weight_decay,
-    }
-    if config.update == "fused":
-        return torch.optim.AdamW(weights, **choices, fused=True)
-    return optim.AdamW(weights, **choices, decay=config.decay)
