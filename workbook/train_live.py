@@ -62,7 +62,7 @@ def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
         return {"text/plain": "The run ended before anything was measured."}, {}
     log = pd.DataFrame(records, columns=["step", "train_loss", "validation_loss"])
     ax = train_plots.loss_curve(log.set_index("step"))
-    ax.set_xlim(0, config.steps)  # of a run that was interrupted, the rest stays empty
+    ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
     return plots.bundle(ax, f"The losses of the run by step, up to {told(config, records[-1])}.")
 
 
