@@ -3,13 +3,14 @@
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
+# make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
 # make stress     random strings, and training killed at random, thirty times as often as in `make
 #                 test` (STRESS=100: more often still)
 # make lint       ruff on the package, the tests and the notebooks
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab test writeup notebooks bench stress lint suitable
+.PHONY: lab test writeup notebooks bench experiments stress lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
@@ -45,6 +46,9 @@ bench: $(stamp)
 	@$(bin)/python -c "import rustbpe" 2>/dev/null || $(bin)/python -m pip install -qq \
 		--disable-pip-version-check -c constraints.txt -e ".[bench]"
 	@$(bin)/python -m workbook bench tokenizer $(if $(FILE),"$(FILE)")
+
+experiments: $(stamp)
+	@$(bin)/python -m workbook experiments run $(NAMES)
 
 stress: $(stamp)
 	@STRESS=$(or $(STRESS),30) $(bin)/python -m pytest tests -m stress -q

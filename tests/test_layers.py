@@ -23,7 +23,7 @@ ORDER = """
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals limits train_data evaluate training_checks trainer train
     step_times
-    generate likelihood hugging model_folders experiments
+    generate likelihood hugging model_folders runs spread experiments scales studies
     measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
     live train_live
@@ -31,7 +31,7 @@ ORDER = """
     widgets_floats widgets_accounting widgets_optim widgets
     prompts problems requirements normalform notebooks
     checks report hints progress answers study exercise export
-    lab model_commands cli __main__
+    lab model_commands experiment_commands cli __main__
 """
 STAIRCASE = ORDER.split()
 
@@ -65,6 +65,7 @@ MAY_USE_TORCH = {
     "model_folders",
     "generate_bench",
     "experiments",
+    "studies",
     "checks",
 }
 

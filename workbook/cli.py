@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from workbook import __version__, model_commands, problems, train_options
+from workbook import __version__, experiment_commands, model_commands, problems, train_options
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -100,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     train_options.add_options(train)
     train.set_defaults(run=run_train)
     model_commands.add_to(commands)
+    experiment_commands.add_to(commands)
 
     export = commands.add_parser(
         "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIG, ENVIRONMENT, LINES, LOCK = "config.json", "environment.json", "log.jsonl", ".lock"
-LIBRARIES = ("numpy", "torch")
+LIBRARIES = ("workbook", "numpy", "torch")
 
 Listener = Callable[[dict], object]  # is told each record, as a dict
 
@@ -174,8 +175,19 @@ def environment(**more) -> dict:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": versions,
+        "commit": commit(),
         **more,
     }
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package runs from; None where git knows of none."""
+    root = Path(__file__).resolve().parents[1]
+    try:
+        asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def processor() -> str:

@@ -1,0 +1,84 @@
+"""`workbook experiments run | list | show`: the experiments on the command line."""
+
+import argparse
+
+from workbook import config
+
+
+def add_to(commands: argparse._SubParsersAction) -> None:
+    """Nothing; the parser knows the commands on experiments."""
+    experiments = commands.add_parser(
+        "experiments", help="sweeps and ablations: run what is missing, show what came out"
+    )
+    kinds = experiments.add_subparsers(metavar="run | list | show", required=True)
+    run = kinds.add_parser(
+        "run",
+        help="make the runs that have no record; goes on where it was stopped",
+        description="Make the runs that have no record. Goes on where it was stopped.",
+    )
+    run.add_argument("names", metavar="NAME", nargs="*", help="see `list`; default: all")
+    run.add_argument(
+        "--workers", type=int, metavar="N", help="processes of one thread; default: a core each"
+    )
+    run.set_defaults(run=run_them)
+    kinds.add_parser("list", help="the experiments, and how many of their runs there are")
+    listing = kinds.choices["list"]
+    listing.set_defaults(run=list_them)
+    show = kinds.add_parser("show", help="a table of the runs of an experiment")
+    show.add_argument("names", metavar="NAME", nargs="+", help="see `list`")
+    show.set_defaults(run=show_them)
+    for parser in (run, listing, show):
+        parser.add_argument(
+            "--scale",
+            metavar="SCALE",
+            help="laptop, full or full-cpu; default: the profile, WORKBOOK_PROFILE",
+        )
+
+
+def plans(names: list[str], scale: str | None) -> dict:
+    """The plans of these experiments, of all for no name. Raises: ValueError for an unknown one."""
+    from workbook.scales import SCALES
+    from workbook.studies import STUDIES
+
+    chosen = scale or config.profile().name
+    if chosen not in SCALES:
+        raise ValueError(f"{chosen!r} is no scale; there are {', '.join(SCALES)}")
+    if unknown := [name for name in names if name not in STUDIES]:
+        raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
+    size = SCALES[chosen]()
+    return {name: STUDIES[name].plan(size) for name in names or STUDIES}
+
+
+def run_them(options: argparse.Namespace) -> None:
+    import os
+
+    from workbook import devices, experiments, runs
+
+    asked = plans(options.names, options.scale)
+    workers = options.workers or os.cpu_count()
+    if devices.pick_device().type != "cpu" and options.workers is None:
+        found = experiments.run(asked)  # one device: one after the other
+    else:
+        with experiments.crew(workers) as executor:
+            found = experiments.run(asked, executor)
+    for name, results in found.items():
+        print(f"{name}: {len(results)} runs in {runs.folders()[0]}")
+
+
+def list_them(options: argparse.Namespace) -> None:
+    from workbook import experiments
+    from workbook.studies import STUDIES
+
+    for name, plan in plans([], options.scale).items():
+        stage = experiments.Stage(plan)
+        stage.advance()
+        missing = len(stage.missing())
+        state = "complete" if stage.over else f"{missing} runs missing before it can go on"
+        print(f"{name:16} {STUDIES[name].question}  ({state})")
+
+
+def show_them(options: argparse.Namespace) -> None:
+    from workbook import experiments, runs
+
+    for name, plan in plans(options.names, options.scale).items():
+        print(name, runs.table(experiments.replay(plan)).to_string(), sep="\n\n", end="\n\n")

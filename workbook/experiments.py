@@ -1,0 +1,235 @@
+"""Experiments: runs asked for in rounds, made where they are missing, found where they are not.
+
+An experiment is a plan: a generator that yields dicts of configs and is sent their results. So a
+plan can look at a sweep before it decides what to try next:
+
+    results = yield {f"rate {rate:g}": varied(base, max_learning_rate=rate) for rate in RATES}
+    best = best_of(results)
+    results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
+    return results
+
+Played to records alone (`replay`) or with a machine behind it (`run`), it says the same. A run is
+found by the hash of its config, whichever experiment asked for it first, and never made twice.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
+from threading import Event, Thread
+
+import torch
+from tqdm import tqdm
+
+from workbook import runlog, runs
+from workbook.config import TrainConfig
+from workbook.generate import write
+from workbook.runs import Result
+from workbook.train import DivergedError, Run, run_folder, train
+from workbook.train_data import train_data
+
+Results = dict[str, Result]
+Plan = Generator[dict[str, TrainConfig], Results, Results]
+
+SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+
+
+class MissingRunsError(ValueError):
+    """A plan asks for runs that have no record."""
+
+
+def replay(plan: Plan) -> Results:
+    """What a plan returns when it is shown the records, and nothing is trained.
+
+    Raises: MissingRunsError.
+    """
+    try:
+        asked = next(plan)
+        while True:
+            found = {label: runs.find(config) for label, config in asked.items()}
+            missing = [label for label, result in found.items() if result is None]
+            if missing:
+                raise MissingRunsError(
+                    f"{len(missing)} of {len(asked)} runs have no record, such as {missing[0]!r};"
+                    " `make experiments` makes them"
+                )
+            asked = plan.send(found)
+    except StopIteration as end:
+        return end.value
+
+
+def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str, Results]:
+    """What each plan returns; runs without a record are made, in this process or by an executor.
+
+    With an executor the runs of all plans are made side by side. Its workers must see the data
+    folder. Stopped at any moment, the same call goes on: finished runs are found, and one that was
+    cut off goes on from its checkpoint. A run that diverges is a result like any other.
+    """
+    stages = {name: Stage(plan) for name, plan in plans.items()}
+    underway: dict[str, Future] = {}
+    with one_bar() as bar:
+        try:
+            while any(not stage.over for stage in stages.values()):
+                for stage in stages.values():
+                    stage.advance()
+                    for config in stage.missing():
+                        if config.key not in underway:
+                            bar.expect(config)
+                            train_data(config)  # here, so that workers do not make it all at once
+                            underway[config.key] = submit(executor, config)
+                ended = wait(underway.values(), return_when=FIRST_COMPLETED).done
+                for future in ended:
+                    future.result()  # raises what went wrong
+                underway = {key: each for key, each in underway.items() if each not in ended}
+        except BrokenExecutor as error:
+            raise OSError(
+                "a worker was killed, often for want of memory; the same call goes on, perhaps"
+                " with fewer workers"
+            ) from error
+        finally:
+            for future in underway.values():
+                future.cancel()
+    return {name: stage.returned for name, stage in stages.items()}
+
+
+class Stage:
+    """A plan, and the round that it waits for."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.over = plan, False
+        self.asked: dict[str, TrainConfig] = {}
+        self.returned: Results = {}
+        self._go(None)
+
+    def missing(self) -> list[TrainConfig]:
+        """The configs of this round that have no record, named after their labels."""
+        return [
+            replace(config, name=re.sub(r"[^a-z0-9.]+", "-", label.lower()))
+            for label, config in self.asked.items()
+            if runs.find(config) is None
+        ]
+
+    def advance(self) -> None:
+        """Nothing; the plan is taken as far as the records allow."""
+        while not self.over and not self.missing():
+            self._go({label: runs.find(config) for label, config in self.asked.items()})
+
+    def _go(self, results: Results | None) -> None:
+        try:
+            self.asked = self.plan.send(results)
+        except StopIteration as end:
+            self.asked, self.over, self.returned = {}, True, end.value
+
+
+def submit(executor: Executor | None, config: TrainConfig) -> Future:
+    """The promise of a record: kept at once without an executor."""
+    if executor is not None:
+        return executor.submit(make, config)
+    future: Future = Future()
+    make(config)
+    future.set_result(None)
+    return future
+
+
+def make(config: TrainConfig) -> None:
+    """Nothing; the run of this config has ended, and its record is kept."""
+    folder = run_folder(config)
+    if Run(config, folder).status != "diverged":
+        try:
+            finished = train(config)
+        except DivergedError:
+            pass  # the log and the reason are on the disk
+        else:
+            runlog.write_json(folder / runs.SAMPLE, sample(finished))
+    runs.keep(config, folder)
+
+
+def sample(finished: Run) -> dict:
+    """What the model of a run writes when it begins a document, and the settings of that."""
+    tokenizer = train_data(finished.config).tokenizer
+    generator = torch.Generator().manual_seed(finished.config.seed)
+    pieces = write(
+        finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator
+    )
+    return {
+        "max_new_tokens": SAMPLE_TOKENS,
+        "temperature": TEMPERATURE,
+        "top_p": TOP_P,
+        "seed": finished.config.seed,
+        "text": "".join(pieces),
+    }
+
+
+@contextmanager
+def crew(workers: int) -> Iterator[Executor]:
+    """Processes of one thread each: on a CPU two of them get more done than one with two threads.
+
+    One thread also adds up in the same order on any number of cores.
+    """
+    context = get_context("spawn")  # a fork would inherit torch's threads in mid-air
+    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as executor:
+        yield executor
+
+
+class OneBar:
+    """One progress bar for all runs, in tokens, read off their logs; none without a run."""
+
+    def __init__(self):
+        self.bar: tqdm | None = None
+        self.configs: dict[str, TrainConfig] = {}
+
+    def expect(self, config: TrainConfig) -> None:
+        """Nothing; the bar is longer by this run."""
+        self.configs[config.key] = config
+        if self.bar is None:
+            self.bar = tqdm(unit="token", unit_scale=True)
+        self.bar.total = sum(each.tokens for each in self.configs.values())
+
+    def update(self) -> None:
+        """Nothing; the bar shows how far all runs are."""
+        if self.bar is not None:
+            far = sum(tokens_so_far(config) for config in list(self.configs.values()))
+            ended = sum(runs.find(config) is not None for config in list(self.configs.values()))
+            self.bar.set_description(f"{ended} of {len(self.configs)} runs", refresh=False)
+            self.bar.update(far - self.bar.n)
+
+
+def tokens_so_far(config: TrainConfig) -> int:
+    """The tokens that a run has seen; all of them once it has ended, however it did."""
+    if runs.find(config) is not None:
+        return config.tokens
+    try:
+        records = runlog.records(run_folder(config))
+    except (OSError, ValueError):
+        return 0
+    return records[-1]["tokens"] if records else 0
+
+
+@contextmanager
+def one_bar(every: float = 1.0) -> Iterator[OneBar]:
+    """A bar that is brought up to date every so many seconds."""
+    over, shown = Event(), OneBar()
+
+    def watch() -> None:
+        while not over.wait(every):
+            shown.update()
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield shown
+    finally:
+        over.set()
+        watcher.join()
+        shown.update()
+        if shown.bar is not None:
+            shown.bar.close()

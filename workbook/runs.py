@@ -1,0 +1,183 @@
+"""Finished runs as text, found by what they were asked for: in data/runs, or in the data folder.
+
+    data/runs/rate-0.01-3f0c.../  config.json environment.json log.jsonl outcome.json sample.json
+
+No weights: a record is small enough to be committed, and all tables and curves come from it.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbook import config as settings
+from workbook import runlog
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTCOME, SAMPLE = "outcome.json", "sample.json"
+TEXTS = (runlog.CONFIG, runlog.ENVIRONMENT, runlog.LINES, OUTCOME, SAMPLE)
+ENDED = ("finished", "diverged")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run that has ended, well or badly."""
+
+    config: TrainConfig
+    folder: Path
+
+    @cached_property
+    def outcome(self) -> dict:
+        """Its "status" ("finished" or "diverged"), the last "step", the "reason" and "flags"."""
+        return runlog.load_json(self.folder / OUTCOME)
+
+    @cached_property
+    def log(self) -> "pd.DataFrame":
+        """The log: a row a logged step."""
+        return runlog.read(self.folder)
+
+    @cached_property
+    def environment(self) -> dict:
+        """Where it ran: device, threads, versions, commit."""
+        return runlog.load_json(self.folder / runlog.ENVIRONMENT)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was given up."""
+        return self.outcome["status"] == "diverged"
+
+    @property
+    def steps(self) -> int:
+        """The steps it took: fewer than it was asked for if it diverged, or its time was over."""
+        return int(self.log.index[-1])
+
+    @property
+    def tokens(self) -> int:
+        """The tokens it saw."""
+        return int(self.log["tokens"].iloc[-1])
+
+    @property
+    def seconds(self) -> float:
+        """What it took."""
+        return float(self.log["seconds"].iloc[-1])
+
+    @property
+    def loss(self) -> float:
+        """The last validation loss in nats a token; infinite for a run that diverged."""
+        return self._last("validation_loss")
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The same in bits a byte."""
+        return self._last("validation_bits_per_byte")
+
+    def _last(self, name: str) -> float:
+        return float("inf") if self.diverged else float(self.log[name].dropna().iloc[-1])
+
+    @property
+    def sample(self) -> dict | None:
+        """What the trained model wrote, "text", and how: None for a run that diverged."""
+        path = self.folder / SAMPLE
+        return runlog.load_json(path) if path.is_file() else None
+
+
+def folders() -> tuple[Path, ...]:
+    """Where records lie: first where new ones go, then those that came with the workbook."""
+    own, given = settings.data_folder() / "runs", settings.repository() / "data" / "runs"
+    return (own,) if own == given else (own, given)
+
+
+def find(config: TrainConfig) -> Result | None:
+    """The record of the run of this config, whatever it was called; None if there is none."""
+    for place in folders():
+        for folder in sorted(place.glob(f"*-{config.key}")):
+            if (folder / OUTCOME).is_file():
+                return Result(config, folder)
+    return None
+
+
+def every() -> Iterator[Result]:
+    """All records there are, each once."""
+    seen = set()
+    for place in folders():
+        for folder in sorted(place.glob("*-*")):
+            if (folder / OUTCOME).is_file():
+                config = read_config(folder)
+                if config.key not in seen:
+                    seen.add(config.key)
+                    yield Result(config, folder)
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """The config that a run was asked for."""
+    asked = runlog.config(folder)
+    parts = {
+        "model": ModelConfig(**asked["model"]),
+        "optimizer": OptimizerConfig(**asked["optimizer"]),
+    }
+    return TrainConfig(**asked | parts)
+
+
+def keep(config: TrainConfig, run: Path) -> Result:
+    """The record of a run that has ended: its texts, copied from its folder, all of them or none.
+
+    Raises: ValueError for a run that has not ended.
+    """
+    status = runlog.load_json(run / OUTCOME)["status"]
+    if status not in ENDED:
+        raise ValueError(f"the run in {run} is {status}; only one that has ended is kept")
+    target = folders()[0] / f"{config.name}-{config.key}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as temporary:
+        whole = Path(temporary) / "record"
+        whole.mkdir()
+        for name in TEXTS:
+            if (run / name).is_file():
+                shutil.copy(run / name, whole / name)
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(whole, target)
+    return Result(config, target)
+
+
+def settings_of(config: TrainConfig) -> dict:
+    """All settings by name, those of the model and the optimizer among them."""
+    flat = asdict(config)
+    return flat.pop("model") | flat.pop("optimizer") | flat
+
+
+def differing(configs: Mapping[str, TrainConfig]) -> list[str]:
+    """The names of the settings in which these configs are not all the same."""
+    flat = [settings_of(config) for config in configs.values()]
+    return [
+        name for name in flat[0] if name != "name" and len({str(each[name]) for each in flat}) > 1
+    ]
+
+
+def table(results: Mapping[str, Result]) -> "pd.DataFrame":
+    """A row a run: what differs between them, and what came out."""
+    import pandas as pd  # here: whoever only trains need not load it
+
+    names = differing({label: result.config for label, result in results.items()})
+    return pd.DataFrame(
+        [
+            {
+                "run": label,
+                **{name: settings_of(result.config)[name] for name in names},
+                "status": result.outcome["status"],
+                "steps taken": result.steps,
+                "tokens": result.tokens,
+                "seconds": result.seconds,
+                "validation_loss": result.loss,
+                "bits_per_byte": result.bits_per_byte,
+            }
+            for label, result in results.items()
+        ]
+    ).set_index("run")
