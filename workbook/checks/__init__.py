@@ -36,11 +36,25 @@ WITH_TORCH = {
     "checkpointing": "checkpoints",
     "decoding": "decoding",
 }
+# Theirs load numpy and the corpora.
+OF_RUNS = {
+    "experiment_log": "experiments_log",
+    "learning_rate": "experiments_rates",
+    "batch_size_experiment": "experiments_batches",
+    "layer_norm_ablation": "experiments_ablations",
+    "pre_norm_ablation": "experiments_ablations",
+    "no_pos_emb": "experiments_ablations",
+    "swiglu_ablation": "experiments_ablations",
+    "main_experiment": "experiments_web",
+    "leaderboard": "experiments_web",
+}
 
 
-def _loaded_when_called(name: str, module: str) -> Callable:
+def _loaded_when_called(name: str, module: str, with_torch: bool) -> Callable:
     def checker(attempt, part=None):
         check = getattr(import_module(f"workbook.checks.{module}"), name)
+        if not with_torch:
+            return check(attempt, part)
         torch = import_module("torch")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the tensors are tiny: more threads only wait for each other
@@ -68,6 +82,7 @@ CHECKS: dict[str, Callable] = {
         learning_rate_tuning,
         training_together,
         generate,
-        *(_loaded_when_called(name, module) for name, module in WITH_TORCH.items()),
+        *(_loaded_when_called(name, module, True) for name, module in WITH_TORCH.items()),
+        *(_loaded_when_called(name, module, False) for name, module in OF_RUNS.items()),
     )
 }
