@@ -11,6 +11,7 @@ import pytest
 from workbook import exercise
 from workbook.checks.base import NotAttempted, Wrong, call, expect_function
 from workbook.exercise import check
+from workbook.problems import PROBLEMS
 
 
 def square(attempt, part=None):
@@ -209,8 +210,9 @@ def test_troublesome_arguments_are_no_exception():
             assert check(problem, trouble, part).status in ("wrong", "not attempted", "read")
 
 
-def test_a_problem_without_a_check_says_so():
-    assert "belongs to 08_experiments" in check("leaderboard", "4.2").message
+def test_every_problem_has_a_check_and_two_steps_of_hints():
+    assert exercise.CHECKS.keys() == exercise.HINTS.keys() == PROBLEMS.keys()
+    assert all(len(steps) == 2 for steps in exercise.HINTS.values())
 
 
 def test_the_panel_is_escaped_and_tells_the_status_in_words():

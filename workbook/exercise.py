@@ -2,7 +2,6 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -93,7 +92,7 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
     try:
         with limit(TOTAL_SECONDS):
             _expect_its_kind(problem, attempt)
-            said = _checker(problem)(_plain(attempt), part)
+            said = CHECKS[problem.id](_plain(attempt), part)
         if isinstance(said, Facts):
             return Report("read", problem.id, part, said.claim, facts=tuple(said))
         return Report("correct", problem.id, part, said or "It passes every case.")
@@ -126,12 +125,6 @@ def _wrong(problem: Problem, part: str | None, wrong: Wrong) -> Report:
     return Report("wrong", problem.id, part, wrong.claim, tuple(wrong.rows), likely=wrong.mistake)
 
 
-def _checker(problem: Problem) -> Callable:
-    if problem.id not in CHECKS:
-        raise NotAttempted(f"{problem.id} has no check yet; it belongs to {problem.notebook}.")
-    return CHECKS[problem.id]
-
-
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
     if attempt is None or attempt is ...:
@@ -156,9 +149,7 @@ def _how_to_begin(problem: Problem) -> str:
 def hint(problem: str) -> Hint:
     """A nudge; called again, the nudge and the idea."""
     found = problems.get(problem)
-    steps = HINTS.get(found.id)
-    if steps is None:
-        return Hint(found.id, (f"The hints come with {found.notebook}, which is not here yet.",), 1)
+    steps = HINTS[found.id]
     _hints_given[found.id] += 1
     return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
 
