@@ -95,7 +95,10 @@ def wait_for(condition, seconds: float, complaint: str) -> None:
 
 @contextmanager
 def serve(root: Path):
-    """`workbook lab` on a folder, private in everything, with a trap where the web should be."""
+    """`workbook lab` on a folder, with settings of its own and a trap where the web should be.
+
+    The kernels' data folder is that of all tests: what one of them has trained, no other trains.
+    """
     private = root / "private"
     for name, values in SETTINGS.items():
         file = private / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
@@ -110,7 +113,6 @@ def serve(root: Path):
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(private / "settings"),
         "IPYTHONDIR": str(private / "ipython"),
-        "WORKBOOK_DATA": str(private / "data_of_the_workbook"),
         "HTTP_PROXY": web,
         "HTTPS_PROXY": web,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
