@@ -1,0 +1,181 @@
+"""Plans ask for runs in rounds; what has a record is not made again, and what broke off goes on."""
+
+import json
+import math
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import tiny_runs
+
+from workbook import experiments, runs, train, trainer
+from workbook.experiments import MissingRunsError
+from workbook.presets import varied
+from workbook.tokenizer import Tokenizer
+
+WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
+TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endoftext|>"])
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    """A data folder of one's own, runs that take a second, and a count of those that are made."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    data = tiny_runs.data(tokenizer=TOKENIZER)
+    for module in (experiments, train):
+        monkeypatch.setattr(module, "train_data", lambda config: data)
+    made = []
+    begin = trainer.Trainer.begin
+    monkeypatch.setattr(
+        trainer.Trainer, "begin", lambda self, state: (made.append(state), begin(self, state))
+    )
+    return made
+
+
+def at_rate(rate):
+    return varied(tiny_runs.tiny(), max_learning_rate=rate)
+
+
+def rates(*values):
+    found = yield {
+        f"rate {each}": varied(tiny_runs.tiny(), max_learning_rate=each) for each in values
+    }
+    return found
+
+
+def two_rounds():
+    """A plan whose second round depends on the first."""
+    found = yield from rates(1e-2, 1e-3)
+    best = min(found.values(), key=lambda result: result.loss)
+    return found | (yield {"again": varied(best.config, seed=1)})
+
+
+def test_a_plan_is_led_from_round_to_round(alone):
+    found = experiments.run({"two": two_rounds()})["two"]
+    assert list(found) == ["rate 0.01", "rate 0.001", "again"]
+    assert found["again"].config.optimizer.max_learning_rate == 1e-2
+    assert len(alone) == 3
+    assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
+
+
+def test_what_has_a_record_is_not_made_again(alone):
+    experiments.run({"one": rates(1e-2)})
+    found = experiments.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
+    assert len(alone) == 3, "a run was made twice"
+    assert found["same"]["rate 0.01"].folder == found["two"]["rate 0.01"].folder
+
+
+def test_records_alone_say_the_same(alone):
+    made = experiments.run({"two": two_rounds()})["two"]
+    played = experiments.replay(two_rounds())
+    assert {label: result.loss for label, result in played.items()} == {
+        label: result.loss for label, result in made.items()
+    }
+    assert len(alone) == 3
+
+
+def test_a_replay_without_records_says_what_to_do(alone):
+    with pytest.raises(MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `make experiments`"):
+        experiments.replay(two_rounds())
+    assert alone == []
+
+
+def test_the_name_of_a_config_does_not_matter(alone):
+    experiments.run({"one": rates(1e-2)})
+    assert (
+        runs.find(replace(varied(tiny_runs.tiny(), max_learning_rate=1e-2), name="x")) is not None
+    )
+
+
+def test_a_run_that_diverges_is_a_result(alone):
+    bad = varied(tiny_runs.tiny(), max_learning_rate=1e30, max_l2_norm=math.inf, warmup_iters=1)
+
+    def plan():
+        return (yield {"bad": bad, "good": tiny_runs.tiny()})
+
+    found = experiments.run({"plan": plan()})["plan"]
+    assert found["bad"].diverged and found["bad"].loss == math.inf
+    assert "norm of the gradients" in found["bad"].outcome["reason"]
+    assert found["bad"].steps < found["good"].steps == 24
+    assert found["bad"].sample is None and found["good"].sample["text"]
+    experiments.run({"plan": plan()})
+    assert len(alone) == 2
+    table = runs.table(found)
+    assert table["status"].tolist() == ["diverged", "finished"]
+    assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
+    assert not {"d_model", "seed", "model"} & set(table.columns)
+
+
+def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
+    update = trainer.Trainer.update
+
+    def struck(self):
+        if self.step == 14:
+            raise KeyboardInterrupt
+        return update(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "update", struck)
+        with pytest.raises(KeyboardInterrupt):
+            experiments.run({"one": rates(1e-2)})
+    found = experiments.run({"one": rates(1e-2)})["one"]
+    assert alone[0] is None and alone[1]["iteration"] == 12
+    assert found["rate 0.01"].steps == 24
+
+
+def test_a_record_names_where_and_from_what_it_was_made(alone):
+    result = experiments.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    assert {"device", "precision", "threads", "versions", "commit", "processor"} <= set(
+        result.environment
+    )
+    assert runs.read_config(result.folder) == replace(result.config, name="rate-0.01")
+    assert next(runs.every()).config.key == result.config.key
+    assert not list(result.folder.glob("*.pt")), "a record is text"
+
+
+def test_a_record_is_whole_or_not_there(alone, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.shutil, "copy", full)
+        with pytest.raises(OSError, match="no space"):
+            experiments.run({"one": rates(1e-2)})
+    assert list((tmp_path / "runs").iterdir()) == []
+    assert len(experiments.run({"one": rates(1e-2)})["one"]) == 1
+    assert len(alone) == 1, "the run itself was lost"
+
+
+def test_a_run_that_goes_on_is_not_kept(tmp_path):
+    (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
+    with pytest.raises(ValueError, match="is running; only one that has ended is kept"):
+        runs.keep(tiny_runs.tiny(), tmp_path)
+
+
+def test_an_executor_makes_the_runs_of_all_plans(alone):
+    with ThreadPoolExecutor(1) as executor:
+        found = experiments.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
+    assert len(found["two"]) == 3 and len(found["more"]) == 1
+    assert len(alone) == 4
+
+
+def test_a_worker_that_is_killed_is_told(alone):
+    class Dead(Executor):
+        def submit(self, *_):
+            raise BrokenExecutor
+
+    with pytest.raises(OSError, match=r"a worker was killed.*fewer workers"):
+        experiments.run({"one": rates(1e-2)}, Dead())
+
+
+def test_one_bar_shows_all_runs(alone, capsys):
+    experiments.run({"one": rates(1e-2, 1e-3)})
+    assert "2 of 2 runs: 100%" in capsys.readouterr().err
+
+
+def test_no_bar_is_shown_where_nothing_is_made(alone, capsys):
+    experiments.run({"one": rates(1e-2)})
+    capsys.readouterr()
+    experiments.run({"one": rates(1e-2)})
+    assert capsys.readouterr().err == ""
