@@ -4,6 +4,7 @@ A check that takes prose has none: it is tried with our own stored answer.
 """
 
 import attempts_accounting
+import attempts_experiments
 import attempts_model
 import torch
 
@@ -29,6 +30,7 @@ ATTEMPTS = {
     ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
     ("data_loading", None): (batches.get_batch, lambda data, batch, length, device: data),
     **attempts_accounting.ATTEMPTS,
+    **attempts_experiments.ATTEMPTS,
     **{(problem, None): pair for problem, pair in attempts_model.ATTEMPTS.items()},
     ("checkpointing", None): (
         (checkpoints.save_checkpoint, checkpoints.load_checkpoint),

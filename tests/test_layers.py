@@ -21,8 +21,8 @@ ORDER = """
     data tokens
     accounting ledger runlog nn fused model onestep inside measured_model
     optim optim_studies mixed_precision proof batches checkpoints
-    devices processes stop_signals limits train_data loss_limits evaluate training_checks trainer
-    train step_times
+    devices processes stop_signals limits train_data loss_limits reported_runs evaluate
+    training_checks trainer train step_times
     generate likelihood hugging model_folders runs spread experiments scales studies
     measure rivals bench scaling generate_bench train_rivals train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
