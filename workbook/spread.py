@@ -4,14 +4,20 @@ Runs with other seeds and else the same settings differ; how much is their sprea
 between two settings is only claimed where the runs of one are so far apart from those of the other
 that shuffling which run had which setting would rarely show as much: an exact permutation test. It
 assumes nothing about how losses are distributed.
+
+A run that diverged has an infinite loss, which is no number to reckon with. It counts as far worse
+than any run that ended, so the setting that diverges more often is the worse one. Where both diverge
+as often, the means of the other runs are compared.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 
 RARE = 0.05  # of all ways to deal the runs out: below it a difference is claimed
+FAR = 1e4  # times the highest loss: what a diverged run counts as, above any mean of others
 
 
 @dataclass(frozen=True)
@@ -22,15 +28,22 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Their mean; infinite where a run diverged."""
         return fmean(self.losses)
 
     @property
     def deviation(self) -> float:
-        """Their sample standard deviation."""
-        return stdev(self.losses)
+        """Their sample standard deviation; infinite where a run diverged."""
+        return math.inf if self.diverged else stdev(self.losses)
+
+    @property
+    def diverged(self) -> int:
+        """How many of the runs diverged."""
+        return len(self.losses) - len(ended(self.losses))
 
     def __str__(self) -> str:
+        if self.diverged:
+            return f"{self.diverged} of {len(self.losses)} seeds diverged"
         return f"{self.mean:.3f} ± {self.deviation:.3f} ({len(self.losses)} seeds)"
 
 
@@ -38,7 +51,7 @@ class Spread:
 class Difference:
     """How much higher the losses of one setting are than those of another."""
 
-    nats: float  # of the means
+    nats: float  # of the means of the runs that ended; infinite where one diverges more often
     chance: float  # of a difference as large, either way, if the setting did nothing
 
     @property
@@ -48,13 +61,17 @@ class Difference:
 
     def __str__(self) -> str:
         words = "a difference" if self.claimed else "no difference that these runs can show"
-        return f"{self.nats:+.3f} nats, p = {self.chance:.3f}: {words}"
+        seen = f"{self.nats:+.3f} nats"
+        if math.isinf(self.nats):
+            seen = f"it diverged {'more often' if self.nats > 0 else 'less often'}"
+        return f"{seen}, p = {self.chance:.3f}: {words}"
 
 
 def spread(losses: Sequence[float]) -> Spread:
-    """The spread of at least two losses. Raises: ValueError for fewer."""
+    """The spread of at least two losses. Raises: ValueError for fewer, or for nan."""
     if len(losses) < 2:
         raise ValueError(f"expected the losses of at least 2 seeds, got {len(losses)}")
+    check_numbers(losses)
     return Spread(tuple(losses))
 
 
@@ -63,15 +80,49 @@ def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
 
     >>> str(difference([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]))
     '+1.000 nats, p = 0.018: a difference'
+    >>> str(difference([float("inf")] * 3, [2.1, 2.0, 1.9, 2.05, 1.95]))
+    'it diverged more often, p = 0.018: a difference'
+
+    Raises: ValueError without a loss on each side, or for nan.
     """
-    everything, size = [*losses, *others], len(losses)
-    total = sum(everything)
+    if not losses or not others:
+        raise ValueError(
+            f"expected losses of both settings, got {len(losses)} and {len(others)}; run what is"
+            " missing first"
+        )
+    check_numbers([*losses, *others])
+    far = FAR * max(map(abs, ended([*losses, *others])), default=1.0)
+    everything = [far if math.isinf(loss) else loss for loss in (*losses, *others)]
+    size, total = len(losses), sum(everything)
 
     def apart(part: float) -> float:  # the means of the first `size` losses and of the rest
         return part / size - (total - part) / (len(everything) - size)
 
-    seen = apart(sum(losses))
+    seen = apart(sum(everything[:size]))
     dealt = [apart(sum(part)) for part in combinations(everything, size)]
     close = 1e-12 * max(map(abs, everything))  # sums in another order may differ by a bit
     as_large = sum(abs(each) >= abs(seen) - close for each in dealt)
-    return Difference(seen, as_large / len(dealt))
+    return Difference(gap(losses, others), as_large / len(dealt))
+
+
+def gap(losses: Sequence[float], others: Sequence[float]) -> float:
+    """The mean of the first losses less that of the others, of the runs that ended.
+
+    Infinite where one setting diverged more often; 0 where both always did.
+    """
+    mine, theirs = ended(losses), ended(others)
+    more = len(theirs) * len(losses) - len(mine) * len(others)
+    if more:
+        return math.copysign(math.inf, more)
+    return fmean(mine) - fmean(theirs) if mine else 0.0
+
+
+def ended(losses: Sequence[float]) -> list[float]:
+    """The losses of the runs that did not diverge."""
+    return [loss for loss in losses if not math.isinf(loss)]
+
+
+def check_numbers(losses: Sequence[float]) -> None:
+    """Raise ValueError for a loss that is nan: a run that diverged has an infinite one."""
+    if any(map(math.isnan, losses)):
+        raise ValueError(f"a loss of {losses} is no number; a run that diverged has inf")
