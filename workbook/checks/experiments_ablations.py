@@ -9,13 +9,15 @@ from typing import Any
 from workbook import accounting, config
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text
-from workbook.checks.experiments_read import FEW, Run, best, expect_readable, pair, runs
+from workbook.checks.experiments_read import expect_readable, pair, runs
+from workbook.checks.experiments_run import FEW, Run, best
 from workbook.checks.figures import claims, text_of
 from workbook.config import ModelConfig
 from workbook.spread import difference
 
 SAME = 0.05  # relative: tokens, and parameters, that are nearly the same
 MATCHED = 0.12  # relative: the course's own widths on a small model are so far apart
+LARGE = 0.1  # nats a token: more than seeds move the loss of such models
 BY_SEEDS = r"\bseeds?\b|\bspread|±|\+/-|\bstd\b|deviation|\bruns\b|repeat|\bnoise\b|diverg|\bnan\b"
 
 
@@ -105,6 +107,8 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str | Facts:
     if type(attempt) in (int, float):
         return _width(float(attempt))
     if (sizes := pair(attempt)) and min(sizes) > 100:  # no losses
+        if max(sizes) < 20_000:  # inner widths
+            sizes = 3 * min(sizes), 2 * max(sizes)
         _refuse_unmatched(*sizes)
         return "Both have about as many parameters."
     return _compared(attempt, SILU)
@@ -176,8 +180,9 @@ def _difference(kinds: Pair, usual: list[float], other: list[float]) -> str:
 
 
 def _said(text: str, kinds: Pair) -> Facts:
-    said = refuse_text(text, "simple")
-    large = len(said) > 1 and max(s.loss for s in said) - min(s.loss for s in said) > 0.1
+    refuse_text(text, "simple")
+    numbers = [float(found) for found in re.findall(r"(?<![\w.])\d\.\d+", text)]
+    large = len(numbers) > 1 and max(numbers) - min(numbers) > LARGE
     if claims(text, r"\bsignificant(?:ly)?\b") and not (re.search(BY_SEEDS, text, re.I) or large):
         raise Wrong(
             "One run of each cannot show that.",

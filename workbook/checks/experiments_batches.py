@@ -7,7 +7,8 @@ from typing import Any
 from workbook import accounting, config
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text
-from workbook.checks.experiments_read import Run, best, expect_readable, runs
+from workbook.checks.experiments_read import expect_readable, runs
+from workbook.checks.experiments_run import Run, best
 from workbook.checks.figures import claims, text_of
 
 SIZES = (1, 64, 128)  # batches that the sweep has to hold

@@ -12,7 +12,8 @@ from workbook.checks.experiments_limits import (
     refuse_runs,
     refuse_text,
 )
-from workbook.checks.experiments_read import Run, best, expect_readable, pair, runs
+from workbook.checks.experiments_read import expect_readable, pair, runs
+from workbook.checks.experiments_run import Run, best
 from workbook.checks.experiments_text import Said, clauses, corpora_in, rates
 from workbook.checks.figures import claims, text_of
 

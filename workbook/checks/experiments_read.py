@@ -6,11 +6,11 @@ Whatever names the columns have: "lr", "learning_rate" and "optimizer.max_learni
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
+from workbook.checks.experiments_run import Run, number, run_of
 
 # The quantities that a column may hold, by what its name looks like; the first that fits counts.
 _FIELDS = {
@@ -37,55 +37,9 @@ _FIELDS = {
     "parameters": r"\bparam",
     "seed": r"^seeds?$",
 }
-_SECONDS = {"hours": 3600, "minutes": 60, "seconds": 1}
-_BROKE_DOWN = re.compile(r"\b(?:nan|[-+]?inf(?:inity|inite)?|diverg\w*|explod\w*|blew up)\b", re.I)
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,_]\d{3})+|\d+)?(?:\.\d*)?(?:e[-+]?\d+)?", re.I)
+_NAMES = {"name", "run", "label", "experiment", "model"}
+_OUTCOMES = {"held-out loss", "loss", "train loss", "bits a byte", "perplexity"}
 MOST_RUNS = 10_000  # rows of a table that are looked at
-FEW = 8  # losses of several seeds, where a list is not the curve of one run
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: its numbers by quantity, its losses (nan: it diverged), and all that is in words."""
-
-    words: str = ""
-    numbers: dict[str, float] = field(default_factory=dict)
-    losses: tuple[float, ...] = ()  # on text it was not trained on; one for each seed
-    broke_down: bool = False
-
-    def get(self, quantity: str) -> float | None:
-        """A number of the run, if it is known."""
-        return self.numbers.get(quantity)
-
-    @property
-    def finite(self) -> list[float]:
-        """The losses that are numbers."""
-        return [loss for loss in self.losses if math.isfinite(loss)]
-
-    @property
-    def loss(self) -> float:
-        """The mean of its losses; nan where it diverged."""
-        return math.fsum(self.finite) / len(self.finite) if self.finite else math.nan
-
-    @property
-    def diverged(self) -> bool:
-        """True where it is said to have diverged, or no loss is a number."""
-        return self.broke_down or (bool(self.losses) and not self.finite)
-
-    @property
-    def ended(self) -> bool:
-        """True where something is known of how it came out."""
-        return bool(self.losses) or self.broke_down
-
-    @property
-    def name(self) -> str:
-        """What the run is called in a report."""
-        known = [
-            f"{quantity} {self.numbers[quantity]:g}"
-            for quantity in ("rate", "batch")
-            if quantity in self.numbers
-        ]
-        return ", ".join(filter(None, [self.words.strip(), *known])) or "this run"
 
 
 def is_table(attempt: Any) -> bool:
@@ -114,20 +68,7 @@ def runs(attempt: Any, key: str) -> list[Run]:
         raise NotAttempted
     if len(rows) > MOST_RUNS:
         raise Wrong("Those are too many rows to look at.", got=Words(f"{len(rows):,} rows"))
-    return [_run(row) for row in rows]
-
-
-def best(found: list[Run]) -> Run:
-    """The run with the lowest loss; raises where none has one."""
-    converged = [run for run in found if run.finite and not run.diverged]
-    if not converged:
-        raise Wrong(
-            "No run came to an end.",
-            expected=Words("a loss of one run at least"),
-            got=Words(f"{len(found)} runs that diverged"),
-            mistake="Go on with smaller rates, or a longer warm-up.",
-        )
-    return min(converged, key=lambda run: run.loss)
+    return [run_of(row, _FIELDS) for row in rows]
 
 
 def expect_readable(attempt: Any, accepted: str) -> None:
@@ -154,40 +95,48 @@ def _frame(frame: Any, key: str) -> Iterable[list[tuple[str, Any]]]:
     if not hasattr(frame, "columns"):
         yield from _mapping(frame.to_dict(), key)
         return
-    names = [name for name in frame.index.names if name is not None]
-    if names and not set(names) & set(frame.columns):
+    if any(isinstance(label, str) for label in frame.index) and "name" not in frame.columns:
+        frame = frame.assign(name=[str(label) for label in frame.index])
+    elif not set(frame.index.names) & {None, *frame.columns}:
         frame = frame.reset_index()
-    elif frame.index.dtype == object:  # names of runs, without a heading
-        frame = frame.rename_axis("name").reset_index()
+    if not _OUTCOMES & {_quantity(str(name)) for name in frame.columns}:
+        # Each column is the curve of a run.
+        for name in frame.columns:
+            yield _named(name, list(frame[name].dropna()), key)
+        return
     for row in frame.to_dict("records"):
-        yield [(_quantity(str(name)) or str(name), value) for name, value in row.items()]
+        yield _columns(row, key)
 
 
 def _mapping(entries: Mapping, key: str) -> Iterable[list[tuple[str, Any]]]:
-    known = [name for name in entries if isinstance(name, str) and _is_column(name)]
+    known = {name: _quantity(name) for name in entries if _is_column(name)}
     if entries and len(known) == len(entries) and _equally_long(entries.values()):
         for values in zip(*entries.values(), strict=True):
-            yield [(_quantity(n) or n, v) for n, v in zip(entries, values, strict=True)]
-    elif len(known) >= 2 and not any(_holds_runs(value) for value in entries.values()):
-        yield [(_quantity(str(name)) or str(name), value) for name, value in entries.items()]
+            yield _columns(dict(zip(known, values, strict=True)), key)
+    elif len(set(known.values())) >= 2 and _OUTCOMES & set(known.values()):
+        yield _columns(entries, key)
     else:
         for name, value in entries.items():
             yield _named(name, value, key)
 
 
-def _is_column(name: str) -> bool:
+def _columns(row: Mapping, key: str) -> list[tuple[str, Any]]:
+    """The entries of a row by quantity; what its name says comes last, where no column says it."""
+    found = [(_quantity(str(column)) or str(column), value) for column, value in row.items()]
+    names = [str(value) for column, value in found if column.lower() in _NAMES]
+    found = [(column, value) for column, value in found if column.lower() not in _NAMES]
+    return found + [pair for name in names for pair in _key(name, key)]
+
+
+def _is_column(name: Any) -> bool:
     """True for the name of a quantity, where no number stands in it: "lr", but not "lr=1e-3"."""
-    return bool(_quantity(name)) and not re.search(r"\d", name)
+    return isinstance(name, str) and bool(_quantity(name)) and not re.search(r"\d", name)
 
 
 def _equally_long(values: Iterable[Any]) -> bool:
     return len({len(v) if isinstance(v, list | tuple) else -1 for v in values} - {0}) == 1 and all(
         isinstance(v, list | tuple) for v in values
     )
-
-
-def _holds_runs(value: Any) -> bool:
-    return isinstance(value, Mapping) or hasattr(value, "columns")
 
 
 def _named(name: Any, value: Any, key: str) -> list[tuple[str, Any]]:
@@ -198,7 +147,7 @@ def _named(name: Any, value: Any, key: str) -> list[tuple[str, Any]]:
     if hasattr(value, "to_dict"):  # a series: the curve
         value = list(value.to_dict().values())
     if isinstance(value, Mapping):
-        return row + [(_quantity(str(n)) or str(n), v) for n, v in value.items()]
+        return row + _columns(value, key)
     return [*row, ("loss", value)]
 
 
@@ -233,55 +182,3 @@ def _quantity(name: str) -> str:
     """What a column holds, by its name; "" for what is of no concern here."""
     words = re.sub(r"[^a-z0-9]+", " ", name.rsplit(".", 1)[-1].lower()).strip()
     return next((quantity for quantity, look in _FIELDS.items() if re.search(look, words)), "")
-
-
-def _run(row: list[tuple[str, Any]]) -> Run:
-    words, numbers, losses, broke_down = [], {}, {}, False
-    for quantity, value in row:
-        if quantity in ("loss", "held-out loss"):
-            losses.setdefault(quantity, _losses(value))
-        elif quantity in _SECONDS and number(value) is not None:
-            numbers["seconds"] = numbers.get("seconds", 0) + _SECONDS[quantity] * number(value)
-        elif quantity in _FIELDS and number(value) is not None:
-            numbers.setdefault(quantity, number(value))
-        elif isinstance(value, str):
-            # "norm none" and "position none" are not the same.
-            words.append(value if quantity in ("name", *_FIELDS) else f"{quantity} {value}")
-            broke_down |= bool(re.match(r"\s*diverged\b", value, re.I))
-        elif quantity == "diverged":
-            broke_down |= value is True or str(value) == "True"
-    found = losses.get("held-out loss") or losses.get("loss") or ()
-    return Run(", ".join(words), numbers, found, broke_down)
-
-
-def _losses(value: Any) -> tuple[float, ...]:
-    """The loss of a run, those of its seeds, or of a longer list, its curve, the last."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        found = [loss for each in value if (loss := number(each, lost=math.nan)) is not None]
-        return tuple(found) if len(found) <= FEW else tuple(found[-1:])
-    found = number(value, lost=math.nan)
-    return () if found is None else (found,)
-
-
-def number(value: Any, lost: float | None = None) -> float | None:
-    """A number, also where it is written out; `lost` for a word that means that there is none.
-
-    >>> number("5,000"), number("1e-3"), number("out of memory"), number("diverged", lost=0.0)
-    (5000.0, 0.001, None, 0.0)
-    """
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, Real):
-        found = float(value)
-        return found if math.isfinite(found) else lost
-    if isinstance(value, str):
-        text = value.strip()
-        if re.search(r"\d", text) and _NUMBER.fullmatch(text):
-            return float(re.sub(r"[,_]", "", text))
-        return lost if _BROKE_DOWN.search(text) else None
-    try:
-        return number(value.item(), lost)
-    except (AttributeError, TypeError, ValueError):
-        return None

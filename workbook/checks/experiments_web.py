@@ -13,7 +13,8 @@ from workbook.checks.experiments_limits import (
     refuse_runs,
     refuse_text,
 )
-from workbook.checks.experiments_read import Run, expect_readable, pair, runs
+from workbook.checks.experiments_read import expect_readable, pair, runs
+from workbook.checks.experiments_run import Run
 from workbook.checks.experiments_text import clauses, corpora_in
 from workbook.checks.figures import quantities, text_of
 from workbook.loss_limits import guessing
