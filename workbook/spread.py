@@ -6,8 +6,8 @@ that shuffling which run had which setting would rarely show as much: an exact p
 assumes nothing about how losses are distributed.
 
 A run that diverged has an infinite loss, which is no number to reckon with. It counts as far worse
-than any run that ended, so the setting that diverges more often is the worse one. Where both diverge
-as often, the means of the other runs are compared.
+than any run that ended, so the setting that diverges more often is the worse one. Where both
+diverge as often, the means of the other runs are compared.
 """
 
 import math
