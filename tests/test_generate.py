@@ -55,18 +55,26 @@ def test_one_step_at_a_time_gives_the_logits_of_the_whole_sequence(model):
         whole, step, caches = model(ids), OneStep(model), model.new_caches()
         parts = [model(ids[:, :4], caches=caches)]
         parts += [step(ids[:, [at]], caches) for at in range(4, 24)]
-    torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=0)
+    # Without norms the logits reach 37, and those of `whole` are themselves up to 1.7e-5 off.
+    atol = 3e-5 if model.config.norm == "none" else 1e-5
+    torch.testing.assert_close(torch.cat(parts, 1), whole, atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_one_step_works_in_other_types(dtype):
-    model = model_of(BASE, dtype)
-    ids = torch.randint(97, (1, 10), generator=seed())
-    with torch.inference_mode():
-        step, caches = OneStep(model), model.new_caches()
-        parts = [step(ids[:, [at]], caches) for at in range(10)]
-        atol = 1e-12 if dtype == torch.float64 else 0.1
-        torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=atol, rtol=0)
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_one_step_is_the_same_formula(name):
+    model, ids = model_of(ABLATIONS[name], torch.float64), torch.randint(97, (2, 10))
+    torch.testing.assert_close(step_by_step(model, ids), model(ids), atol=1e-12, rtol=0)
+
+
+def test_one_step_works_in_half_precision():
+    model, ids = model_of(BASE, torch.bfloat16), torch.randint(97, (1, 10), generator=seed())
+    torch.testing.assert_close(step_by_step(model, ids), model(ids), atol=0.1, rtol=0)
+
+
+@torch.inference_mode()
+def step_by_step(model, ids):
+    step, caches = OneStep(model), model.new_caches()
+    return torch.cat([step(ids[:, [at]], caches) for at in range(ids.shape[1])], 1)
 
 
 def test_beyond_the_window_the_last_context_length_ids_count(model):
