@@ -26,6 +26,7 @@ __all__ = [
     "Corpus",
     "documents",
     "get",
+    "is_here",
     "overview",
     "parse_size",
     "path",
@@ -130,6 +131,11 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
             f" downloads {corpus.volume}, and {_stand_in(corpus)} stands in for it offline"
         )
     return target
+
+
+def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
+    """Whether `path` would find the file of a corpus as it is."""
+    return corpus_files.is_good(*_place(_corpus(name), split, size))
 
 
 def get(name: str, endpoint: str | None = None) -> list[Path]:

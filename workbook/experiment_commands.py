@@ -37,15 +37,12 @@ def add_to(commands: argparse._SubParsersAction) -> None:
 
 def plans(names: list[str], scale: str | None) -> dict:
     """The plans of these experiments, of all for no name. Raises: ValueError for an unknown one."""
-    from workbook.scales import SCALES
+    from workbook import scales
     from workbook.studies import STUDIES
 
-    chosen = scale or config.profile().name
-    if chosen not in SCALES:
-        raise ValueError(f"{chosen!r} is no scale; there are {', '.join(SCALES)}")
+    size = scales.get(scale or config.profile().name, config.edition())
     if unknown := [name for name in names if name not in STUDIES]:
         raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
-    size = SCALES[chosen]()
     return {name: STUDIES[name].plan(size) for name in names or STUDIES}
 
 
