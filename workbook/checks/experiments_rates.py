@@ -134,9 +134,9 @@ def _bracketed(found: list[Run]) -> str:
         )
     edge = min((each for each in lost if each > rate), default=max(lost))
     stable = max((run.get("rate") for run in found if run.get("rate") < edge), default=rate)
-    said = _edge(rate, edge)
     if edge > COARSE * stable:
         raise _no_edge(stable, edge)
+    said = _edge(rate, edge)
     return said if edge <= 4 * stable else f"{said} Bisect further: then you know the edge better."
 
 

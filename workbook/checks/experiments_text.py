@@ -17,7 +17,7 @@ _NO_NATS = r"(?!\s*-?(?:bits?\b|bpb\b|bytes?\b|s\b|sec|min|hours?|h\b|million|M\
 _NATS = r"\s*nats?(?:\s*(?:/|per|an?)\s*token)?"
 _LINK = (
     r"(?:\W+(?:of|is|was|at|to|reach\w*|about|around|roughly|approximately|only|just|a|the|value"
-    r"|best|final|lowest|it|comes?|c[ao]me|down|f[ae]ll\w*|ends?|ended|here|nats?)\b){0,6}\W{0,4}?"
+    r"|best|final|lowest|on|tiny\w*|stories|owt|openwebtext|pydocs|it|comes?|c[ao]me|down|f[ae]ll\w*|ends?|ended|here|nats?)\b){0,6}\W{0,4}?"
 )
 _LOSS = [
     re.compile(rf"\bloss\b{_LINK}{_DECIMAL}{_NO_NATS}", re.I),
