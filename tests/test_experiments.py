@@ -3,12 +3,13 @@
 import json
 import math
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import tiny_runs
 
-from workbook import experiments, runs, train, trainer
+from workbook import cli, experiments, runs, studies, train, trainer
 from workbook.experiments import MissingRunsError
 from workbook.presets import varied
 from workbook.tokenizer import Tokenizer
@@ -22,6 +23,7 @@ def alone(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(experiments, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     for module in (experiments, train):
         monkeypatch.setattr(module, "train_data", lambda config: data)
@@ -179,3 +181,45 @@ def test_no_bar_is_shown_where_nothing_is_made(alone, capsys):
     capsys.readouterr()
     experiments.run({"one": rates(1e-2)})
     assert capsys.readouterr().err == ""
+
+
+class TestTheCommand:
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch):
+        """One experiment of three runs, made in this process."""
+        study = studies.Study("What is it for?", lambda scale: two_rounds())
+        monkeypatch.setattr(studies, "STUDIES", {"small": study})
+        monkeypatch.setattr(experiments, "crew", lambda workers: nullcontext())
+
+    def test_runs_what_is_missing(self, alone, capsys):
+        assert cli.main(["experiments", "run"]) == 0
+        assert "small: 3 runs in " in capsys.readouterr().out
+        assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
+        assert len(alone) == 3
+
+    def test_lists_and_shows_what_there_is(self, alone, capsys):
+        assert cli.main(["experiments", "list"]) == 0
+        shown = capsys.readouterr().out
+        assert "0 runs, more to come" in shown and "What is it for?" in shown
+        assert cli.main(["experiments", "show", "small"]) == 0
+        assert "2 runs are missing" in capsys.readouterr().out
+        cli.main(["experiments", "run"])
+        capsys.readouterr()
+        assert cli.main(["experiments", "list"]) == 0
+        assert "more to come" not in capsys.readouterr().out
+        assert cli.main(["experiments", "show", "small"]) == 0
+        shown = capsys.readouterr().out
+        assert "missing" not in shown
+        for word in ("again", "max_learning_rate", "validation_loss", "finished"):
+            assert word in shown
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["run", "smal"], "'smal' is no experiment; there are small"),
+            (["show", "small", "--scale", "huge"], "'huge' is no scale; there are laptop, full"),
+        ],
+    )
+    def test_says_what_there_is_instead(self, arguments, message, capsys):
+        assert cli.main(["experiments", *arguments]) == 2
+        assert message in capsys.readouterr().err

@@ -63,19 +63,30 @@ def run_them(options: argparse.Namespace) -> None:
 
 
 def list_them(options: argparse.Namespace) -> None:
-    from workbook import experiments
     from workbook.studies import STUDIES
 
-    for name, plan in plans([], options.scale).items():
-        stage = experiments.Stage(plan)
-        stage.advance()
-        missing = len(stage.missing())
-        state = "complete" if stage.over else f"{missing} runs missing before it can go on"
-        print(f"{name:16} {STUDIES[name].question}  ({state})")
+    for name, stage in stages([], options.scale).items():
+        print(f"{name:16} {len(stage.so_far()):3} runs{'' if stage.over else ', more to come':14}"
+              f" {STUDIES[name].question}")  # fmt: skip
 
 
 def show_them(options: argparse.Namespace) -> None:
-    from workbook import experiments, runs
+    from workbook import runs
 
-    for name, plan in plans(options.names, options.scale).items():
-        print(name, runs.table(experiments.replay(plan)).to_string(), sep="\n\n", end="\n\n")
+    for name, stage in stages(options.names, options.scale).items():
+        found, missing = stage.so_far(), len(stage.missing())
+        print(name, end="\n\n")
+        if found:
+            print(runs.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+        if missing:
+            print(f"{missing} runs are missing before it can go on; `make experiments`\n")
+
+
+def stages(names: list[str], scale: str | None) -> dict:
+    """The experiments, each as far as its records lead."""
+    from workbook.experiments import Stage
+
+    found = {name: Stage(plan) for name, plan in plans(names, scale).items()}
+    for stage in found.values():
+        stage.advance()
+    return found

@@ -107,6 +107,7 @@ class Stage:
     def __init__(self, plan: Plan):
         self.plan, self.over = plan, False
         self.asked: dict[str, TrainConfig] = {}
+        self.seen: Results = {}  # in the rounds before
         self.returned: Results = {}
         self._go(None)
 
@@ -123,7 +124,13 @@ class Stage:
         while not self.over and not self.missing():
             self._go({label: runs.find(config) for label, config in self.asked.items()})
 
+    def so_far(self) -> Results:
+        """What has a record, of this round and those before."""
+        found = {label: runs.find(config) for label, config in self.asked.items()}
+        return self.seen | {label: result for label, result in found.items() if result}
+
     def _go(self, results: Results | None) -> None:
+        self.seen |= results or {}
         try:
             self.asked = self.plan.send(results)
         except StopIteration as end:
