@@ -23,9 +23,12 @@ ORDER = """
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals limits train_data loss_limits reported_runs evaluate
     training_checks trainer train step_times
-    generate likelihood hugging model_folders runs spread experiments scales studies
-    measure rivals bench scaling generate_bench train_rivals train_bench
+    generate likelihood hugging model_folders runs spread experiments scales studies needs rehearsal
+    journal ablations critical_batch baselines
+    measure rivals bench scaling generate_bench nanogpt train_rivals rival_process
+    train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
+    experiment_plots
     live train_live
     widget_pictures generate_plots widgets_generate widgets_unicode widgets_bpe widgets_model
     widgets_floats widgets_accounting widgets_optim widgets
@@ -57,7 +60,9 @@ MAY_USE_TORCH = {
     "trainer",
     "train",
     "train_live",
+    "nanogpt",
     "train_rivals",
+    "rival_process",
     "step_times",
     "generate",
     "likelihood",
@@ -66,6 +71,9 @@ MAY_USE_TORCH = {
     "generate_bench",
     "experiments",
     "studies",
+    "needs",
+    "rehearsal",
+    "ablations",
     "checks",
 }
 

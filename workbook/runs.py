@@ -9,6 +9,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -88,8 +90,27 @@ class Result:
         return runlog.load_json(path) if path.is_file() else None
 
 
+_apart: ContextVar[Path | None] = ContextVar("_apart", default=None)
+
+
+@contextmanager
+def apart() -> Iterator[Path]:
+    """A folder for all records, in place of the usual ones; gone afterwards.
+
+    For trying something out: what is made inside does not mix with what was recorded.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        token = _apart.set(Path(folder))
+        try:
+            yield Path(folder)
+        finally:
+            _apart.reset(token)
+
+
 def folders() -> tuple[Path, ...]:
     """Where records lie: first where new ones go, then those that came with the workbook."""
+    if (apart_from_all := _apart.get()) is not None:
+        return (apart_from_all,)
     own, given = settings.data_folder() / "runs", settings.repository() / "data" / "runs"
     return (own,) if own == given else (own, given)
 

@@ -1,0 +1,56 @@
+"""Records of runs that nobody made, for tests of what reads them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import tiny_runs
+
+from workbook.presets import varied
+from workbook.runs import OUTCOME, TEXTS, Result
+
+ENVIRONMENT = {
+    "processor": "Abacus",
+    "cores": 2,
+    "system": "Linux x86_64",
+    "versions": {"python": "3.11.7", "torch": "2.13.0"},
+    "commit": "0123456789abcdef",
+    "device": "cpu",
+    "precision": "float32",
+    "threads": 1,
+}
+
+
+def config(**changes):
+    """A config of a tiny run; settings of the model and the optimizer by their names."""
+    return varied(tiny_runs.tiny(), **changes)
+
+
+def record(folder: Path, asked, losses, *, diverged: bool = False) -> Result:
+    """The record of a run with these validation losses, one a step from 0 on, two seconds each."""
+    place = folder / f"{asked.name}-{asked.key}"
+    place.mkdir(parents=True, exist_ok=True)
+    tokens = asked.batch_size * asked.model.context_length
+    lines = [
+        {
+            "step": step,
+            "tokens": step * tokens,
+            "seconds": 2.0 * step,
+            "train_loss": loss,
+            "validation_loss": loss,
+            "validation_bits_per_byte": loss / 2,
+        }
+        for step, loss in enumerate(losses)
+    ]
+    reason = "the loss is nan at step 3; nothing was saved yet" if diverged else ""
+    status = "diverged" if diverged else "finished"
+    contents = {
+        "config.json": asdict(asked),
+        "environment.json": ENVIRONMENT,
+        OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
+    }
+    assert contents.keys() < set(TEXTS)
+    for name, content in contents.items():
+        (place / name).write_text(json.dumps(content))
+    (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Result(asked, place)

@@ -1,0 +1,20 @@
+"""Records can be kept apart from all others; more of records is in test_experiments.py."""
+
+from made_records import config, record
+
+from workbook import runs
+
+
+def test_records_apart_do_not_mix_with_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    usual, other = config(), config(seed=1)
+    record(tmp_path / "runs", usual, [4.0, 3.0])
+    with runs.apart() as folder:
+        assert runs.folders() == (folder,)
+        assert runs.find(usual) is None
+        record(folder, other, [4.0, 2.0])
+        assert runs.find(other).loss == 2.0
+        assert [result.config for result in runs.every()] == [other]
+    assert not folder.exists()
+    assert runs.find(other) is None
+    assert runs.find(usual).loss == 3.0

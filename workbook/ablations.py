@@ -1,0 +1,113 @@
+"""An ablation, read from its runs: at the old best rate, at its own, and whether it is luck."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbook import spread
+from workbook.runs import Result
+from workbook.spread import Difference, Spread
+from workbook.studies import best, rate_of
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A change beside the unchanged model: each with several seeds at its own best rate."""
+
+    label: str
+    unchanged: dict[int, Result]  # by seed
+    changed: dict[int, Result]  # by seed
+    tuned: dict[float, Result]  # the changed model by learning rate
+
+    @property
+    def old_rate(self) -> float:
+        """The best rate of the unchanged model."""
+        return rate_of(first(self.unchanged))
+
+    @property
+    def own_rate(self) -> float:
+        """The best rate of the changed model, of those that were tried."""
+        return rate_of(first(self.changed))
+
+    @property
+    def at_old_rate(self) -> Result:
+        """The changed model at the best rate of the unchanged."""
+        return self.tuned[self.old_rate]
+
+    @property
+    def before(self) -> Spread:
+        """The losses of the unchanged model."""
+        return spread.spread(losses(self.unchanged))
+
+    @property
+    def after(self) -> Spread:
+        """The losses of the changed model at its own best rate."""
+        return spread.spread(losses(self.changed))
+
+    @property
+    def difference(self) -> Difference:
+        """How much higher the losses of the changed model are, each at its own best rate."""
+        return spread.difference(losses(self.changed), losses(self.unchanged))
+
+
+def read(results: Mapping[str, Result], label: str) -> Ablation:
+    """The ablation of this label, from the results of `studies.ablation`."""
+    prefix = f"{label}, rate "
+    tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
+    return Ablation(label, by_seed(results, "unchanged"), by_seed(results, label), tuned)
+
+
+def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
+    """The runs of a setting by their seeds."""
+    found = [
+        each
+        for name, each in results.items()
+        if name == label or name.startswith(f"{label}, seed ")
+    ]
+    return {each.config.seed: each for each in found}
+
+
+def by_rate(results: Mapping[str, Result], seed: int) -> dict[float, Result]:
+    """The runs with this seed by their learning rates, from the smallest rate to the largest."""
+    found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
+    return dict(sorted(found.items()))
+
+
+def by_batch(results: Mapping[str, Result], suffix: str = "") -> dict[int, Result]:
+    """The best run of each batch size, from the results of `studies.batch_size`.
+
+    `suffix` is what stands behind the batch size in the label, such as " on 1/4".
+    """
+    found: dict[int, dict[str, Result]] = {}
+    for label, each in results.items():
+        size = each.config.batch_size
+        if label.startswith(f"batch {size}{suffix}, rate "):
+            found.setdefault(size, {})[label] = each
+    return {size: best(tried) for size, tried in sorted(found.items())}
+
+
+def first(runs: Mapping[int, Result]) -> Result:
+    """The first of some runs; all have the same settings but the seed."""
+    return next(iter(runs.values()))
+
+
+def losses(runs: Mapping[int, Result]) -> list[float]:
+    """The final validation losses of some runs."""
+    return [each.loss for each in runs.values()]
+
+
+def verdict(difference: Difference) -> str:
+    """What may be said of a difference, in words that luck does not make wrong."""
+    chance = f"p = {difference.chance:.3f}"
+    if not difference.claimed:
+        return (
+            f"no difference that these runs can show ({difference.nats:+.3f} nats/token, {chance})"
+        )
+    way = "worse" if difference.nats > 0 else "better"
+    return f"{way} by {abs(difference.nats):.3f} nats/token, more than luck explains ({chance})"
+
+
+def ending(result: Result) -> str:
+    """How a run ended, in words: its loss, or the step at which it was given up."""
+    if result.diverged:
+        return f"diverged at step {result.outcome['step']:,}"
+    return f"ended at {result.loss:.3f} nats/token"
