@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
     tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
     tokenizer.set_defaults(run=run_bench_tokenizer)
-    training = subjects.add_parser("train", help="a naive loop, Hugging Face's Llama and ours")
+    training = subjects.add_parser("train", help="our trainer beside other loops, in turns")
     training.add_argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories")
     training.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
     training.add_argument("--steps", type=int, default=5, metavar="N", help="a turn; default: 5")
@@ -258,10 +258,14 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         print(f"{path}  {number:,} ids")
 
 
-def run_train(options: argparse.Namespace) -> None:
-    from workbook import train
+def run_train(options: argparse.Namespace) -> int:
+    from workbook import rehearsal, train
 
-    train.train_and_tell(train_options.chosen(options), options.folder)
+    config = train_options.chosen(options)
+    if options.dry_run:
+        return rehearsal.tell_run(config)
+    train.train_and_tell(config, options.folder)
+    return 0
 
 
 def run_bench_train(options: argparse.Namespace) -> None:

@@ -20,6 +20,9 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     run.add_argument(
         "--workers", type=int, metavar="N", help="processes of one thread; default: a core each"
     )
+    run.add_argument(
+        "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
+    )
     run.set_defaults(run=run_them)
     kinds.add_parser("list", help="the experiments, and how many of their runs there are")
     listing = kinds.choices["list"]
@@ -46,20 +49,24 @@ def plans(names: list[str], scale: str | None) -> dict:
     return {name: STUDIES[name].plan(size) for name in names or STUDIES}
 
 
-def run_them(options: argparse.Namespace) -> None:
+def run_them(options: argparse.Namespace) -> int:
     import os
 
-    from workbook import devices, experiments, runs
+    from workbook import devices, experiments, rehearsal, runs
 
     asked = plans(options.names, options.scale)
-    workers = options.workers or os.cpu_count()
-    if devices.pick_device().type != "cpu" and options.workers is None:
-        found = experiments.run(asked)  # one device: one after the other
+    one_device = devices.pick_device().type != "cpu" and options.workers is None
+    workers = 1 if one_device else options.workers or os.cpu_count()
+    if options.dry_run:
+        return rehearsal.tell(asked, workers)
+    if one_device:
+        found = experiments.run(asked)  # one after the other
     else:
         with experiments.crew(workers) as executor:
             found = experiments.run(asked, executor)
     for name, results in found.items():
         print(f"{name}: {len(results)} runs in {runs.folders()[0]}")
+    return 0
 
 
 def list_them(options: argparse.Namespace) -> None:

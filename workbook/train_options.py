@@ -18,6 +18,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Nothing; the parser knows the presets and every setting."""
     parser.add_argument("preset", metavar="PRESET", help=" | ".join(presets.PRESETS))
     parser.add_argument("--folder", metavar="FOLDER", help="of the run; default: by its settings")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
+    )
     for title, config in {"run": TrainConfig, **PARTS}.items():
         group = parser.add_argument_group(title)
         for field in fields(config):

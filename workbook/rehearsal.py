@@ -1,0 +1,268 @@
+"""A dry run: what experiments ask for, and whether this machine is ready, before anything begins.
+
+A plan asks for runs in rounds, and what it asks for next depends on what came out. So only the
+first round is known. The others are imagined: as they would be if the middle one of the learning
+rates were the best, and ten times as much diverged.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from workbook import accounting, checkpoints, devices, runs
+from workbook.config import TrainConfig
+from workbook.experiments import Plan, Results, Stage
+from workbook.measured_model import matmul_peak
+from workbook.needs import (
+    Finding,
+    free_memory,
+    in_gb,
+    look_at_disk,
+    look_at_memory,
+    look_at_text,
+    memory_bytes,
+    step_name,
+    texts,
+)
+from workbook.processes import Team
+from workbook.runs import Result
+from workbook.tokenizer import token_dtype
+from workbook.train_data import TrainData
+from workbook.trainer import Trainer
+
+ASSUMED_MFU = 0.3  # of the accounting: what small models reach, about
+STEPS, PATIENCE = 20, 60.0  # steps that are measured, or as many as fit into so many seconds
+RANDOM_IDS = 1 << 20
+HOUR = 3_600  # seconds
+
+
+@dataclass(frozen=True)
+class Imagined(Result):
+    """A result as it may come out, for whoever wants to know what a plan would ask for then."""
+
+    nats: float = math.inf
+
+    @property
+    def loss(self) -> float:
+        """The imagined validation loss; infinite for a run that diverged."""
+        return self.nats
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was given up."""
+        return math.isinf(self.nats)
+
+
+def imagined(asked: Mapping[str, TrainConfig]) -> Results:
+    """The records of these runs, and for those without one results as they may come out."""
+    rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
+    middle = rates[len(rates) // 2]
+
+    def result(config: TrainConfig) -> Result:
+        decades = math.log10(config.optimizer.max_learning_rate / middle)
+        return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
+
+    return {label: runs.find(config) or result(config) for label, config in asked.items()}
+
+
+def unfolded(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
+    """The runs that a plan waits for now, and those of its later rounds as they are imagined."""
+    stage = Stage(plan)
+    stage.advance()
+    known, later, asked = stage.missing(), [], stage.asked
+    try:
+        while asked:
+            asked = plan.send(imagined(asked))
+            later += [config for config in asked.values() if runs.find(config) is None]
+    except StopIteration:
+        pass
+    return known, later
+
+
+def tell(plans: Mapping[str, Plan], workers: int = 1) -> int:
+    """The exit status of a dry run of experiments, 0 where all is ready; prints what was found."""
+    known: dict[str, TrainConfig] = {}
+    later: dict[str, TrainConfig] = {}
+    print("A dry run: nothing is downloaded, trained or kept.\n")
+    for name, plan in plans.items():
+        now, then = unfolded(plan)
+        known |= {config.key: config for config in now}
+        later |= {config.key: config for config in then}
+        print(f"{name:16} waits for {len(now)} runs")
+    if not known:
+        print("\nAll runs have their records. There is nothing to do.")
+        return 0
+    then = [config for key, config in later.items() if key not in known]
+    print(
+        f"\nAt least {len(known)} different runs, known so far; later rounds depend on their"
+        f" results.\nIf the middle rates are the best, about {len(then)} more follow."
+    )
+    return told(list(known.values()), then, workers)
+
+
+def tell_run(config: TrainConfig) -> int:
+    """The exit status of a dry run of one training run; prints what was found."""
+    print("A dry run: nothing is downloaded, trained or kept.")
+    return told([config], [], 1)
+
+
+def told(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int) -> int:
+    """0 where this machine is ready for these runs, else 1; prints what was found, and what to do.
+
+    Memory is looked at before the measurement takes some.
+    """
+    everything = [*known, *later]
+    found = [look_at_text(text) for text in texts(everything)]
+    found += [look_at_disk(everything, workers), *look_at_memory(everything, workers)]
+    costs = [cost(group) for group in tqdm(groups(known), desc="measure")]
+    print("", *table([HEAD, *(each.row() for each in costs)]), "", sep="\n")
+    found.append(look_at_hours(costs, known, later))
+    for each in found:
+        print(f"{each.about:8} {'ready' if each.ready else 'MISSING':8} {each.text}")
+    todo = list(dict.fromkeys(each.todo for each in found if not each.ready))
+    print(f"\n{'Not ready. What to do:' if todo else 'Ready.'}")
+    for number, words in enumerate(todo, 1):
+        print(f"{number}. {words}")
+    return 1 if todo else 0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Runs whose steps cost the same, and what one of them takes."""
+
+    runs: int
+    config: TrainConfig
+    peak: float  # FLOP/s of this machine
+    step: tuple[float, int] | None  # seconds of a step, and how many were measured
+
+    def expected(self) -> float:
+        """The seconds of a run by the accounting, at `ASSUMED_MFU`."""
+        return capped(self.config, flops(self.config) / (self.peak * ASSUMED_MFU))
+
+    def measured(self) -> float | None:
+        """The seconds of a run by the steps that were measured."""
+        if self.step is None:
+            return None
+        step_flops = accounting.step_flops(self.config.model, self.config.batch_size)
+        return capped(self.config, self.step[0] * flops(self.config) / step_flops)
+
+    def row(self) -> tuple[str, ...]:
+        """A row of the table."""
+        measured = "not measured: no room"
+        if self.step is not None:
+            seconds, steps = self.step
+            measured = f"{hours(self.measured())} ({steps} steps of {seconds:.3g} s)"
+        return (
+            f"{self.runs}",
+            step_name(self.config),
+            f"{self.config.tokens:,}",
+            in_gb(memory_bytes(self.config)),
+            f"{hours(self.expected())} ({ASSUMED_MFU:.0%} of {self.peak / 1e9:,.0f} GFLOP/s)",
+            measured,
+        )
+
+
+HEAD = ("runs", "of each", "tokens", "memory", "hours by the accounting", "hours as measured")
+
+
+def groups(configs: Iterable[TrainConfig]) -> list[list[TrainConfig]]:
+    """The runs in groups whose runs cost the same."""
+    found: dict[tuple, list[TrainConfig]] = {}
+    for config in configs:
+        update = config.optimizer.update
+        same = (config.model, config.batch_size, config.accumulation, config.device, update)
+        more = (config.precision, config.compile, config.steps, config.max_seconds)
+        found.setdefault(same + more, []).append(config)
+    return list(found.values())
+
+
+def cost(group: Sequence[TrainConfig]) -> Cost:
+    """What a run of the group costs, measured if its steps find room in memory."""
+    config = group[0]
+    device = devices.pick_device(config.device)
+    devices.tune(device)
+    peak = matmul_peak(devices.pick_precision(device, config.precision), str(device))
+    step = step_seconds(config) if memory_bytes(config) <= free_memory(device) else None
+    return Cost(len(group), config, peak, step)
+
+
+def step_seconds(config: TrainConfig, steps: int = STEPS) -> tuple[float, int]:
+    """The seconds of a step on random ids, the mean of `steps`, and how many those were.
+
+    The first two steps do not count: memory is fetched, kernels are chosen or compiled. Where all
+    would take more than a minute, fewer are taken. Nothing is written.
+    """
+    vocab_size = config.model.vocab_size
+    random = np.random.default_rng(config.seed)
+    ids = random.integers(0, vocab_size, RANDOM_IDS, token_dtype(vocab_size))
+    data = TrainData(train=ids, validation=ids, token_bytes=np.ones(vocab_size, np.int64))
+    before = checkpoints.random_state()
+    try:
+        trainer = Trainer(replace(config, max_seconds=None), Path(), data, Team())
+
+        def take(count: int) -> float:
+            devices.synchronize(trainer.device)
+            start = time.perf_counter()
+            for _ in range(count):
+                trainer.update()
+            devices.synchronize(trainer.device)
+            return (time.perf_counter() - start) / count
+
+        last = take(1)
+        if last < PATIENCE:
+            last = take(1)
+        count = max(1, min(steps, int(PATIENCE / last)))
+        return take(count), count
+    finally:
+        checkpoints.restore_random_state(before)
+
+
+def flops(config: TrainConfig) -> float:
+    """The FLOPs of a run, its evaluations among them: a forward pass is a third of a step."""
+    evaluations = 1 + config.steps // config.eval_every
+    tokens = config.tokens + evaluations * config.eval_tokens / 3
+    return accounting.flops_per_token(config.model) * tokens
+
+
+def capped(config: TrainConfig, seconds: float) -> float:
+    """The seconds of a run that would take so many, if its time allows."""
+    return min(seconds, config.max_seconds or math.inf)
+
+
+def look_at_hours(
+    costs: Sequence[Cost], known: Sequence[TrainConfig], later: Sequence[TrainConfig]
+) -> Finding:
+    """How long all runs take, one after the other on the whole machine: both ways to tell."""
+    peak = costs[0].peak
+    then = sum(capped(c, flops(c) / (peak * ASSUMED_MFU)) for c in later)
+    now = sum(each.runs * each.expected() for each in costs)
+    text = f"{hours(now)} for the {len(known)} known runs by the accounting"
+    measured = [each for each in costs if each.step is not None]
+    ratio = math.nan
+    if measured:
+        sooner = sum(each.runs * each.expected() for each in measured)
+        ratio = sum(each.runs * each.measured() for each in measured) / sooner
+        text += f", {hours(now * ratio)} as measured"
+    if later:
+        text += f"; with the {len(later)} imagined ones {hours(now + then)}"
+        text += f" and {hours((now + then) * ratio)}" if measured else ""
+    return Finding("hours", text)
+
+
+def hours(seconds: float) -> str:
+    """Seconds in hours, as exact as a prediction can be: "0.15 h"."""
+    return f"{seconds / HOUR:.2g} h" if seconds < 100 * HOUR else f"{seconds / HOUR:,.0f} h"
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines, their cells below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
