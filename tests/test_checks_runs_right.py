@@ -73,6 +73,7 @@ def test_sweeps_and_their_best_loss(anywhere):
         "A validation loss of 1.95 on TinyStories with the CPU budget.",
         "La mejor pérdida de validación es 1,41.",
         1.44, 1.95, numpy.float64(1.3),
+        "| LR | Val Loss | PPL |\n|---|---|---|\n| 3e-4 | 1.53 | 4.6 |\n| 2e-3 | 1.35 | 3.9 |",
         {"1e-3": 1.5, "3e-3": "1.41", "1e-2": "diverged", "comment": "on a log scale"},
         {1e-3: [3.0, 2.0, 1.5], 3e-3: [3.0, 2.0, 1.41], 1e-2: [3.0, 2.5, 1.6]},
         {1e-3: (1.5, 1.51), 3e-3: numpy.array([1.41, 1.42]), 1e-2: 9.5},
@@ -118,6 +119,9 @@ def test_sweeps_over_batch_sizes(anywhere):
         {"batch 1": 1.9, "batch 64": 1.5, "batch 128": 1.6, "batch 512": "OOM"},
         {64: [1.5, 1.49], 128: [1.6, 1.61], 1: [1.9, 1.91]},
         (1, 8, 64, 128), [1.0, 64.0, 128.0],
+        pd.DataFrame({"BS": [*sizes, 768], "Val Loss": [*losses, "-"], "State": "ok or OOM"}),
+        pd.DataFrame({"batch per GPU": sizes, "global batch": [4, 256, 512], "loss": losses,
+                      "steps": [64_000, 1_000, 500]}),
         pd.DataFrame({"batch": sizes, "steps": [12_800, 200, 100], "loss": losses}),
         pd.DataFrame({"batch": sizes, "minutes": 10, "tokens": [1e5, 6e6, 1e7], "loss": losses}),
         indexed(["batch 1 on 1/16", "batch 32 on 1/16", "batch 32", "batch 64", "batch 128"],
@@ -128,6 +132,7 @@ def test_sweeps_over_batch_sizes(anywhere):
 def test_ablations_of_norms(anywhere):
     rates = {"max_learning_rate": [1e-2, 1e-2, 1e-3], "validation_loss": [1.41, math.inf, 1.6]}
     expect_read(NORMS, None, [
+        "Tested at three learning rates (2e-3, 5e-4, 1e-4): the loss is NaN at all three.",
         "Without norms 1e-2 gives NaN within 100 steps; at 1e-3 it trains, to 1.62 against 1.41.",
         "Removing RMSNorm is significantly worse: 1.41 against 1.72.",
         {("pre", 1e-2): 1.41, ("none", 1e-2): NAN, ("none", 1e-3): 1.6},
@@ -164,6 +169,7 @@ def test_ablations_of_positions_and_gates(anywhere):
     expect_read(SILU, None, [
         "SwiGLU is significantly better (two seeds each); 4 · 512 = 2,048 is the SiLU width.",
         2_048, 2_016, 512, 576, (2_064_384, 2_097_152), (22_696_448, 22_827_520), (1_344, 2_048),
+        (1_408, 2_048), (2.16e6, 2.10e6), "`3×512×1344=2,064,384`, `2×512×2048=2,097,152`",
         {"SwiGLU": 1.41, "SiLU": 1.43}, {"swiglu": [1.41, 1.42], "silu": [1.43, 1.42]},
         {"swiglu": {"d_ff": 1_344, "loss": 1.41}, "silu": {"d_ff": 2_048, "loss": 1.42}},
         indexed(["unchanged", "SiLU, seed 1", "SiLU, 4 d_model"], ffn=["swiglu", "silu", "silu"],
@@ -193,6 +199,7 @@ def test_entries_of_the_leaderboard(anywhere):
         "On pydocs in 2 minutes: 5.2 nats a token.",
         3.3, (3.3, 44), {"loss": 3.3, "minutes": 44}, {"validation_loss": 3.3, "hours": 0.7},
         {"base": 4.1, "tied": 4.05, "together": 3.9}, log(9.0, 5.0, 4.4),
+        "**Best: val loss 3.738** in 0.65 hours; 328K to 491K tok/s; 16.4M parameters saved.",
         indexed(["start", "tied embeddings"], seconds=[100.0, 101.0], validation_loss=[4.2, 4.1]),
     ])  # fmt: skip
 
@@ -206,5 +213,8 @@ def test_logs(anywhere):
         {"a": {"loss": 1.5, "seconds": 10}, "b": {"loss": 1.4, "seconds": 12}},
         indexed(["ended", "its time was over"], tokens=[819_200, 400_000],
                 validation_loss=[1.9, 2.2], **settings),
+        pd.DataFrame({"Run": ["a", "b"], "Val Loss": [1.5, 1.4], "Runtime": ["5.8 min", "0.1 h"]}),
+        pd.DataFrame({"iter": [100, 200, 300], "elapsed": [1, 2, 3], "val/loss": [5.0, 4.0, 3.1],
+                      "step_time": [0.01, 0.02, 0.01]}),
         log(9.0, 5.0, 4.4),
     ])  # fmt: skip

@@ -265,7 +265,7 @@ def layer_norm_ablation(attempt: Any, part: str | None = None) -> str | Facts:
         raise NotAttempted(f"One number compares nothing. Hand in {NORMS_ACCEPTED}.")
     found = [run for run in runs(attempt, "rate") if run.ended]
     refuse_runs(found, "simple")
-    without = r"\bnone\b|\bno\b|\bwithout\b|\bw o\b|\bremoved\b|\boff\b|\bablat"
+    without = r"\bnone\b|\bno\b|\bwithout\b|\bw o\b|\bremoved\b|\boff\b"
     usual, other = _sides(found, r"\bpre\b|\bnorm|rms|\bwith\b|\bbase|unchanged|usual", without)
     if not usual or not other:
         raise NotAttempted(f"Runs with and without norms are needed. Hand in {NORMS_ACCEPTED}.")

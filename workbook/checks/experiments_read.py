@@ -15,7 +15,8 @@ from workbook.checks.experiments_run import Run, number, run_of
 # The quantities that a column may hold, by what its name looks like; the first that fits counts.
 _FIELDS = {
     "": r"\b(?:differ\w*|delta|gap|spread|std|sd|stderr|change|min lr|min learning|warm\w*|cosine"
-    r"|decay|every|norm of|gradient|eval tokens|per s\w*|a second|tokens s|mfu|vocab\w*|unigram)\b",
+    r"|decay|every|norm of|gradient|eval tokens|per s\w*|a second|tokens s|mfu|vocab\w*|unigram"
+    r"|(?:max|step|eval|checkpoint|data|forward|backward) (?:time|sec\w*|min\w*))\b",
     "bits a byte": r"\bbits?\b.*\bbyte|\bbpb\b",
     "bytes a token": r"\bbytes?\b.*\btoken",
     "perplexity": r"\bperplexity\b|\bppl\b",
@@ -32,7 +33,7 @@ _FIELDS = {
     "steps": r"^(?:max |num |n |total |last )?(?:steps?|iterations?|iters?|updates)$",
     "hours": r"\bhours?\b",
     "minutes": r"\bmin(?:ute)?s?\b",
-    "seconds": r"\bsec(?:ond)?s?\b|\bwall|^time\b",
+    "seconds": r"\bsec(?:ond)?s?\b|\bwall|\b(?:run)?time\b|\belapsed\b|\bduration\b",
     "d_ff": r"^d ff$|\binner\b",
     "parameters": r"\bparam",
     "seed": r"^seeds?$",

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from workbook.checks.base import Words, Wrong
+from workbook.checks.figures import quantities
 
 _SECONDS = {"hours": 3600, "minutes": 60, "seconds": 1}
 _BROKE_DOWN = re.compile(r"\b(?:nan|[-+]?inf(?:inity|inite)?|diverg\w*|explod\w*|blew up)\b", re.I)
@@ -79,8 +80,8 @@ def run_of(row: list[tuple[str, Any]], quantities: Collection[str]) -> Run:
     for quantity, value in row:
         if quantity in ("loss", "held-out loss"):
             losses.setdefault(quantity, _losses(value))
-        elif quantity in _SECONDS and number(value) is not None:
-            numbers["seconds"] = numbers.get("seconds", 0) + _SECONDS[quantity] * number(value)
+        elif quantity in _SECONDS and (seconds := _seconds(quantity, value)) is not None:
+            numbers["seconds"] = max(seconds, numbers.get("seconds", 0))
         elif quantity in quantities and number(value) is not None:
             numbers.setdefault(quantity, number(value))
         elif isinstance(value, str):
@@ -91,6 +92,19 @@ def run_of(row: list[tuple[str, Any]], quantities: Collection[str]) -> Run:
             broke_down |= value is True or str(value) == "True"
     found = losses.get("held-out loss") or losses.get("loss") or ()
     return Run(", ".join(words), numbers, found, broke_down)
+
+
+def _seconds(unit: str, value: Any) -> float | None:
+    """A time in seconds; where it is written with a unit of its own, as in "5.8 min", that counts.
+
+    >>> _seconds("minutes", 2), _seconds("seconds", "0.5 h")
+    (120.0, 1800.0)
+    """
+    if number(value) is not None:
+        return _SECONDS[unit] * number(value)
+    written = quantities(value) if isinstance(value, str) else []
+    times = [each.scaled for each in written if each.kind == "seconds"]
+    return sum(times) if times else None
 
 
 def _losses(value: Any) -> tuple[float, ...]:
