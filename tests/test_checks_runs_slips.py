@@ -42,6 +42,7 @@ def expect_wrong(problem, part, attempt, words):
         ("The loss on stories is 0.21", "the random choices behind the text cost more"),
         (0.2, "validated on text that it was trained on"),
         (-1.4, "never negative"),
+        (12.0, "summed and not averaged"),
         ("loss 1.40 (perplexity 2.64)", "2 to the power is for bits"),
         ("loss 1.40, perplexity 5.1", "exp(1.4) = 4.06"),
         ("loss of 1.40, 2.02 bits per byte", "divide by the bytes of a token"),
@@ -125,7 +126,7 @@ def test_batches(attempt, words):
         (NOPE, {"rope": {"loss": 1.4, "perplexity": 5.5}, "none": 1.5}, "exp(1.4) = 4.06"),
         (SILU, 1_344, "a third fewer parameters"),
         (SILU, 384, "a third fewer parameters"),
-        (SILU, 4_096, "not matched"),
+        (SILU, (1_344, 4_096), "not matched"),
         (SILU, (2_064_384, 1_376_256), "two matrices in place of three"),
         (SILU, (22_696_448, 19_943_936), "kept the inner width"),
         (SILU, (1_344, 1_344), "not matched"),
@@ -135,6 +136,11 @@ def test_batches(attempt, words):
 )
 def test_ablations(problem, attempt, words):
     expect_wrong(problem, None, attempt, words)
+
+
+def test_a_width_of_another_model_is_asked_about():
+    assert check(SILU, 3_072).status == "not attempted"
+    assert check(SILU, (2_048, 3_072)).status == "correct"
 
 
 def test_seeds_say_whether_a_difference_is_one():

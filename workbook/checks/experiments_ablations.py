@@ -8,7 +8,7 @@ from typing import Any
 
 from workbook import accounting, config
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
-from workbook.checks.experiments_limits import refuse_runs, refuse_text
+from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import FEW, Run, best
 from workbook.checks.figures import claims, text_of
@@ -128,6 +128,7 @@ def _compared(attempt: Any, kinds: Pair) -> str | Facts:
             f"Two kinds of runs are needed, {kinds.usual} and {kinds.other}. Hand in"
             f" {kinds.accepted}."
         )
+    refuse_untrained(best(found).loss, "simple")
     _refuse_unequal(usual + other)
     if kinds is SILU:
         _refuse_sizes(usual, other)
@@ -209,16 +210,18 @@ def _width(d_ff: float) -> str:
                 f"2 · {model.d_model} · {d_ff:g} = {plain:,} parameters a layer, beside"
                 f" 3 · {model.d_model} · {model.d_ff} = {gated:,}: {plain / gated - 1:+.1%}."
             )
-    models = {model.d_ff: model for model in _models()}
-    wide = {f"{4 * model.d_model:,}" for model in _models()}
+    if not any(abs(d_ff / model.d_ff - 1) <= SAME for model in _models()):
+        raise NotAttempted(
+            "That width belongs to no model of this workbook. Hand in both widths of yours, such as"
+            " (1344, 2048), or both numbers of parameters."
+        )
+    wide = " or ".join(f"{4 * model.d_model:,}" for model in _models())
     raise Wrong(
         "With that inner width the parameters are not matched.",
-        expected=Words(f"2·d·d_ff' about 3·d·d_ff, such as 4·d: {' or '.join(sorted(wide))}"),
+        expected=Words(f"2·d·d_ff' about 3·d·d_ff, such as 4·d: {wide}"),
         got=Words(f"{d_ff:,.10g}"),
         mistake="That is the width of the gated layer: with two matrices in place of three it has"
-        " a third fewer parameters."
-        if d_ff in models
-        else None,
+        " a third fewer parameters.",
     )
 
 
@@ -269,6 +272,7 @@ def layer_norm_ablation(attempt: Any, part: str | None = None) -> str | Facts:
     usual, other = _sides(found, r"\bpre\b|\bnorm|rms|\bwith\b|\bbase|unchanged|usual", without)
     if not usual or not other:
         raise NotAttempted(f"Runs with and without norms are needed. Hand in {NORMS_ACCEPTED}.")
+    refuse_untrained(best(found).loss, "simple")
     _refuse_unequal(usual + other)
     old, rates = best(usual).get("rate"), [run.get("rate") for run in other]
     known = old is not None and None not in rates

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbook import accounting, config
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
-from workbook.checks.experiments_limits import refuse_runs, refuse_text
+from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, runs
 from workbook.checks.experiments_run import Run, best
 from workbook.checks.figures import claims, text_of
@@ -44,6 +44,7 @@ def batch_size_experiment(attempt: Any, part: str | None = None) -> str | Facts:
     said = _sizes({run.get("batch") for run in found})
     _refuse_unequal(found)
     lowest = best(found)
+    refuse_untrained(lowest.loss, "simple")
     return f"{said} The lowest loss, {lowest.loss:.4g}, is that of {lowest.get('batch'):g}."
 
 

@@ -8,7 +8,7 @@ from workbook import config
 from workbook.checks import experiments_text as text_of_runs
 from workbook.checks.base import Words, Wrong
 from workbook.checks.experiments_run import Run
-from workbook.loss_limits import BYTES_A_TOKEN, bits_a_byte, limits, nats_a_token
+from workbook.loss_limits import BYTES_A_TOKEN, bits_a_byte, guessing, limits, nats_a_token
 
 Kind = Literal["simple", "web"]
 CLOSE = 0.02  # relative: how far rounded figures may be from what follows from the others
@@ -17,6 +17,10 @@ LEAKS = (
     "The model sees what it is to predict (causal mask, targets), or it was validated on text that"
     " it was trained on."
 )
+IDS: dict[Kind, int] = {  # of the largest tokenizer of each kind
+    "simple": max(profile.simple_vocab_size for profile in config.PROFILES.values()),
+    "web": max(profile.web_vocab_size for profile in config.PROFILES.values()),
+}
 KINDS: dict[Kind, tuple[str, ...]] = {
     "simple": ("stories", "tinystories"),
     "web": ("pydocs", "owt"),
@@ -64,6 +68,18 @@ def refuse_impossible(
         ),
         got=Words(f"{loss:.4g} nats a token, {bits:.2f} bits a byte"),
         mistake=mistake,
+    )
+
+
+def refuse_untrained(loss: float, kind: Kind) -> None:
+    """Raise for a loss that a model has before it learns anything, or a worse one."""
+    if loss < guessing(IDS[kind]):
+        return
+    raise Wrong(
+        "A model that has learnt nothing does no worse.",
+        expected=Words(f"less than ln {IDS[kind]:,} = {guessing(IDS[kind]):.2f} nats a token"),
+        got=loss,
+        mistake="Is it a perplexity? Or a loss that was summed and not averaged?",
     )
 
 

@@ -11,6 +11,7 @@ from workbook.checks.experiments_limits import (
     refuse_impossible,
     refuse_runs,
     refuse_text,
+    refuse_untrained,
 )
 from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import Run, best
@@ -89,6 +90,7 @@ def _swept(found: list[Run]) -> str:
 def _reached(loss: float, corpus: str) -> str:
     """Praise for a best loss; raises where the handout asks for less, or no model can have it."""
     refuse_impossible(loss, corpus)
+    refuse_untrained(loss, "simple")
     if corpus != "tinystories":
         return (
             f"{loss:.4g} nats a token is possible on {corpus}. The handout's {ASKED} and"
