@@ -31,8 +31,10 @@ lab: $(stamp)
 	@exec $(bin)/python -m workbook lab $(if $(PORT),--port "$(PORT)")
 
 # Two workers, so one thread each: threads that wait for each other's core cost far more than they do.
+# Files are begun in the order of tests/conftest.py.
 test: $(stamp) lint
-	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks -n 2 --dist loadfile \
+	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
+		-n 2 --dist loadfile --no-loadscope-reorder \
 		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=900
 
 writeup: $(stamp)
