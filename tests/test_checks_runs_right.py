@@ -171,6 +171,7 @@ def test_ablations_of_positions_and_gates(anywhere):
         2_048, 2_016, 512, 576, (2_064_384, 2_097_152), (22_696_448, 22_827_520), (1_344, 2_048),
         (1_408, 2_048), (2.16e6, 2.10e6), "`3×512×1344=2,064,384`, `2×512×2048=2,097,152`",
         {"SwiGLU": 1.41, "SiLU": 1.43}, {"swiglu": [1.41, 1.42], "silu": [1.43, 1.42]},
+        {"swiglu": {"params (M)": 22.7, "loss": 1.41}, "silu": {"params (M)": 22.8, "loss": 1.42}},
         {"swiglu": {"d_ff": 1_344, "loss": 1.41}, "silu": {"d_ff": 2_048, "loss": 1.42}},
         indexed(["unchanged", "SiLU, seed 1", "SiLU, 4 d_model"], ffn=["swiglu", "silu", "silu"],
                 d_ff=[384, 576, 512], validation_loss=[1.9, 1.91, 1.92]),

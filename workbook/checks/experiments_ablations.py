@@ -2,21 +2,19 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from workbook import accounting, config
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import FEW, Run, best
+from workbook.checks.experiments_widths import matching, refuse_pair, refuse_sizes
 from workbook.checks.figures import claims, text_of
-from workbook.config import ModelConfig
 from workbook.spread import difference
 
-SAME = 0.05  # relative: tokens, and parameters, that are nearly the same
-MATCHED = 0.12  # relative: the course's own widths on a small model are so far apart
+SAME = 0.05  # relative: tokens that are nearly the same
 LARGE = 0.1  # nats a token: more than seeds move the loss of such models
 BY_SEEDS = r"\bseeds?\b|\bspread|±|\+/-|\bstd\b|deviation|\bruns\b|repeat|\bnoise\b|diverg|\bnan\b"
 
@@ -105,11 +103,9 @@ def no_pos_emb(attempt: Any, part: str | None = None) -> str | Facts:
 def swiglu_ablation(attempt: Any, part: str | None = None) -> str | Facts:
     """What holds of losses with and without gate, of an inner width, or of two sizes."""
     if type(attempt) in (int, float):
-        return _width(float(attempt))
+        return matching(float(attempt))
     if (sizes := pair(attempt)) and min(sizes) > 100:  # no losses
-        if max(sizes) < 20_000:  # inner widths
-            sizes = 3 * min(sizes), 2 * max(sizes)
-        _refuse_unmatched(*sizes)
+        refuse_pair(*sizes)
         return "Both have about as many parameters."
     return _compared(attempt, SILU)
 
@@ -131,7 +127,7 @@ def _compared(attempt: Any, kinds: Pair) -> str | Facts:
     refuse_untrained(best(found).loss, "simple")
     _refuse_unequal(usual + other)
     if kinds is SILU:
-        _refuse_sizes(usual, other)
+        refuse_sizes(usual[0], other[0])
     return _difference(kinds, _losses(usual), _losses(other))
 
 
@@ -193,69 +189,6 @@ def _said(text: str, kinds: Pair) -> Facts:
             " that spread.",
         )
     return kinds.facts
-
-
-def _models() -> tuple[ModelConfig, ...]:
-    return config.tinystories(), config.laptop()
-
-
-def _width(d_ff: float) -> str:
-    """Praise for an inner width of the plain layer with about the gated one's parameters."""
-    for model in _models():
-        exact = 3 * model.d_ff // 2
-        course = 4 * model.d_model
-        if abs(d_ff / exact - 1) <= SAME or d_ff == course:
-            gated, plain = 3 * model.d_model * model.d_ff, int(2 * model.d_model * d_ff)
-            return (
-                f"2 · {model.d_model} · {d_ff:g} = {plain:,} parameters a layer, beside"
-                f" 3 · {model.d_model} · {model.d_ff} = {gated:,}: {plain / gated - 1:+.1%}."
-            )
-    if not any(abs(d_ff / model.d_ff - 1) <= SAME for model in _models()):
-        raise NotAttempted(
-            "That width belongs to no model of this workbook. Hand in both widths of yours, such as"
-            " (1344, 2048), or both numbers of parameters."
-        )
-    wide = " or ".join(f"{4 * model.d_model:,}" for model in _models())
-    raise Wrong(
-        "With that inner width the parameters are not matched.",
-        expected=Words(f"2·d·d_ff' about 3·d·d_ff, such as 4·d: {wide}"),
-        got=Words(f"{d_ff:,.10g}"),
-        mistake="That is the width of the gated layer: with two matrices in place of three it has"
-        " a third fewer parameters.",
-    )
-
-
-def _refuse_sizes(usual: list[Run], other: list[Run]) -> None:
-    """Raise where the runs name sizes that are not matched: parameters, or inner widths."""
-    for quantity, factors in (("parameters", (1, 1)), ("d_ff", (3, 2))):
-        known = [
-            factor * run.get(quantity)
-            for side, factor in zip((usual, other), factors, strict=True)
-            for run in side[:1]
-            if run.get(quantity)
-        ]
-        if len(known) == 2:
-            _refuse_unmatched(*known)
-
-
-def _refuse_unmatched(gated: float, plain: float) -> None:
-    """Raise where one has far fewer parameters; or as many as with the inner width unchanged."""
-    for model in _models():
-        whole = [
-            accounting.parameters(replace(model, ffn=kind)).total for kind in ("swiglu", "silu")
-        ]
-        if [gated, plain] == whole or [plain, gated] == whole:
-            break
-    else:
-        if max(gated, plain) <= (1 + MATCHED + 0.01) * min(gated, plain):
-            return
-    raise Wrong(
-        "The parameters are not matched.",
-        expected=Words("3·d·d_ff about 2·d·d_ff': an inner width half as large again, or 4·d"),
-        got=Words(f"{gated:,.10g} and {plain:,.10g}, a factor of {gated / plain:.2f}"),
-        mistake="The plain layer kept the inner width of the gated one: it has two matrices in"
-        " place of three.",
-    )
 
 
 def layer_norm_ablation(attempt: Any, part: str | None = None) -> str | Facts:
