@@ -87,6 +87,12 @@ def test_edges(attempt, words):
     expect_wrong(LR, "b", attempt, words)
 
 
+def test_a_loss_that_stays_high_counts_as_diverged_where_no_run_did():
+    high = SWEEP | {3e-2: 4.9, 1e-1: 5.5}
+    assert "10 times below" in check(LR, high, "b").message
+    assert "100 times below" in check(LR, high | {3e-1: NAN}, "b").message
+
+
 def test_a_coarse_edge_is_accepted_with_the_advice_to_bisect():
     assert "Bisect further" in check(LR, SWEEP | {1e-1: NAN}, "b").message
     assert "Bisect" not in check(LR, SWEEP | {2e-2: NAN}, "b").message

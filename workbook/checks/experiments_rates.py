@@ -119,13 +119,11 @@ def _bracketed(found: list[Run]) -> str:
     """Praise for a sweep that has runs on both sides of the edge."""
     lowest = best(found)
     rate = lowest.get("rate")
-    # A rate that is far too large often gives no nan: the loss stays high.
-    high = max(1.5 * lowest.loss, lowest.loss + 1)
-    lost = [
-        run.get("rate")
-        for run in found
-        if run.diverged or (run.get("rate") > rate and run.loss > high)
-    ]
+    lost = [run.get("rate") for run in found if run.diverged]
+    if not lost:  # a rate that is far too large often gives no nan: the loss stays high
+        high = max(1.5 * lowest.loss, lowest.loss + 1)
+        above = [run for run in found if run.get("rate") > rate]
+        lost = [run.get("rate") for run in above if run.loss > high]
     if not lost:
         largest = max(run.get("rate") for run in found)
         raise Wrong(
