@@ -1,11 +1,25 @@
 """The bench of training measures what it says, and its table says what was measured."""
 
+import os
+import signal
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 import tiny_runs
+import torch
 
-from workbook import step_times, train_bench, trainer
+from workbook import (
+    accounting,
+    devices,
+    nanogpt,
+    rival_process,
+    step_times,
+    train_bench,
+    train_rivals,
+    trainer,
+)
+from workbook.rival_process import RivalProcess
 from workbook.train_rivals import RIVALS
 
 
@@ -19,7 +33,7 @@ def record():
     speeds = {"naive": [100.0, 90.0], "workbook": [200.0, 270.0]}
     found = {
         "tokens_a_second": speeds, "batch_size": 8, "precision": "float32", "threads": 2,
-        "flops_a_token": 10, "peak_flops_a_second": 5_400.0,
+        "flops_a_token": {"naive": 2e6, "workbook": 10}, "peak_flops_a_second": 5_400.0,
         "step_seconds": {"data": 0.001, "forward": 0.04, "backward": 0.058, "log": 0.001},
     }  # fmt: skip
     where = {"cores": 2, "processor": "abacus", "system": "Linux", "load": 0.1, "versions": {}}
@@ -30,26 +44,85 @@ def test_the_table_gives_ratios_round_by_round_and_best_against_best(record):
     shown = train_bench.table(record)
     assert "2.5x as fast (2.0 to 3.0); best against best 2.70x" in shown
     assert "data and log are 2.00% of it" in shown
+    assert "naive                            2.0            100       90" in shown
     assert train_bench.mfu(record["shapes"]["laptop"]) == 0.5
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_every_rival_takes_steps(name):
-    if name.startswith("llama"):
+@pytest.fixture(params=RIVALS)
+def name(request):
+    if request.param.startswith("llama"):
         pytest.importorskip("transformers")
+    return request.param
+
+
+def test_every_rival_takes_steps_and_only_our_settings_are_tuned(name, monkeypatch):
+    tuned = []
+    monkeypatch.setattr(devices, "tune", tuned.append)
     with ExitStack() as stack:
         step = RIVALS[name](tiny_runs.tiny(), tiny_runs.data(), stack)
-        assert train_bench.best_seconds(step, 2) > 0
+        assert rival_process.best_seconds(step, 2) > 0
+    assert bool(tuned) == (name == "workbook" or name.endswith("our settings"))
+
+
+def test_every_rival_learns(name, monkeypatch):
+    losses = []
+
+    def backward(loss):
+        losses.append(loss.item())
+        true_backward(loss)
+
+    true_backward = torch.Tensor.backward
+    monkeypatch.setattr(torch.Tensor, "backward", backward)
+    torch.manual_seed(0)
+    with ExitStack() as stack:
+        step = RIVALS[name](tiny_runs.tiny(), tiny_runs.data(), stack)
+        for _ in range(20):
+            step()
+    assert losses[0] > losses[-1] + 0.1
+
+
+def test_a_rival_in_a_process_of_its_own_takes_steps_and_says_when_it_died():
+    with RivalProcess("naive", tiny_runs.tiny()) as rival:
+        assert 0 < rival.seconds(1) < 60
+        assert rival.seconds(2) > 0
+        os.kill(rival.process.pid, signal.SIGKILL)
+        with pytest.raises(RuntimeError, match="'naive' ended with exit code -9: it was killed"):
+            rival.seconds(1)
+
+
+def test_an_error_in_a_rivals_process_is_not_waited_for(capfd):
+    with (
+        RivalProcess("unknown", tiny_runs.tiny()) as rival,
+        pytest.raises(RuntimeError, match="'unknown' ended with exit code 1: its error stands"),
+    ):
+        rival.seconds(1)
+    assert "KeyError: 'unknown'" in capfd.readouterr().err
 
 
 def test_a_llama_has_as_many_parameters_as_our_model():
     transformers = pytest.importorskip("transformers")
-    from workbook import accounting
-    from workbook.train_rivals import llama_config
-
     shape = tiny_runs.tiny().model
-    model = transformers.LlamaForCausalLM(llama_config(shape))
-    assert sum(p.numel() for p in model.parameters()) == accounting.parameters(shape).total
+    model = transformers.LlamaForCausalLM(train_rivals.llama_config(shape))
+    assert size_of(model) == accounting.parameters(shape).total
+
+
+def size_of(model):
+    return sum(weights.numel() for weights in model.parameters())
+
+
+def test_the_gpt_has_the_matrices_that_are_counted_for_it():
+    shape = replace(tiny_runs.tiny().model, d_model=32, num_layers=3)
+    positions = shape.context_length * shape.d_model
+    counted = accounting.parameters(nanogpt.nearest_shape(shape)).total
+    assert size_of(nanogpt.GPT(shape)) == counted + positions
+
+
+def test_the_gpt_sees_no_later_id():
+    gpt, ids = nanogpt.GPT(tiny_runs.tiny().model), torch.arange(16)[None]
+    changed = ids.clone()
+    changed[0, 9] = 63
+    differ = (gpt(ids) != gpt(changed)).any(-1)[0]
+    assert differ.tolist() == [False] * 9 + [True] * 7
 
 
 def test_every_part_of_a_step_is_timed():
@@ -59,5 +132,5 @@ def test_every_part_of_a_step_is_timed():
 
 
 def test_random_ids_fit_the_vocabulary():
-    data = train_bench.random_data(tiny_runs.tiny())
+    data = train_rivals.random_data(tiny_runs.tiny())
     assert data.train.max() < tiny_runs.VOCAB_SIZE == len(data.token_bytes)

@@ -1,7 +1,9 @@
-"""The training loops that are timed against each other: naive, Hugging Face's Llama, and ours.
+"""The training loops that are timed against each other: naive, Hugging Face's, nanoGPT's, and ours.
 
-All train a model of one shape on the same batches with AdamW, and are called a step at a time.
-What belongs to a loop is inside its step: loading the batch, and for ours clipping and the log.
+All train a model of about one size on batches of one size with AdamW, and are called a step at a
+time. What belongs to a loop is inside its step: loading the batch, for nanoGPT's and ours clipping,
+and for ours the log. "Our settings" are what `workbook train` chooses: the precision of products,
+torch's fused AdamW, and how memory is kept, which holds for the whole process.
 """
 
 from collections.abc import Callable
@@ -11,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
-from workbook import devices
+from workbook import devices, nanogpt
 from workbook.batches import get_batch
 from workbook.config import ModelConfig, TrainConfig
 from workbook.model import PARTS, TransformerLM
@@ -24,6 +28,15 @@ from workbook.train_data import TrainData
 from workbook.trainer import Trainer
 
 Step = Callable[[], object]
+CPU = torch.device("cpu")
+
+
+def random_data(config: TrainConfig) -> TrainData:
+    """Random ids: what a step costs does not depend on what they say."""
+    size = config.model.vocab_size
+    ids = np.random.default_rng(0).integers(size, size=100_000, dtype=np.uint16)
+    lengths = np.ones(size, np.int64)
+    return TrainData(train=ids, validation=ids[:5_000].copy(), token_bytes=lengths)
 
 
 def naive(config: TrainConfig, data: TrainData, stack: ExitStack) -> Step:
@@ -39,18 +52,13 @@ def naive(config: TrainConfig, data: TrainData, stack: ExitStack) -> Step:
 
 
 def llama(config: TrainConfig, data: TrainData, stack: ExitStack, *, equal: bool) -> Step:
-    """Hugging Face's Llama: at its defaults, or with what we choose as well (`equal`).
-
-    Equal are the precision of products and torch's fused AdamW; its attention is its own.
-    """
+    """Hugging Face's Llama: at its defaults, or with our settings (`equal`)."""
     from transformers import LlamaForCausalLM
 
     model = LlamaForCausalLM(llama_config(config.model)).train()
     rate = config.optimizer.max_learning_rate
     optimizer = torch.optim.AdamW(model.parameters(), rate, fused=equal or None)
-    precision = torch.float32
-    if equal:
-        precision = devices.pick_precision(torch.device("cpu"), config.precision)
+    precision = our_settings(config) if equal else torch.float32
 
     def loss_of(inputs: Tensor, targets: Tensor) -> Tensor:
         return PARTS["fused"].cross_entropy(model(input_ids=inputs).logits, targets)
@@ -74,14 +82,48 @@ def llama_config(config: ModelConfig):
     )
 
 
-def plain_loop(config: TrainConfig, data: TrainData, optimizer, loss_of, precision) -> Step:
+def nanogpt_loop(config: TrainConfig, data: TrainData, stack: ExitStack) -> Step:
+    """A GPT-2 in nanoGPT's manner with our settings; like nanoGPT's, its loop clips gradients."""
+    model = nanogpt.GPT(config.model)
+    weights = list(model.parameters())
+    choices = config.optimizer
+    groups = [  # matrices decay, gains do not
+        {"params": [w for w in weights if w.ndim == 2], "weight_decay": choices.weight_decay},
+        {"params": [w for w in weights if w.ndim == 1], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, choices.max_learning_rate, choices.betas, fused=True)
+
+    def loss_of(inputs: Tensor, targets: Tensor) -> Tensor:
+        return PARTS["fused"].cross_entropy(model(inputs), targets)
+
+    def clip() -> None:
+        clip_grad_norm_(weights, choices.max_l2_norm)
+
+    return plain_loop(config, data, optimizer, loss_of, our_settings(config), clip)
+
+
+def our_settings(config: TrainConfig) -> torch.dtype:
+    """The precision of products that we choose; tunes this process as our trainer does."""
+    devices.tune(CPU)
+    return devices.pick_precision(CPU, config.precision)
+
+
+def plain_loop(
+    config: TrainConfig,
+    data: TrainData,
+    optimizer: torch.optim.Optimizer,
+    loss_of: Callable[[Tensor, Tensor], Tensor],
+    precision: torch.dtype,
+    before_update: Step = lambda: None,
+) -> Step:
     """One step after another: batch, loss, gradients, update."""
 
     def step() -> None:
-        batch = get_batch(data.train, config.batch_size, config.model.context_length, "cpu")
-        with devices.autocast(torch.device("cpu"), precision):
+        batch = get_batch(data.train, config.batch_size, config.model.context_length)
+        with devices.autocast(CPU, precision):
             loss = loss_of(*batch)
         loss.backward()
+        before_update()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -108,5 +150,6 @@ RIVALS: dict[str, Callable[[TrainConfig, TrainData, ExitStack], Step]] = {
     "naive": naive,
     "llama": partial(llama, equal=False),
     "llama, our settings": partial(llama, equal=True),
+    "nanogpt, our settings": nanogpt_loop,
     "workbook": ours,
 }
