@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from workbook import fused, nn
+from workbook import fused, measured_model, nn
 
 # By how much two orders of the same sums may differ, against values of about 1.
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 3e-6, torch.bfloat16: 0.03, torch.float16: 0.005}
@@ -66,9 +66,16 @@ def test_causal_attention_is_the_textbooks(queries, keys, leading, dtype):
     Q = torch.randn(*leading, queries, 8, dtype=dtype)
     K, V = (torch.randn(*leading, keys, 8, dtype=dtype) for _ in range(2))
     compare(nn.causal_attention, fused.causal_attention, Q, K, V)
-    with torch.no_grad():  # where a CPU takes another kernel
+    with torch.no_grad():  # in half precision a CPU takes another kernel here
         found = [part(Q, K, V) for part in (nn.causal_attention, fused.causal_attention)]
     torch.testing.assert_close(*found, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+def test_a_cpu_trains_with_the_kernel_for_attention_unless_in_half_precision(dtype):
+    Q, K, V = (torch.randn(2, 3, 6, 8, dtype=dtype, requires_grad=True) for _ in range(3))
+    kept = measured_model.saved_tensors(lambda: fused.causal_attention(Q, K, V))
+    has_maps = any(each.shape[-2:] == (6, 6) for each in kept)
+    assert has_maps == (dtype.itemsize < 4)
 
 
 @pytest.mark.parametrize("leading", LEADING)

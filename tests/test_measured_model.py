@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from workbook import fused
 from workbook import measured_model as measured
 from workbook.config import ModelConfig
 from workbook.model import TransformerLM
@@ -29,6 +30,14 @@ def test_a_product_counts_two_flops_a_pair_forward_and_four_backward(device):
     w = torch.ones(3, 7, device=device, requires_grad=True)
     assert measured.counted_flops(lambda: x @ w) == 2 * 5 * 3 * 7
     assert measured.counted_flops(lambda: (x @ w).sum().backward()) == 3 * 2 * 5 * 3 * 7
+
+
+def test_the_attention_kernel_of_a_cpu_counts_two_products_forward_and_five_backward():
+    Q, K, V = (torch.ones(2, 3, 5, 8, requires_grad=True) for _ in range(3))
+    product = 2 * (2 * 3) * 5 * 5 * 8
+    assert measured.counted_flops(lambda: fused.causal_attention(Q, K, V)) == 2 * product
+    step = measured.counted_flops(lambda: fused.causal_attention(Q, K, V).sum().backward())
+    assert step == (2 + 5) * product
 
 
 def test_the_modules_of_a_model_add_up_to_the_whole(device):

@@ -100,12 +100,12 @@ def causal_attention(
 ) -> Float[Tensor, "... queries d_v"]:
     """Attention in which no query sees a key behind it; the queries are the last positions.
 
-    One kernel never writes the scores to memory. Its backward pass computes them again, which
-    costs a CPU more than it saves: there, only the softmax is fused where gradients are wanted.
+    One kernel never writes the scores to memory: its backward pass computes them again. In half
+    precision that is slow on a CPU, so where gradients are wanted only the softmax is fused there.
     """
     queries, keys = Q.shape[-2], K.shape[-2]
-    without_gradients = Q.device.type == "cpu" and not torch.is_grad_enabled()
-    if Q.device.type == "cuda" or without_gradients:
+    slow_backward = Q.dtype.itemsize < 4 and torch.is_grad_enabled()
+    if Q.device.type == "cuda" or (Q.device.type == "cpu" and not slow_backward):
         all_seen = queries == 1  # a single one is the last, and nothing lies behind it
         mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
         return functional.scaled_dot_product_attention(

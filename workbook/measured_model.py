@@ -23,11 +23,19 @@ from torch.utils.module_tracker import ModuleTracker
 
 Work = Callable[[], Any]  # a forward pass, a whole step: it takes nothing
 
+# Torch knows what the attention of a GPU costs. The kernel of a CPU computes the same products.
+FLASH = "_scaled_dot_product_flash_attention"
+for _direction in ("", "_backward"):
+    _kernel = getattr(torch.ops.aten, f"{FLASH}_for_cpu{_direction}")
+    flop_registry.setdefault(_kernel, flop_registry[getattr(torch.ops.aten, FLASH + _direction)])
+
 
 def counted_flops(work: Work) -> int:
     """The FLOPs of the matrix products that are computed while `work()` runs, forward or backward.
 
-    A product of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else.
+    A product of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else. A
+    kernel for attention counts with every score, those that a mask hides too; in the backward pass
+    it computes the scores again, so one more product.
     """
     with FlopCounterMode(display=False) as counter:
         work()

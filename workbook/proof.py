@@ -72,7 +72,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 
     Torch does not say which of its saved tensors is which. So those of one size are one row.
     """
-    model, ids = _model(config), _ids(config, batch_size)
+    model, ids = _as_it_runs(config), _ids(config, batch_size)
     loss, targets = _loss(config), _ids(config, batch_size)  # tensors of their own, as in training
     saved = measure.saved_tensors(lambda: loss(model(ids), targets), model)
     measured = Counter(each.bytes for each in saved)
@@ -91,7 +91,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 
 def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
-    model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
+    model, ids, targets = _as_it_runs(config), _ids(config, batch_size), _ids(config, batch_size)
     optimizer, loss = AdamW(model.parameters()), _loss(config)
     saved = measure.saved_bytes(lambda: loss(model(ids), targets), model)
     loss(model(ids), targets).backward()
@@ -111,7 +111,7 @@ def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
 
     The four kinds are never there at once: gradients come while activations go.
     """
-    model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
+    model, ids, targets = _as_it_runs(config), _ids(config, batch_size), _ids(config, batch_size)
     optimizer, loss = AdamW(model.parameters()), _loss(config)
 
     def step() -> None:
@@ -155,6 +155,21 @@ def _any_layer(name: str) -> str:
 
 def _model(config: ModelConfig) -> TransformerLM:
     return TransformerLM.from_config(config, device="meta")
+
+
+def _as_it_runs(config: ModelConfig) -> TransformerLM:
+    """The model with the memory of a real one: on meta, torch takes fused attention to pieces."""
+    model = _model(config)
+    if config.kernels == "fused":
+        for block in model.layers:
+            block.attn.attend = _attention_kernel
+    return model
+
+
+def _attention_kernel(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """What `fused.causal_attention` gives on a CPU, by name: so the meta device follows it too."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    return kernel(Q, K, V, is_causal=True)[0]
 
 
 def _loss(config: ModelConfig) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:

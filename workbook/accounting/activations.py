@@ -13,15 +13,13 @@ FLOAT, ID, FLAG = 4, 8, 1  # bytes of a float32, an int64 and a bool
 STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "feed-forward", "loss"
 
 
-def saved_activations(
-    config: ModelConfig, batch_size: int, seq: int | None = None, flash: bool = False
-) -> Table:
+def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> Table:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
-    `config.kernels` says which parts are meant. `flash` stands for torch's fused attention, which a
-    GPU takes: it computes the weights again in place of keeping them.
+    `config.kernels` says which parts are meant. Fused attention is one kernel, as a CPU and a GPU
+    of NVIDIA's have it: it computes the weights again in place of keeping them.
     """
-    kept = _Kept(config, batch_size, seq or config.context_length, flash)
+    kept = _Kept(config, batch_size, seq or config.context_length)
     rows = [Row("token ids", STREAM, "8·B·T", ID * kept.BT)]
     rows += kept.stream()
     for norm, layer in (("ln1", kept.attention()), ("ln2", kept.feed_forward())):
@@ -33,11 +31,9 @@ def saved_activations(
 class _Kept:
     """The rows of each part of a model. `BT` and the like are how many numbers a tensor has."""
 
-    def __init__(self, config: ModelConfig, batch_size: int, seq: int, flash: bool):
-        self.config, self.T, self.flash = config, seq, flash
+    def __init__(self, config: ModelConfig, batch_size: int, seq: int):
+        self.config, self.T = config, seq
         self.fused = config.kernels == "fused"
-        if flash and not self.fused:
-            raise ValueError('flash=True needs kernels="fused": the textbook keeps its scores')
         self.L = config.num_layers
         self.BT = batch_size * seq
         self.BTd, self.BTf = self.BT * config.d_model, self.BT * config.d_ff
@@ -66,20 +62,20 @@ class _Kept:
         return [self.row(f"{name}: 1 / rms", NORM, "B·T", self.BT, times), *wide]
 
     def attention(self) -> list[Row]:
-        """Queries, keys and values, the maps of T × T, and what the heads have gathered.
+        """Queries, keys and values, of the softmax what is kept, and what the heads have gathered.
 
-        Of the softmax, the textbook keeps its input (to find the maximum), the maximum, the powers
-        and their sum; of the division the result. The kernel keeps the result alone.
+        The textbook keeps the softmax's input (to find the maximum), the maximum, the powers and
+        their sum, and the result. The kernel keeps one number a row: the rest is computed again.
         """
-        maps = ["weights"] if self.fused else ["masked scores", "powers", "weights"]
-        columns = [] if self.fused else ["largest score", "sum of powers"]
         rows = [self.row(name, ATTENTION, "B·T·d", self.BTd) for name in ("Q", "K", "V")]
-        if self.flash:
+        if self.fused:
             rows.append(self.row("log of the sum of powers", ATTENTION, "B·h·T", self.BhT))
         else:
             rows.append(Row("mask", ATTENTION, "T·T", FLAG * self.T * self.T, self.L))
-            rows += [self.row(name, ATTENTION, "B·h·T", self.BhT) for name in columns]
-            rows += [self.row(name, ATTENTION, "B·h·T·T", self.BhTT) for name in maps]
+            for name in ("largest score", "sum of powers"):
+                rows.append(self.row(name, ATTENTION, "B·h·T", self.BhT))
+            for name in ("masked scores", "powers", "weights"):
+                rows.append(self.row(name, ATTENTION, "B·h·T·T", self.BhTT))
         return [*rows, self.row("heads, joined", ATTENTION, "B·T·d", self.BTd)]
 
     def feed_forward(self) -> list[Row]:

@@ -14,20 +14,18 @@ from workbook.accounting.training import FLOAT, training_bytes
 from workbook.config import ModelConfig
 
 
-def peak_bytes(
-    config: ModelConfig, batch_size: int, *, keep_gradients: bool = False, flash: bool = False
-) -> Table:
+def peak_bytes(config: ModelConfig, batch_size: int, *, keep_gradients: bool = False) -> Table:
     """The bytes at the worst moment of a step, by kind, in float32.
 
     The gradients of the last step are there from the beginning if they are kept and filled with
     zeros (`zero_grad(set_to_none=False)`). Else they come one by one as activations go.
     """
-    activations = saved_activations(config, batch_size, flash=flash)
+    activations = saved_activations(config, batch_size)
     model = training_bytes(config, activations)
     weights = parameters(config)
     moments = [
         _moment(model, activations, weights, keep_gradients, passed, passing)
-        for passed, passing in _backward(config, batch_size, flash)
+        for passed, passing in _backward(config, batch_size)
     ]
     largest = FLOAT * max(row.each for row in weights)  # AdamW goes through one tensor at a time
     update = Row("update", "in passing", "4·(the largest matrix)", largest, 2)
@@ -35,23 +33,22 @@ def peak_bytes(
     return max(moments, key=lambda table: table.total)
 
 
-def _backward(config: ModelConfig, batch_size: int, flash: bool) -> list[tuple[list[str], Row]]:
+def _backward(config: ModelConfig, batch_size: int) -> list[tuple[list[str], Row]]:
     """Moments of a backward pass: the names of what is done with, and what is needed in passing."""
     BT, fused = batch_size * config.context_length, config.kernels == "fused"
-    maps = FLOAT * BT * config.num_heads * config.context_length
     inner, logits = FLOAT * BT * config.d_ff, FLOAT * BT * config.vocab_size
     # Of two factors both gradients live for a moment; SiLU by its own kernel needs no second.
     inners = 1 if fused and config.ffn == "silu" else 2
-    count = 0 if flash else 2 if fused else 4
     after_loss = ["loss", "head", "ln_final"]
-    return [
+    moments = [
         ([], Row("logits' gradient", "in passing", "2·4·B·T·V", logits, 2)),
         (after_loss, Row("inner values' gradient", "in passing", "4·B·T·d_ff", inner, inners)),
-        (
-            [*after_loss, "feed-forward", "ln2"],
-            Row("scores' gradient", "in passing", "4·B·h·T·T", maps, count),
-        ),
     ]
+    if not fused:  # whose attention makes no tensor of T × T, in either pass
+        maps = FLOAT * BT * config.num_heads * config.context_length
+        scores = Row("scores' gradient", "in passing", "4·B·h·T·T", maps, 4)
+        moments.append(([*after_loss, "feed-forward", "ln2"], scores))
+    return moments
 
 
 def _moment(
