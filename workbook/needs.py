@@ -135,8 +135,9 @@ def look_at_text(text: Text) -> Finding:
     first += [f"a tokenizer of {usual:,} ids is trained"] * (not text.has_tokenizer)
     first += ["its ids are written"] * (not text.has_ids)
     if first:
-        words = f"when it begins {', then '.join(first)}"
-        return Finding("corpora", f"{name}: {words} (`workbook data tokenize {name}` does it now)")
+        size = f" --size {text.size}" if text.size else ""
+        now = f"`workbook data tokenize {name}{size}` does so now, on all cores"
+        return Finding("corpora", f"{name}: first {', then '.join(first)}; {now}")
     return Finding("corpora", f"{name}: text, tokenizer and ids are on this disk")
 
 
@@ -232,7 +233,11 @@ def what_would_fit(config: TrainConfig, room: int, workers: int) -> str:
     ]
     for accumulation in parts:
         if workers * memory_bytes(config, accumulation) <= room:
-            return f"take accumulation={accumulation} for a batch of {config.batch_size}"
+            return (
+                f"compute a batch of {config.batch_size} with accumulation={accumulation}:"
+                f" `--accumulation {accumulation}` of `workbook train`; or do without it, in"
+                " `batch_sizes` of workbook/scales.py"
+            )
     return "take a machine with more memory: not even one sequence fits"
 
 

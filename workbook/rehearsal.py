@@ -8,10 +8,13 @@ rates were the best, and ten times as much diverged.
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
+import torch
 from tqdm import tqdm
 
 from workbook import accounting, checkpoints, devices, runs
@@ -38,6 +41,7 @@ from workbook.trainer import Trainer
 ASSUMED_MFU = 0.3  # of the accounting: what small models reach, about
 STEPS, PATIENCE = 20, 60.0  # steps that are measured, or as many as fit into so many seconds
 RANDOM_IDS = 1 << 20
+BUSY = 0.25  # of the processor: more than that falsifies a measurement
 HOUR = 3_600  # seconds
 
 
@@ -119,11 +123,17 @@ def told(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: in
     everything = [*known, *later]
     found = [look_at_text(text) for text in texts(everything)]
     found += [look_at_disk(everything, workers), *look_at_memory(everything, workers)]
+    others = psutil.cpu_percent(1.0) / 100
     costs = [cost(group) for group in tqdm(groups(known), desc="measure")]
-    print("", *table([HEAD, *(each.row() for each in costs)]), "", sep="\n")
-    found.append(look_at_hours(costs, known, later))
+    print("", *table([HEAD, *(each.row() for each in costs)]), sep="\n")
+    found.append(look_at_hours(costs, later))
+    if any(each.step and each.step[1] < STEPS for each in costs):
+        print(f"Fewer than {STEPS} steps were measured: those would take more than a minute.")
+    if others > BUSY:
+        print(f"Other programs keep {others:.0%} of the processor busy: alone it would be quicker.")
+    print()
     for each in found:
-        print(f"{each.about:8} {'ready' if each.ready else 'MISSING':8} {each.text}")
+        print(f"{each.about:8} {'ready' if each.ready else 'TO DO':6} {each.text}")
     todo = list(dict.fromkeys(each.todo for each in found if not each.ready))
     print(f"\n{'Not ready. What to do:' if todo else 'Ready.'}")
     for number, words in enumerate(todo, 1):
@@ -156,7 +166,7 @@ class Cost:
         measured = "not measured: no room"
         if self.step is not None:
             seconds, steps = self.step
-            measured = f"{hours(self.measured())} ({steps} steps of {seconds:.3g} s)"
+            measured = f"{hours(self.measured())} ({steps} of {STEPS} steps, {seconds:.3g} s each)"
         return (
             f"{self.runs}",
             step_name(self.config),
@@ -182,20 +192,24 @@ def groups(configs: Iterable[TrainConfig]) -> list[list[TrainConfig]]:
 
 
 def cost(group: Sequence[TrainConfig]) -> Cost:
-    """What a run of the group costs, measured if its steps find room in memory."""
+    """What a run of the group costs, measured if a step finds room in memory."""
     config = group[0]
     device = devices.pick_device(config.device)
     devices.tune(device)
     peak = matmul_peak(devices.pick_precision(device, config.precision), str(device))
-    step = step_seconds(config) if memory_bytes(config) <= free_memory(device) else None
+    step = None
+    if memory_bytes(config) <= free_memory(device):
+        with suppress(torch.OutOfMemoryError):
+            step = step_seconds(config)
     return Cost(len(group), config, peak, step)
 
 
-def step_seconds(config: TrainConfig, steps: int = STEPS) -> tuple[float, int]:
-    """The seconds of a step on random ids, the mean of `steps`, and how many those were.
+def step_seconds(config: TrainConfig) -> tuple[float, int]:
+    """The seconds of a step on random ids, the mean of `STEPS`, or of how many it then says.
 
-    The first two steps do not count: memory is fetched, kernels are chosen or compiled. Where all
-    would take more than a minute, fewer are taken. Nothing is written.
+    Two steps come first and do not count: memory is fetched, kernels are chosen or compiled. Where
+    all would take more than a minute fewer are measured, and where the first does it alone is.
+    Nothing is written.
     """
     vocab_size = config.model.vocab_size
     random = np.random.default_rng(config.seed)
@@ -213,10 +227,10 @@ def step_seconds(config: TrainConfig, steps: int = STEPS) -> tuple[float, int]:
             devices.synchronize(trainer.device)
             return (time.perf_counter() - start) / count
 
-        last = take(1)
-        if last < PATIENCE:
-            last = take(1)
-        count = max(1, min(steps, int(PATIENCE / last)))
+        first = take(1)
+        if first > PATIENCE:
+            return first, 1
+        count = max(1, min(STEPS, int(PATIENCE / take(1))))
         return take(count), count
     finally:
         checkpoints.restore_random_state(before)
@@ -234,23 +248,22 @@ def capped(config: TrainConfig, seconds: float) -> float:
     return min(seconds, config.max_seconds or math.inf)
 
 
-def look_at_hours(
-    costs: Sequence[Cost], known: Sequence[TrainConfig], later: Sequence[TrainConfig]
-) -> Finding:
-    """How long all runs take, one after the other on the whole machine: both ways to tell."""
+def look_at_hours(costs: Sequence[Cost], later: Sequence[TrainConfig]) -> Finding:
+    """How long all runs take, one after the other on the whole machine: both ways to tell.
+
+    Imagined runs were not measured: they are taken to be as much slower than the accounting says.
+    """
     peak = costs[0].peak
-    then = sum(capped(c, flops(c) / (peak * ASSUMED_MFU)) for c in later)
     now = sum(each.runs * each.expected() for each in costs)
-    text = f"{hours(now)} for the {len(known)} known runs by the accounting"
-    measured = [each for each in costs if each.step is not None]
-    ratio = math.nan
-    if measured:
-        sooner = sum(each.runs * each.expected() for each in measured)
-        ratio = sum(each.runs * each.measured() for each in measured) / sooner
-        text += f", {hours(now * ratio)} as measured"
+    then = sum(capped(config, flops(config) / (peak * ASSUMED_MFU)) for config in later)
+    if any(each.step is None for each in costs):
+        text = f"{hours(now + then)} by the accounting; not measured, for want of memory"
+        return Finding("hours", text, "make room in memory, so that a step can be measured")
+    ratio = sum(each.runs * each.measured() for each in costs) / now
+    text = f"{hours(now)} by the accounting, {hours(now * ratio)} as measured"
     if later:
-        text += f"; with the {len(later)} imagined ones {hours(now + then)}"
-        text += f" and {hours((now + then) * ratio)}" if measured else ""
+        both = hours(now + then), hours((now + then) * ratio)
+        text += f"; with the runs imagined {both[0]} and {both[1]}"
     return Finding("hours", text)
 
 
