@@ -107,8 +107,8 @@ def refuse_perplexity(losses: list[float], perplexity: float) -> None:
     """Raise where a perplexity is exp of none of the losses beside it."""
     if perplexity <= 0 or not losses:
         return
-    # A loss with two decimals may be off by half a hundredth, which moves exp by half a per cent.
-    if any(abs(math.log(perplexity) - loss) < 0.006 + CLOSE for loss in losses):
+    slack = _half_digit(perplexity, 0) / perplexity + 0.25 * CLOSE
+    if any(abs(math.log(perplexity) - loss) < slack + _half_digit(loss, 1) for loss in losses):
         return
     loss = losses[0]
     slip = None
@@ -121,6 +121,12 @@ def refuse_perplexity(losses: list[float], perplexity: float) -> None:
         got=Words(f"{perplexity:g}"),
         mistake=slip,
     )
+
+
+def _half_digit(value: float, least: int) -> float:
+    """By how much a number may be rounded that shows its digits, `least` of them decimals."""
+    decimals = f"{value:.10g}".partition(".")[2]
+    return 0.5 * 10.0 ** -max(len(decimals), least)
 
 
 def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
@@ -187,10 +193,14 @@ def refuse_text(text: str, kind: Kind) -> list[text_of_runs.Said]:
         losses = [each.loss for each in said if each.clause == clause]
         perplexities = text_of_runs.perplexities(clause)
         bits = text_of_runs.bits_a_byte(clause)
-        for loss in losses + [nats_a_token(each, known.bytes_a_token) for each in bits]:
-            refuse_impossible(loss, known.corpus, size)
+        claimed = losses + [nats_a_token(each, known.bytes_a_token) for each in bits]
+        # Where another number of the clause can be a loss, a low one may be anything.
+        others = [each for each in text_of_runs.decimals(clause) if each not in losses + bits]
+        if not any(known.lowest <= each <= guessing(IDS["web"]) for each in losses + others):
+            for loss in claimed:
+                refuse_impossible(loss, known.corpus, size)
         if losses and len(perplexities) == 1:
             refuse_perplexity(losses, perplexities[0])
         if len(losses) == 1 and len(bits) == 1:
-            refuse_bits(losses[0], bits[0], size)
+            refuse_bits(losses[0], bits[0], text_of_runs.bytes_a_token(clause))
     return said

@@ -15,25 +15,35 @@ CORPORA = {
 _DECIMAL = r"(?<![\w.,×*^-])(\d{1,2}\.\d+)(?![\d.]*\s*(?:%|x\b|×|times\b|per\s?cent|e-?\d))"
 _NO_NATS = r"(?!\s*-?(?:bits?\b|bpb\b|bytes?\b|s\b|sec|min|hours?|h\b|million|M\b|[kMG]i?B\b))"
 _NATS = r"\s*nats?(?:\s*(?:/|per|an?)\s*token)?"
-_LINK = (
-    r"(?:\W+(?:of|is|was|at|to|reach\w*|about|around|roughly|approximately|only|just|a|the|value"
-    r"|best|final|lowest|on|tiny\w*|stories|owt|openwebtext|pydocs|it|comes?|c[ao]me|down|f[ae]ll\w*|ends?|ended|here|nats?)\b){0,6}\W{0,4}?"
+_CORPUS = r"tiny\W?stories|stories|owt|openwebtext|pydocs"
+_BETWEEN = (
+    r"of|is|was|at|to|on|reach\w*|about|around|roughly|approximately|only|just|a|the|it|value|best"
+    rf"|final|lowest|comes?|came|become|down|f[ae]ll\w*|ends?|ended|here|nats?|{_CORPUS}"
 )
+_LINK = rf"(?:\W+(?:{_BETWEEN})\b){{0,6}}\W{{0,4}}?"
 _LOSS = [
     re.compile(rf"\bloss\b{_LINK}{_DECIMAL}{_NO_NATS}", re.I),
     re.compile(
-        rf"{_DECIMAL}(?:{_NATS})?\W{{1,3}}(?:(?:as|is|was|the|of|best|final|lowest)\W+)*"
+        rf"{_DECIMAL}(?:{_NATS})?[\s*(]{{1,3}}(?:(?:as|is|was|the|of|best|final|lowest)\W+)*"
         r"(?:val(?:idation)?\W+|test\W+)?loss\b",
         re.I,
     ),
-    re.compile(rf"{_DECIMAL}{_NATS}", re.I),
+    re.compile(
+        rf"\b(?:reach\w*|achiev\w*|attain\w*|obtain\w*|ends?|ended|gets?|got|{_CORPUS})\b"
+        rf"\W+(?:\w+\W+){{0,3}}?{_DECIMAL}{_NATS}",
+        re.I,
+    ),
+    re.compile(rf"^\W*{_DECIMAL}{_NATS}", re.I),
 ]
-# A number in such a clause may be a difference, or a loss on what was learnt by heart.
+LEAST = 0.15  # nats a token: less than that is rather a difference, whatever is said
+# A number in such a clause may be a difference, a limit, or a loss on what was learnt by heart.
 _NO_LOSS = re.compile(
-    r"\b(?:gap|differ\w*|between|within|spread|deviation|std|noise|margin|delta|change[sd]?|gain\w*"
-    r"|improve\w*|lower(?:s|ed)?|higher|more|less|better|worse|apart|above|below|under|over|by"
-    r"|floor|entropy|bound|limit|impossible|train(?:ing)? (?:batch )?loss|overfit\w*|memoris\w*"
-    r"|memoriz\w*|by heart|(?:one|single|small) batch|±|\+-|±|same|equal)(?:\b|$)|[±<≤]",
+    r"\b(?:gap|differ\w*|between|within|spread|deviation|std|noise|margin|delta|changed?|changes"
+    r"|lower(?:s|ed)?|higher|more|less|better|worse|apart|away|above|below|under|over|by|extra"
+    r"|costs?|worth|saves?|saved|penalty|advantage|gain\w*|improve\w*|hurts?|same|equal"
+    r"|floor|entropy|bound|limit|impossible"
+    r"|train(?:ing)? (?:batch )?loss|overfit\w*|memori[sz]\w*|by heart|(?:one|single|small) batch"
+    r")\b|[±<≤]|\+/?-|(?<![\w(])[+-]\d",
     re.I,
 )
 _CLAUSE = re.compile(r"(?<=[.;!?])\s|\n|;|, (?=and |but |while |whereas |with )| whereas | while ")
@@ -93,9 +103,14 @@ def losses(text: str) -> list[Said]:
         if _NO_LOSS.search(clause):
             continue
         matches = [match for look in _LOSS for match in look.finditer(clause)]
-        numbers = {match.start(1): float(match[1]) for match in matches}
+        numbers = {match.start(1): float(match[1]) for match in matches if float(match[1]) > LEAST}
         found += [Said(loss, corpora_in(clause), clause) for _, loss in sorted(numbers.items())]
     return found
+
+
+def decimals(text: str) -> list[float]:
+    """All numbers of a text that are written with a decimal point."""
+    return [float(found) for found in re.findall(_DECIMAL, text)]
 
 
 def perplexities(text: str) -> list[float]:
