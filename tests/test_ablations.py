@@ -1,6 +1,7 @@
 """An ablation is read from labels, each run once, and its verdict does not outrun its spread."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from made_records import config, record
@@ -32,6 +33,17 @@ def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(results):
     assert found.before.mean == pytest.approx(2.03)
     assert found.after.mean == pytest.approx(2.52)
     assert found.difference.nats == pytest.approx(0.49)
+
+
+def test_it_is_drawn_at_both_rates_where_they_differ(results):
+    found = ablations.read(results, "no norm")
+    assert {name: len(side) for name, side in found.groups("norm").items()} == {
+        "norm": 5,
+        "no norm, own best rate": 3,
+        "no norm, old best rate": 1,
+    }
+    same = replace(found, changed=found.unchanged)
+    assert list(same.groups()) == ["unchanged", "no norm"]
 
 
 def test_a_run_with_two_labels_counts_once(results):
@@ -77,3 +89,15 @@ def test_each_batch_size_stands_with_its_best_run(tmp_path):
     assert {size: each.loss for size, each in full.items()} == {2: 2.1}
     part = ablations.by_batch(results, " on 1/4")
     assert {size: each.loss for size, each in part.items()} == {1: 3.0, 2: math.e}
+
+
+def test_the_table_has_both_rates_and_the_size_of_each_model(results):
+    shown = ablations.table(ablations.read(results, "no norm"))
+    assert shown["at the old best rate"].tolist() == [
+        "ended at 2.010 nats/token",
+        "diverged at step 1",
+    ]
+    assert shown["own best rate"].tolist() == ["0.01", "0.003"]
+    assert shown.loc["no norm", "loss there"] == "2.520 ± 0.010 (3 seeds)"
+    counts = [int(count.replace(",", "")) for count in shown["parameters"]]
+    assert counts[0] - counts[1] == 5 * 16  # two norms in each of two blocks, and the last

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 import tiny_runs
+from made_records import config, record
 
+from workbook import baselines
 from workbook.baselines import unigram_loss
 
 
@@ -25,3 +27,32 @@ def test_an_id_that_training_never_saw_is_not_impossible():
 def test_a_vocabulary_that_is_too_small_is_named():
     with pytest.raises(ValueError, match="the id 7, and there are 4 ids"):
         unigram_loss(np.array([7]), np.array([0]), 4)
+
+
+@pytest.fixture(params=[None, 1.0])
+def data(request, monkeypatch):
+    """What runs of any config train on, with and without a known entropy."""
+    lengths = np.full(tiny_runs.VOCAB_SIZE, 2)
+    found = tiny_runs.data(entropy=request.param, floor=0.5, token_bytes=lengths)
+    monkeypatch.setattr(baselines, "train_data", lambda config: found)
+    return found
+
+
+def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
+    found = baselines.levels(config())
+    assert found.text < found.counting
+    assert found.counting == unigram_loss(data.train, data.validation[:256], 64)
+    assert found.guessing == pytest.approx(math.log(64))
+    bits = data.entropy or data.floor
+    assert found.text == pytest.approx(bits * math.log(2) * 2)
+    assert (found.bytes_a_token, found.train_tokens) == (2.0, len(data.train))
+
+
+def test_a_stated_level_is_not_called_known(data, tmp_path):
+    found = baselines.levels(config())
+    stated = data.entropy is None
+    assert found.known is not stated
+    assert any("stated" in name for name in found.named) is stated
+    shown = baselines.facts(record(tmp_path, config(), [4.0, 3.0]))
+    assert shown["loss (nats/token)"] == "3.000" and shown["loss (bits/byte)"] == "1.500"
+    assert (shown["the text itself (nats/token)"] == "unknown") is stated

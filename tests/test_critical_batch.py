@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.critical_batch import Bend, bend, steps_to
+from workbook.critical_batch import Bend, bend, bends, steps_to
 
 SIZES = (1, 8, 16, 32, 64, 128, 384)
 sizes = st.floats(0.5, 5_000)
@@ -56,3 +56,17 @@ def log():
 )
 def test_steps_to_a_loss_lie_on_a_line_between_evaluations(log, loss, step):
     assert steps_to(log, loss) == step
+
+
+def test_curves_are_fitted_to_the_losses_that_four_sizes_came_to():
+    truth = Bend(4, 32)
+
+    def log(size, end):  # the loss falls by one in each of `steps` steps
+        places = [truth.steps(size) * part for part in range(end + 1)]
+        return pd.DataFrame({"validation_loss": [8.0 - part for part in range(end + 1)]}, places)
+
+    ends = {8: 5, 16: 4, 32: 4, 64: 3, 128: 2}
+    found = bends({size: log(size, end) for size, end in ends.items()})
+    assert list(found) == [5.0, 6.0]
+    assert [list(steps) for steps, _ in found.values()] == [[8, 16, 32, 64], list(ends)]
+    assert all(curve.critical == pytest.approx(32) for _, curve in found.values())

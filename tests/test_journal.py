@@ -22,14 +22,14 @@ def studied(tmp_path):
 
 
 def test_every_run_is_a_row_where_it_was_first_asked_for(studied):
-    table = journal.journal(studied, BASE)
+    table = journal.journal(studied, {BASE.corpus: BASE})
     assert table["run"].tolist() == ["rate 0.01", "rate 1", "no norm"]
     assert table.index.tolist() == ["rates", "rates", "norms"]
     assert table["changed"].tolist() == ["nothing", "max_learning_rate=1", "norm=none, seed=1"]
 
 
 def test_what_failed_is_in_it_with_its_reason(studied):
-    ended = journal.journal(studied, BASE)["outcome"].tolist()
+    ended = journal.journal(studied, {BASE.corpus: BASE})["outcome"].tolist()
     assert ended == ["finished", "diverged: the loss is nan at step 3", "finished"]
 
 

@@ -24,7 +24,7 @@ ORDER = """
     devices processes stop_signals limits train_data loss_limits reported_runs evaluate
     training_checks trainer train step_times
     generate likelihood hugging model_folders runs spread experiments scales studies needs rehearsal
-    journal ablations critical_batch baselines
+    journal ablations critical_batch baselines samples
     measure rivals bench scaling generate_bench nanogpt train_rivals rival_process
     train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbook import spread
+import pandas as pd
+
+from workbook import accounting, spread
 from workbook.runs import Result
 from workbook.spread import Difference, Spread
 from workbook.studies import best, rate_of
@@ -48,12 +50,41 @@ class Ablation:
         """How much higher the losses of the changed model are, each at its own best rate."""
         return spread.difference(losses(self.changed), losses(self.unchanged))
 
+    def groups(self, usual: str = "unchanged") -> dict[str, list[Result]]:
+        """The runs to draw curves of, by names: the changed model at the old best rate as well."""
+        found = {usual: [*self.unchanged.values()], self.label: [*self.changed.values()]}
+        if self.own_rate == self.old_rate:
+            return found
+        found[f"{self.label}, own best rate"] = found.pop(self.label)
+        return found | {f"{self.label}, old best rate": [self.at_old_rate]}
+
 
 def read(results: Mapping[str, Result], label: str) -> Ablation:
     """The ablation of this label, from the results of `studies.ablation`."""
     prefix = f"{label}, rate "
     tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
     return Ablation(label, by_seed(results, "unchanged"), by_seed(results, label), tuned)
+
+
+def table(*found: Ablation) -> pd.DataFrame:
+    """A row a setting: its size, its best rate, its losses there, and at the old best rate."""
+    some = found[0]
+    rows = [row("unchanged", some.unchanged, ending(first(some.unchanged)))]
+    for each in found:
+        old = each.tuned.get(each.old_rate)
+        rows.append(row(each.label, each.changed, ending(old) if old else "not tried"))
+    return pd.DataFrame(rows).set_index("setting")
+
+
+def row(label: str, runs: Mapping[int, Result], at_old_rate: str) -> dict:
+    """What the table says of one setting."""
+    return {
+        "setting": label,
+        "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
+        "at the old best rate": at_old_rate,
+        "own best rate": f"{rate_of(first(runs)):.3g}",
+        "loss there": str(spread.spread(losses(runs))),
+    }
 
 
 def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:

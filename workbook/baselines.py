@@ -1,10 +1,65 @@
-"""The loss of a model that has learnt next to nothing: a level to hold a training run against.
+"""What a loss is worth: beside blind guessing, beside counting, and beside what the text costs.
 
 A model that finds every id equally likely has ln V. One that only knows how frequent each id is,
 whatever stands before it, has less, and is the least that training should beat.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from workbook.config import TrainConfig
+from workbook.loss_limits import guessing, nats_a_token
+from workbook.runs import Result
+from workbook.train_data import train_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """Levels for the losses of a run, in nats a token, on the very ids that it is evaluated on."""
+
+    guessing: float  # every id equally likely
+    counting: float  # every id as likely as it is frequent in the training text
+    text: float  # what the text itself costs, or what no small model is known to do better than
+    known: bool  # whether that is known, and not just stated
+    bytes_a_token: float
+    train_tokens: int  # of the training text
+
+    @property
+    def named(self) -> dict[str, float]:
+        """Those that belong into a plot."""
+        text = "what the text itself costs" if self.known else "nobody does better (stated)"
+        return {"knows only how frequent tokens are": self.counting, text: self.text}
+
+
+def levels(config: TrainConfig) -> Levels:
+    """The levels for runs of this config."""
+    data, size = train_data(config), config.model.vocab_size
+    held_out = data.validation[: config.eval_tokens]
+    bytes_a_token = float(data.token_bytes[held_out].mean())
+    return Levels(
+        guessing=guessing(size),
+        counting=unigram_loss(data.train, held_out, size),
+        text=nats_a_token(data.entropy or data.floor, bytes_a_token),
+        known=data.entropy is not None,
+        bytes_a_token=bytes_a_token,
+        train_tokens=len(data.train),
+    )
+
+
+def facts(result: Result) -> dict[str, str]:
+    """A run's loss in both units, and what helps to judge it, as a column of a table."""
+    found = levels(result.config)
+    return {
+        "ids": f"{result.config.model.vocab_size:,}",
+        "bytes a token": f"{found.bytes_a_token:.2f}",
+        "tokens in the training text": f"{found.train_tokens:,}",
+        "guessing (nats/token)": f"{found.guessing:.2f}",
+        "counting (nats/token)": f"{found.counting:.2f}",
+        "loss (nats/token)": f"{result.loss:.3f}",
+        "the text itself (nats/token)": f"{found.text:.2f}" if found.known else "unknown",
+        "loss (bits/byte)": f"{result.bits_per_byte:.3f}",
+    }
 
 
 def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:

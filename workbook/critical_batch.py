@@ -13,6 +13,7 @@ Training", eq. 2.11 and 2.12 (their S_min is `fewest`, B_crit is `critical`).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import linear_regression
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,6 +47,29 @@ def steps_to(log: "pd.DataFrame", loss: float) -> float:
             return early + (step - early) * (high - loss) / (high - value)
         before = step, value
     return math.inf
+
+
+def bends(logs: Mapping[int, "pd.DataFrame"]) -> dict[float, tuple[dict[int, float], Bend]]:
+    """By loss, the steps that each batch size took to it, and the curve through them.
+
+    The losses are those that the runs ended at, as far as four batch sizes came as low.
+    """
+    found = {}
+    for loss in sorted(log["validation_loss"].dropna().iloc[-1] for log in logs.values())[3:]:
+        steps = {size: steps_to(log, loss) for size, log in logs.items()}
+        steps = {size: count for size, count in steps.items() if math.isfinite(count)}
+        found[float(loss)] = steps, bend(steps)
+    return found
+
+
+def power(values: Mapping[float, float]) -> float:
+    """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
+
+    >>> round(power({8: 2.0, 32: 4.0, 128: 8.0}), 6)
+    0.5
+    """
+    line = linear_regression([*map(math.log, values)], [*map(math.log, values.values())])
+    return line.slope
 
 
 def bend(steps: Mapping[float, float]) -> Bend:

@@ -23,10 +23,12 @@ FOLLOWING = {
 }
 
 
-def journal(studied: Mapping[str, Mapping[str, Result]], base: TrainConfig) -> "pd.DataFrame":
+def journal(
+    studied: Mapping[str, Mapping[str, Result]], bases: Mapping[str, TrainConfig]
+) -> "pd.DataFrame":
     """A row a run: who asked for it first, how it differs from the base, and what came out.
 
-    `studied` holds the runs of each experiment by their labels.
+    `studied` holds the runs of each experiment by their labels, `bases` a config for each corpus.
     """
     import pandas as pd  # here: whoever only trains need not load it
 
@@ -34,13 +36,12 @@ def journal(studied: Mapping[str, Mapping[str, Result]], base: TrainConfig) -> "
         {
             "experiment": name,
             "run": label,
-            "changed": changed(result.config, base),
+            "corpus": result.config.corpus,
+            "changed": changed(result.config, bases[result.config.corpus]),
             "outcome": outcome(result),
             "steps": result.steps,
-            "tokens": result.tokens,
             "seconds": result.seconds,
             "loss": result.loss,
-            "bits/byte": result.bits_per_byte,
         }
         for name, label, result in each_once(studied)
     ]
