@@ -89,6 +89,37 @@ def test_sweeps_and_their_best_loss(anywhere):
     ])  # fmt: skip
 
 
+def test_differences_shares_and_settings_are_no_losses(anywhere):
+    expect_read(LR, "a", [
+        "The loss is 0.04 nats a token away from the entropy.",
+        "train/val loss 0.31/1.44",
+        "Validation loss at 0.25, 0.5 and 0.75 of training: 2.1, 1.7 and 1.5",
+        "warm-up 0.1 of the steps, betas 0.9 and 0.95, loss 1.44; gradient norm 0.5, loss 1.44",
+        "1.44 nats/token = 2.08 bits/token = 0.51 bits/byte; loss 1.44, time 0.5 h",
+        "Loss 4.0, perplexity 55 after 100 steps; in the end 1.4 and 4.1.",
+    ])  # fmt: skip
+    expect_read(NOPE, None, [
+        "Without RoPE the loss is 3.33: it costs 0.53 nats a token.", "+0.53 nats/token",
+        "SiLU 3.06 ± 0.03, SwiGLU 2.84 ± 0.05 (5 seeds)",
+    ])  # fmt: skip
+    expect_read(WEB, None, [
+        "pydocs costs 5.49 nats a token, 2.32 bits a byte, where stories cost 2.79.",
+        "At 4.5 bytes a token, 3.95 nats are 1.27 bits a byte; TinyStories: 1.41, 0.50 bits a byte",
+    ])  # fmt: skip
+    expect_read(BOARD, None, [
+        "Weight tying gains 0.05 nats a token, bfloat16 another 0.1.",
+        "With 2 hours it would reach 3.2; in the 45 minutes allowed it gets 3.4.",
+        "The final loss of 3.4 took 44 min 50 s of training and the evaluation 20 s.",
+    ])  # fmt: skip
+
+
+def test_a_long_answer_is_read_in_time():
+    for line in ("loss ", "1e-3 diverges ", "0.5 loss\n", "1 x 1 x ", "reaches a b 1.4 "):
+        for part in "ab":
+            report = check(LR, line * (19_000 // len(line)), part)
+            assert "stopped" not in report.message
+
+
 def test_edges_of_stability(anywhere):
     expect_read(LR, "b", [
         "Runs begin to diverge between 2e-2 and 3e-2; the best, 6e-3, is four times below.",

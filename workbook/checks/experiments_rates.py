@@ -171,12 +171,11 @@ def _no_edge(stable: float, lost: float) -> Wrong:
 def _said_of_the_edge(text: str) -> Facts:
     """The facts to tick, unless the best rate is far from all that is said to diverge."""
     named = sorted(rate for rate, _ in rates(text))
-    lost = [
-        min(rates(clause), key=lambda each: abs(each[1] - said.start()))[0]
-        for clause in clauses(text)
-        for said in re.finditer(DIVERGES, clause, re.I)
-        if claims(clause, DIVERGES) and rates(clause)
-    ]
+    lost = []
+    for clause in clauses(text):
+        found, said = rates(clause), re.search(DIVERGES, clause, re.I)
+        if found and said and claims(clause, DIVERGES):
+            lost.append(min(found, key=lambda each: abs(each[1] - said.start()))[0])
     if lost and named[0] < min(lost):
         _edge(max(rate for rate in named if rate < min(lost)), min(lost))
     elif not lost and len(named) == 2 and re.search(r"\bedge\b", text):

@@ -33,8 +33,8 @@ HINTS: dict[str, tuple[str, str]] = {
         " Look at the norm of the gradients in the log, too, just before the loss jumps.",
     ),
     "pre_norm_ablation": (
-        "In which of both can the gradient run from the loss to the first layer without passing a"
-        " norm? And which of both still needs a final norm?",
+        "In which of both does the gradient run from the last block to the first without passing a"
+        " norm? And which of both needs one more norm behind the last block?",
         "Post-norm normalises the sum: x = norm(x + part(x)), in place of x = x + part(norm(x))."
         " Train with the same seed, tokens and rate, and look at the beginning of the curves; then"
         " tune the rate of both. Is the difference larger than that between two seeds?",
