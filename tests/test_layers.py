@@ -23,7 +23,8 @@ ORDER = """
     optim optim_studies mixed_precision proof batches checkpoints
     devices processes stop_signals limits train_data loss_limits reported_runs evaluate
     training_checks trainer train step_times
-    generate likelihood hugging model_folders runs spread experiments scales studies needs rehearsal
+    generate likelihood hugging model_folders runs spread experiments scales studies
+    needs foresight rehearsal
     journal ablations critical_batch baselines samples
     measure rivals bench scaling generate_bench nanogpt train_rivals rival_process
     train_bench
@@ -72,6 +73,7 @@ MAY_USE_TORCH = {
     "experiments",
     "studies",
     "needs",
+    "foresight",
     "rehearsal",
     "ablations",
     "checks",

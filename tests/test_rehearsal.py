@@ -1,6 +1,5 @@
 """A dry run tells what is asked for, what it costs and what is missing, and does nothing else."""
 
-import math
 import random
 from dataclasses import replace
 
@@ -8,10 +7,11 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting, cli, corpora, presets, rehearsal, runs, scales
+from workbook import accounting, cli, corpora, presets, rehearsal, runs
+from workbook.foresight import Imagined
 from workbook.presets import varied
-from workbook.rehearsal import Cost, Imagined, groups, imagined, step_seconds, unfolded
-from workbook.studies import STUDIES, at_rate
+from workbook.rehearsal import Cost, groups, step_seconds
+from workbook.studies import at_rate
 from workbook.trainer import Trainer
 
 PEAK = 1e12  # FLOP/s
@@ -37,49 +37,6 @@ def updates(monkeypatch):
     taken = []
     monkeypatch.setattr(Trainer, "update", lambda self: taken.append(self.config))
     return taken
-
-
-def two_rounds():
-    results = yield {str(rate): at_rate(TINY, rate) for rate in (1e-3, 1e-2, 1e-1)}
-    top = min(results.values(), key=lambda result: result.loss)
-    return results | (yield {"again": varied(top.config, seed=1), "1": at_rate(TINY, 1e-2)})
-
-
-def test_the_first_round_is_known_and_the_next_imagined():
-    known, later = unfolded(two_rounds())
-    assert [config.optimizer.max_learning_rate for config in known] == [1e-3, 1e-2, 1e-1]
-    assert [config.seed for config in later] == [1, TINY.seed]
-    assert later[0].optimizer.max_learning_rate == 1e-2, "the middle rate is not the best"
-
-
-def test_rounds_that_have_records_are_neither(monkeypatch):
-    recorded = {at_rate(TINY, rate).key for rate in (1e-3, 1e-2, 1e-1)}
-
-    def find(config):
-        rate = config.optimizer.max_learning_rate
-        return Imagined(config, None, rate) if config.key in recorded else None
-
-    monkeypatch.setattr(runs, "find", find)
-    known, later = unfolded(two_rounds())
-    assert [config.seed for config in known] == [1]
-    assert known[0].optimizer.max_learning_rate == 1e-3, "the records say otherwise"
-    assert later == []
-
-
-def test_ten_times_the_middle_rate_is_imagined_to_diverge():
-    found = imagined({str(rate): at_rate(TINY, rate) for rate in (1e-3, 1e-2, 3e-2, 1e-1, 1.0)})
-    assert [result.diverged for result in found.values()] == [False, False, False, False, True]
-    assert min(found, key=lambda label: found[label].loss) == "0.03"
-    assert found["1.0"].loss == math.inf
-
-
-@pytest.mark.parametrize("scale", scales.SCALES)
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_plan_can_be_imagined_to_its_end(name, scale):
-    scale = scales.get(scale, "2025")
-    known, later = unfolded(STUDIES[name].plan(scale))
-    assert len(known) == len(scale.rates)
-    assert len({config.key for config in known + later}) > len(known)
 
 
 def test_twenty_steps_are_measured_after_two_that_do_not_count(updates):
@@ -132,6 +89,22 @@ def test_the_course_s_run_takes_as_long_as_its_formula_says():
     assert cost.expected() == pytest.approx(products * tokens / 30e12, rel=1e-12)
 
 
+def test_workers_of_one_thread_share_the_hours(updates, monkeypatch):
+    costs, threads = [Cost(3, TINY, PEAK, (900.0, 20))], torch.get_num_threads()
+    alone, shared = (rehearsal.look_at_hours(costs, [], n).text for n in (None, 2))
+    hours = 3 * costs[0].measured() / 3_600
+    assert f"{hours:.2g} h as measured" in alone and f"{hours / 2:.2g} h as measured" in shared
+    seen = []
+
+    def step(config):
+        seen.append(torch.get_num_threads())
+        return 1.0, 20
+
+    monkeypatch.setattr(rehearsal, "step_seconds", step)
+    rehearsal.told([TINY], [], 2)
+    assert seen == [1] and torch.get_num_threads() == threads
+
+
 def test_a_run_with_a_time_limit_takes_no_longer():
     config = replace(TINY, max_seconds=1.5)
     assert Cost(1, config, 1.0, (100.0, 20)).expected() == 1.5
@@ -148,8 +121,8 @@ def test_a_dry_run_of_the_course_s_sizes_says_what_is_missing(folder, updates, c
     status = cli.main(["experiments", "run", "learning_rate", "--scale", "full", "--dry-run"])
     out = capsys.readouterr().out
     assert status == 1
-    assert "learning_rate    waits for 10 runs" in out
-    assert "At least 10 different runs, known so far; later rounds depend on their results." in out
+    assert "learning_rate    runs to make next: 10" in out
+    assert "at least 10; later rounds depend on their results." in out
     assert "327,680,000" in out and "30% of 1,000 GFLOP/s" in out
     assert "1. `workbook data get tinystories` downloads 2.3 GB\n" in out
     assert "owt" not in out, "this plan does not read it"
@@ -160,7 +133,7 @@ def test_all_plans_together_read_both_corpora(updates, capsys):
     assert cli.main(["experiments", "run", "--scale", "full-cpu", "--dry-run"]) == 1
     out = capsys.readouterr().out
     assert "`workbook data get owt`" in out
-    assert "40,960,000" in out and "At least 10 different runs" in out
+    assert "40,960,000" in out and "at least 10;" in out
 
 
 def test_a_dry_run_on_the_laptop_needs_no_download(folder, updates, capsys, monkeypatch):
@@ -170,6 +143,7 @@ def test_a_dry_run_on_the_laptop_needs_no_download(folder, updates, capsys, monk
     out = capsys.readouterr().out
     assert out.endswith("\nReady.\n")
     assert "stories: first its text is made" in out and "for 2 workers" in out
+    assert "by 2 workers of one thread each" in out
     assert not (folder / "data").exists()
 
 
@@ -208,7 +182,11 @@ def test_a_busy_machine_is_told(updates, capsys, monkeypatch):
 
 def test_where_all_runs_have_records_there_is_nothing_to_do(capsys, monkeypatch):
     monkeypatch.setattr(runs, "find", lambda config: Imagined(config, None, 2.0))
-    assert rehearsal.tell({"two": two_rounds()}) == 0
+
+    def plan():
+        return (yield {"one": TINY})
+
+    assert rehearsal.tell({"one": plan()}) == 0
     assert capsys.readouterr().out.endswith(
         "All runs have their records. There is nothing to do.\n"
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from workbook import accounting, scales, studies
+from workbook.foresight import Imagined
 from workbook.presets import varied
-from workbook.rehearsal import Imagined
 from workbook.studies import STUDIES, at_batch, at_rate, changed, matched_d_ff, rate_of, tuned
 
 LAPTOP = scales.laptop()

@@ -56,7 +56,7 @@ def run_them(options: argparse.Namespace) -> int:
 
     asked = plans(options.names, options.scale)
     one_device = devices.pick_device().type != "cpu" and options.workers is None
-    workers = 1 if one_device else options.workers or os.cpu_count()
+    workers = None if one_device else options.workers or os.cpu_count()
     if options.dry_run:
         return rehearsal.tell(asked, workers)
     if one_device:

@@ -1,14 +1,13 @@
-"""A dry run: what experiments ask for, and whether this machine is ready, before anything begins.
+"""A dry run: whether this machine is ready for runs and how long they take, before any begins.
 
-A plan asks for runs in rounds, and what it asks for next depends on what came out. So only the
-first round is known. The others are imagined: as they would be if the middle one of the learning
-rates were the best, and ten times as much diverged.
+Hours are told in two ways: from the FLOPs of the accounting at an assumed share of the machine's
+peak, and from steps that are taken on random ids and forgotten.
 """
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,9 +16,10 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from workbook import accounting, checkpoints, devices, runs
+from workbook import accounting, checkpoints, devices
 from workbook.config import TrainConfig
-from workbook.experiments import Plan, Results, Stage
+from workbook.experiments import Plan
+from workbook.foresight import unfolded
 from workbook.measured_model import matmul_peak
 from workbook.needs import (
     Finding,
@@ -33,7 +33,6 @@ from workbook.needs import (
     texts,
 )
 from workbook.processes import Team
-from workbook.runs import Result
 from workbook.tokenizer import token_dtype
 from workbook.train_data import TrainData
 from workbook.trainer import Trainer
@@ -45,51 +44,11 @@ BUSY = 0.25  # of the processor: more than that falsifies a measurement
 HOUR = 3_600  # seconds
 
 
-@dataclass(frozen=True)
-class Imagined(Result):
-    """A result as it may come out, for whoever wants to know what a plan would ask for then."""
+def tell(plans: Mapping[str, Plan], workers: int | None = None) -> int:
+    """The exit status of a dry run of experiments, 0 where all is ready; prints what was found.
 
-    nats: float = math.inf
-
-    @property
-    def loss(self) -> float:
-        """The imagined validation loss; infinite for a run that diverged."""
-        return self.nats
-
-    @property
-    def diverged(self) -> bool:
-        """Whether it was given up."""
-        return math.isinf(self.nats)
-
-
-def imagined(asked: Mapping[str, TrainConfig]) -> Results:
-    """The records of these runs, and for those without one results as they may come out."""
-    rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
-    middle = rates[len(rates) // 2]
-
-    def result(config: TrainConfig) -> Result:
-        decades = math.log10(config.optimizer.max_learning_rate / middle)
-        return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
-
-    return {label: runs.find(config) or result(config) for label, config in asked.items()}
-
-
-def unfolded(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
-    """The runs that a plan waits for now, and those of its later rounds as they are imagined."""
-    stage = Stage(plan)
-    stage.advance()
-    known, later, asked = stage.missing(), [], stage.asked
-    try:
-        while asked:
-            asked = plan.send(imagined(asked))
-            later += [config for config in asked.values() if runs.find(config) is None]
-    except StopIteration:
-        pass
-    return known, later
-
-
-def tell(plans: Mapping[str, Plan], workers: int = 1) -> int:
-    """The exit status of a dry run of experiments, 0 where all is ready; prints what was found."""
+    With `workers` the runs would be made side by side, each by a process of one thread.
+    """
     known: dict[str, TrainConfig] = {}
     later: dict[str, TrainConfig] = {}
     print("A dry run: nothing is downloaded, trained or kept.\n")
@@ -97,14 +56,14 @@ def tell(plans: Mapping[str, Plan], workers: int = 1) -> int:
         now, then = unfolded(plan)
         known |= {config.key: config for config in now}
         later |= {config.key: config for config in then}
-        print(f"{name:16} waits for {len(now)} runs")
+        print(f"{name:16} runs to make next: {len(now)}")
     if not known:
         print("\nAll runs have their records. There is nothing to do.")
         return 0
     then = [config for key, config in later.items() if key not in known]
     print(
-        f"\nAt least {len(known)} different runs, known so far; later rounds depend on their"
-        f" results.\nIf the middle rates are the best, about {len(then)} more follow."
+        f"\nRuns known so far, each counted once: at least {len(known)}; later rounds depend on"
+        f" their results.\nIf the middle rates are the best, about {len(then)} more follow."
     )
     return told(list(known.values()), then, workers)
 
@@ -112,21 +71,22 @@ def tell(plans: Mapping[str, Plan], workers: int = 1) -> int:
 def tell_run(config: TrainConfig) -> int:
     """The exit status of a dry run of one training run; prints what was found."""
     print("A dry run: nothing is downloaded, trained or kept.")
-    return told([config], [], 1)
+    return told([config], [], None)
 
 
-def told(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int) -> int:
+def told(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int | None) -> int:
     """0 where this machine is ready for these runs, else 1; prints what was found, and what to do.
 
     Memory is looked at before the measurement takes some.
     """
     everything = [*known, *later]
     found = [look_at_text(text) for text in texts(everything)]
-    found += [look_at_disk(everything, workers), *look_at_memory(everything, workers)]
+    found += [look_at_disk(everything, workers or 1), *look_at_memory(everything, workers or 1)]
     others = psutil.cpu_percent(1.0) / 100
-    costs = [cost(group) for group in tqdm(groups(known), desc="measure")]
+    with threads(1 if workers else torch.get_num_threads()):
+        costs = [cost(group) for group in tqdm(groups(known), desc="measure")]
     print("", *table([HEAD, *(each.row() for each in costs)]), sep="\n")
-    found.append(look_at_hours(costs, later))
+    found.append(look_at_hours(costs, later, workers))
     if any(each.step and each.step[1] < STEPS for each in costs):
         print(f"Fewer than {STEPS} steps were measured: those would take more than a minute.")
     if others > BUSY:
@@ -191,6 +151,17 @@ def groups(configs: Iterable[TrainConfig]) -> list[list[TrainConfig]]:
     return list(found.values())
 
 
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """A context in which torch computes with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def cost(group: Sequence[TrainConfig]) -> Cost:
     """What a run of the group costs, measured if a step finds room in memory."""
     config = group[0]
@@ -248,22 +219,26 @@ def capped(config: TrainConfig, seconds: float) -> float:
     return min(seconds, config.max_seconds or math.inf)
 
 
-def look_at_hours(costs: Sequence[Cost], later: Sequence[TrainConfig]) -> Finding:
-    """How long all runs take, one after the other on the whole machine: both ways to tell.
+def look_at_hours(
+    costs: Sequence[Cost], later: Sequence[TrainConfig], workers: int | None = None
+) -> Finding:
+    """How long all runs take, one after the other or shared by the workers: both ways to tell.
 
-    Imagined runs were not measured: they are taken to be as much slower than the accounting says.
+    Imagined runs are not measured: they are taken to differ from the accounting as the others do.
     """
-    peak = costs[0].peak
-    now = sum(each.runs * each.expected() for each in costs)
-    then = sum(capped(config, flops(config) / (peak * ASSUMED_MFU)) for config in later)
+    peak, sharing = costs[0].peak, workers or 1
+    now = sum(each.runs * each.expected() for each in costs) / sharing
+    then = sum(capped(config, flops(config) / (peak * ASSUMED_MFU)) for config in later) / sharing
     if any(each.step is None for each in costs):
         text = f"{hours(now + then)} by the accounting; not measured, for want of memory"
         return Finding("hours", text, "make room in memory, so that a step can be measured")
-    ratio = sum(each.runs * each.measured() for each in costs) / now
+    ratio = sum(each.runs * each.measured() for each in costs) / sharing / now
     text = f"{hours(now)} by the accounting, {hours(now * ratio)} as measured"
     if later:
         both = hours(now + then), hours((now + then) * ratio)
         text += f"; with the runs imagined {both[0]} and {both[1]}"
+    if workers:
+        text += f"; by {workers} workers of one thread each"
     return Finding("hours", text)
 
 
