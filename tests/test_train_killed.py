@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import time
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -47,11 +48,17 @@ def finish(folder, threads):
     return Run(tiny_runs.tiny(**SETTINGS), folder)
 
 
+@pytest.fixture(scope="module")
+def whole_runs(tmp_path_factory):
+    """A run that nobody disturbed, by its number of threads; made when it is asked for."""
+    return cache(lambda threads: finish(tmp_path_factory.mktemp("whole"), threads))
+
+
 @pytest.mark.slow
 @pytest.mark.stress
 @pytest.mark.parametrize("threads", [1, 2] if STRESS > 1 else [1])
-def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads):
-    whole = finish(tmp_path / "whole", threads)
+def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads, whole_runs):
+    whole = whole_runs(threads)
     instants = random.Random()  # other ones every time: that is the point
     number, killed, places = 0, 0, set()
     while killed < KILLS:
@@ -72,13 +79,12 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads)
 
 
 @pytest.mark.slow
-def test_two_processes_that_want_the_same_run_make_it_once(tmp_path):
-    whole = finish(tmp_path / "whole", 1)
+def test_two_processes_that_want_the_same_run_make_it_once(tmp_path, whole_runs):
     both = [started(tmp_path / "both", 1) for _ in range(2)]
     for process in both:
         process.join()
         assert process.exitcode == 0
-    compare(Run(tiny_runs.tiny(**SETTINGS), tmp_path / "both"), whole)
+    compare(Run(tiny_runs.tiny(**SETTINGS), tmp_path / "both"), whole_runs(1))
 
 
 def wait_for_lines(folder, process, more):
