@@ -53,8 +53,10 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
     if isinstance(attempt, Real):
         return _on_the_web(float(attempt), corpus_for((), "web"))
     found = [run for run in runs(attempt, "rate") if run.ended or run.get("bits a byte")]
-    refuse_runs(found, "web")
-    web, simple = (_lowest(found, names) for names in (WEB, SIMPLE))
+    stories = _about(found, SIMPLE)
+    refuse_runs(stories, "simple")
+    refuse_runs([run for run in found if run not in stories], "web")
+    web, simple = (_lowest(_about(found, names)) for names in (WEB, SIMPLE))
     if web is None:
         raise NotAttempted(f"No loss on web text was found. Hand in {BOTH}.")
     praise = _on_the_web(web.loss, corpus_for(corpora_in(web.words.replace("_", " ")), "web"))
@@ -78,17 +80,19 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
     )
 
 
-def _lowest(found: list[Run], names: tuple[str, ...]) -> Run | None:
-    """The best run on one of these corpora."""
-    looks = {"owt": r"\bweb\b|internet", "stories": r"\bsimple\b"}
-    here = [
-        run
-        for run in found
-        for words in [run.words.replace("_", " ")]
-        if set(corpora_in(words)) & set(names)
-        or any(name in looks and re.search(looks[name], words, re.I) for name in names)
-    ]
-    return min((run for run in here if run.finite), key=lambda run: run.loss, default=None)
+def _about(found: list[Run], names: tuple[str, ...]) -> list[Run]:
+    """The runs on one of these corpora, by its name or by the part that it plays."""
+    look = r"\bweb\b|internet" if names == WEB else r"\bsimple\b"
+    here = []
+    for run in found:
+        words = run.words.replace("_", " ")
+        if set(corpora_in(words)) & set(names) or re.search(look, words, re.I):
+            here.append(run)
+    return here
+
+
+def _lowest(found: list[Run]) -> Run | None:
+    return min((run for run in found if run.finite), key=lambda run: run.loss, default=None)
 
 
 def _on_the_web(loss: float, corpus: str) -> str:
@@ -112,7 +116,7 @@ def leaderboard(attempt: Any, part: str | None = None) -> str | Facts:
     if not any(run.ended for run in found):
         raise NotAttempted(f"No loss was found. Hand in {ENTRY}.")
     refuse_runs(found, "web")
-    lowest = min((run for run in found if run.finite), key=lambda run: run.loss, default=None)
+    lowest = _lowest(found)
     if lowest is None:
         raise NotAttempted("Every run diverged: no loss to hand in yet.")
     named = {name for run in found for name in corpora_in(run.words.replace("_", " "))}
