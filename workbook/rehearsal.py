@@ -129,6 +129,7 @@ class Cost:
             measured = f"{hours(self.measured())} ({steps} of {STEPS} steps, {seconds:.3g} s each)"
         return (
             f"{self.runs}",
+            self.config.name,
             step_name(self.config),
             f"{self.config.tokens:,}",
             in_gb(memory_bytes(self.config)),
@@ -137,7 +138,15 @@ class Cost:
         )
 
 
-HEAD = ("runs", "of each", "tokens", "memory", "hours by the accounting", "hours as measured")
+HEAD = (
+    "runs",
+    "such as",
+    "a step",
+    "tokens",
+    "memory",
+    "hours by the accounting",
+    "hours as measured",
+)
 
 
 def groups(configs: Iterable[TrainConfig]) -> list[list[TrainConfig]]:
