@@ -143,7 +143,7 @@ def test_a_dry_run_on_the_laptop_needs_no_download(folder, updates, capsys, monk
     out = capsys.readouterr().out
     assert out.endswith("\nReady.\n")
     assert "stories: first its text is made" in out and "for 2 workers" in out
-    assert "by 2 workers of one thread each" in out
+    assert "workers of one thread each: 2" in out
     assert not (folder / "data").exists()
 
 

@@ -247,7 +247,7 @@ def look_at_hours(
         both = hours(now + then), hours((now + then) * ratio)
         text += f"; with the runs imagined {both[0]} and {both[1]}"
     if workers:
-        text += f"; by {workers} workers of one thread each"
+        text += f"; workers of one thread each: {workers}"
     return Finding("hours", text)
 
 
