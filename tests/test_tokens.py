@@ -13,6 +13,7 @@ import pytest
 from workbook import cli, pretokens, tokens
 from workbook.bpe import train_bpe
 from workbook.data import read_tokens
+from workbook.files import LOCK
 from workbook.pretokens import cut_points
 from workbook.tokenizer import Tokenizer
 
@@ -52,7 +53,22 @@ def test_a_token_file_holds_the_ids_of_its_text(tmp_path, source, tokenizer, exp
         executor.shutdown()
     assert read_tokens(target).tolist() == expected
     assert read_tokens(target).dtype == np.uint16
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids.json", "ids.npy"]
+    assert made_in(tmp_path) == ["ids.json", "ids.npy"]
+
+
+def made_in(folder):
+    """The names of the files in a folder, but for the lock that keeps processes apart."""
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+
+
+def test_processes_that_ask_for_the_same_do_not_disturb_each_other(
+    tmp_path, source, tokenizer, expected
+):
+    target = tmp_path / "ids.npy"
+    with ProcessPoolExecutor(4) as pool:
+        asked = [pool.submit(tokens.tokenize_file, tokenizer, source, target) for _ in range(8)]
+        assert {each.result() for each in asked} == {len(expected)}
+    assert read_tokens(target).tolist() == expected
 
 
 def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch):

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written under a temporary name, synced, renamed."""
+"""Files that are either whole or not there, and folders that one process works in at a time."""
 
 import os
 import tempfile
@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody keeps two processes apart
+    fcntl = None
+
+LOCK = ".lock"
 
 
 @contextmanager
@@ -30,3 +37,20 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def alone(folder: Path, really: bool = True) -> Iterator[None]:
+    """Nothing; inside, no other process is at this folder: it waits, and finds what was made here.
+
+    The lock is the system's, and ends with the process, however that ends: `lockf`, because a lock
+    by `flock` would live on in workers that were forked meanwhile. Of several processes that work
+    together, one asks for it and the others do not (`really`).
+    """
+    if not really or fcntl is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        yield

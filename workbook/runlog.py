@@ -8,14 +8,12 @@ A line is written when its step is done, so a crash costs half a line at most. `
 such a line, and a run that is resumed cuts off what lies behind its checkpoint.
 """
 
-import fcntl
 import json
 import math
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +23,7 @@ from workbook.files import atomic_write
 if TYPE_CHECKING:
     import pandas as pd
 
-CONFIG, ENVIRONMENT, LINES, LOCK = "config.json", "environment.json", "log.jsonl", ".lock"
+CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 LIBRARIES = ("workbook", "numpy", "torch")
 
 Listener = Callable[[dict], object]  # is told each record, as a dict
@@ -96,22 +94,6 @@ class NoLog:
         return self
 
     def __exit__(self, *_) -> None: ...
-
-
-@contextmanager
-def alone(folder: Path, really: bool = True) -> Iterator[None]:
-    """Nothing; inside, no other process is at this run: it waits, and finds what was made here.
-
-    The lock is the system's, and ends with the process, however that ends. Of several processes
-    that train together, one asks for it and the others do not (`really`).
-    """
-    if not really:
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def write_json(path: Path, content) -> None:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from workbook import bpe, config, corpora
 from workbook.data import join_tokens
-from workbook.files import atomic_write
+from workbook.files import alone, atomic_write
 from workbook.pretokens import cut_points, task_cuts, text_file
 from workbook.tokenizer import Tokenizer, token_dtype, unpickled
 
@@ -52,6 +52,14 @@ def tokenize_file(
     Raises: FileNotFoundError; ValueError where the file is not UTF-8.
     """
     source, target = text_file(source).resolve(), Path(target).resolve()
+    with alone(target.parent):
+        return _tokenize_file(tokenizer, source, target, executor)
+
+
+def _tokenize_file(
+    tokenizer: Tokenizer, source: Path, target: Path, executor: Executor | None
+) -> int:
+    """The same, while nobody else makes token files there."""
     cuts = cut_points(source, tokenizer.special_tokens)
     facts = {
         "source": str(source),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from workbook import checkpoints, runlog
 from workbook import config as settings
 from workbook.config import TrainConfig
+from workbook.files import alone
 from workbook.model import TransformerLM
 from workbook.processes import team
 from workbook.stop_signals import wish_to_stop
@@ -86,7 +87,7 @@ def train(
     run = Run(config, Path(folder) if folder is not None else run_folder(config))
     before = checkpoints.random_state()
     try:
-        with team(config.device) as members, runlog.alone(run.folder, members.leads):
+        with team(config.device) as members, alone(run.folder, members.leads):
             members.wait()  # for the leader to have the folder to itself
             state = checkpoints.newest(run.folder / CHECKPOINTS)
             if state is None or not is_the_end(state, run):
