@@ -240,8 +240,8 @@ def changed(config: TrainConfig, **changes) -> TrainConfig:
 
 
 def best(results: Mapping[str, Result]) -> Result:
-    """The result with the lowest validation loss."""
-    return min(results.values(), key=lambda result: result.loss)
+    """The result with the lowest validation loss; where all diverged, with the lowest rate."""
+    return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
 
 
 def rate_of(result: Result) -> float:
