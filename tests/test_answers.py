@@ -52,6 +52,14 @@ def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_pa
     assert record["device"] in footnote
 
 
+def test_recorded_measurements_name_the_machine_that_they_were_made_on(bundles):
+    answer("no_pos_emb", None, "Worse.", measured_on="an abacus")
+    assert bundles[0][MIME]["device"] == "an abacus"
+    assert bundles[0]["text/plain"].endswith("Profile laptop. an abacus.*")
+    answer("unicode1", "a", "NUL.", measured_on="an abacus")
+    assert bundles[1][MIME]["device"] is None
+
+
 def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     files = [corpora.path("stories", split, size=200_000) for split in ("train", "validation")]

@@ -26,12 +26,13 @@ def answer(
     *,
     corpora: Iterable[str | Path] | None = None,
     alt: str | None = None,
+    measured_on: str | None = None,
 ) -> None:
     """Nothing; shows the answer, written in Markdown, and stores it in the cell's output.
 
     `corpora` are names or files of the corpora that it rests on: by default those of the profile,
     where the problem asks for TinyStories or OpenWebText. `figure` is a matplotlib figure, and
-    `alt` says in words what it shows.
+    `alt` says in words what it shows. `measured_on` is the machine, where it is not this one.
     """
     found, part = _place(problem, part)
     if not isinstance(text, str):
@@ -48,7 +49,7 @@ def answer(
         "stand_in": any(each.stands_in_for(found) for each in used),
         "figure": figure is not None,
         # Named only where something was measured: it would make every other answer vary.
-        "device": device() if used else None,
+        "device": (measured_on or device()) if used else None,
     }
     name = _name(found, part)
     said = f"\n\n{_with_footnote(found, record)}" if text else ": not answered yet."
