@@ -45,6 +45,7 @@ def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
     assert found.guessing == pytest.approx(math.log(64))
     bits = data.entropy or data.floor
     assert found.text == pytest.approx(bits * math.log(2) * 2)
+    assert found.text_bits == pytest.approx(bits)
     assert (found.bytes_a_token, found.train_tokens) == (2.0, len(data.train))
 
 
@@ -55,4 +56,4 @@ def test_a_stated_level_is_not_called_known(data, tmp_path):
     assert any("stated" in name for name in found.named) is stated
     shown = baselines.facts(record(tmp_path, config(), [4.0, 3.0]))
     assert shown["loss (nats/token)"] == "3.000" and shown["loss (bits/byte)"] == "1.500"
-    assert (shown["the text itself (nats/token)"] == "unknown") is stated
+    assert (shown["the text itself (bits/byte)"] == "unknown") is stated

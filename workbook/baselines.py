@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbook.config import TrainConfig
-from workbook.loss_limits import guessing, nats_a_token
+from workbook.loss_limits import bits_a_byte, guessing, nats_a_token
 from workbook.runs import Result
 from workbook.train_data import train_data
 
@@ -24,6 +24,11 @@ class Levels:
     known: bool  # whether that is known, and not just stated
     bytes_a_token: float
     train_tokens: int  # of the training text
+
+    @property
+    def text_bits(self) -> float:
+        """What the text costs in bits a byte."""
+        return bits_a_byte(self.text, self.bytes_a_token)
 
     @property
     def named(self) -> dict[str, float]:
@@ -57,8 +62,8 @@ def facts(result: Result) -> dict[str, str]:
         "guessing (nats/token)": f"{found.guessing:.2f}",
         "counting (nats/token)": f"{found.counting:.2f}",
         "loss (nats/token)": f"{result.loss:.3f}",
-        "the text itself (nats/token)": f"{found.text:.2f}" if found.known else "unknown",
         "loss (bits/byte)": f"{result.bits_per_byte:.3f}",
+        "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
     }
 
 
