@@ -6,6 +6,7 @@ laptop and large on a GPU stands in a `Scale`; the plans are the same.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from workbook.config import TrainConfig
 from workbook.experiments import Plan, Results
@@ -119,7 +120,10 @@ def main_experiment(scale: Scale) -> Plan:
 
 
 def leaderboard(scale: Scale) -> Plan:
-    """The lowest loss on the web corpus inside the time: each change by itself, then those kept."""
+    """The lowest loss on the web corpus inside the time: each change by itself, then one by one.
+
+    What helps alone is added to what was kept so far, the best first, and stays if it still helps.
+    """
     top = best((yield from sweep(scale.base, scale.rates)))
     own = best((yield from tuned(scale.web, rate_of(top), "web")))
     start = varied(
@@ -135,10 +139,14 @@ def leaderboard(scale: Scale) -> Plan:
     for label, config in entries.items():
         count = 2 if label == "start" else 1
         results |= yield {label: config} | seeds_of(config, scale.seeds[:count], f"{label}, ")
-    kept = {label: CHANGES[label] for label in CHANGES if helps(results, label)}
-    final = start
-    for changes in kept.values():
-        final = changed(final, **changes)
+    helpful = [label for label in CHANGES if better(results, label, "start")]
+    kept, final = "start", start
+    for label in sorted(helpful, key=lambda label: fmean(by_seed(results, label))):
+        config = changed(final, **CHANGES[label])
+        name = label if kept == "start" else f"{kept} + {label}"
+        results |= yield {name: config} | seeds_of(config, scale.seeds[:1], f"{name}, ")
+        if better(results, name, kept):
+            kept, final = name, config
     together = {"together": final} | seeds_of(final, scale.seeds[:2], "together, ")
     return results | (yield together)
 
@@ -270,6 +278,6 @@ def by_seed(results: Mapping[str, Result], label: str) -> list[float]:
     ]
 
 
-def helps(results: Mapping[str, Result], label: str) -> bool:
-    """Whether a change of the leaderboard was better with every seed than the start with any."""
-    return max(by_seed(results, label)) < min(by_seed(results, "start"))
+def better(results: Mapping[str, Result], label: str, than: str) -> bool:
+    """Whether a setting was better with every seed than another one with any."""
+    return max(by_seed(results, label)) < min(by_seed(results, than))
