@@ -63,6 +63,13 @@ def test_a_verdict_claims_only_what_luck_does_not_explain(results):
     )
 
 
+def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
+    ended, diverged = [2.0, 2.1, 2.2, 2.3, 2.4], [math.inf] * 3
+    assert ablations.verdict(difference(diverged, ended)).startswith("it diverges, more than luck")
+    assert "where the other diverges" in ablations.verdict(difference(ended, diverged))
+    assert "runs of one side diverged" in ablations.verdict(difference([math.inf], [2.0, 2.1]))
+
+
 def test_an_ending_is_a_loss_or_a_step(results):
     found = ablations.read(results, "no norm")
     assert ablations.ending(found.at_old_rate) == "diverged at step 1"

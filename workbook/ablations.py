@@ -1,5 +1,6 @@
 """An ablation, read from its runs: at the old best rate, at its own, and whether it is luck."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -128,13 +129,15 @@ def losses(runs: Mapping[int, Result]) -> list[float]:
 
 def verdict(difference: Difference) -> str:
     """What may be said of a difference, in words that luck does not make wrong."""
-    chance = f"p = {difference.chance:.3f}"
+    nats, chance = difference.nats, f"p = {difference.chance:.3f}"
     if not difference.claimed:
-        return (
-            f"no difference that these runs can show ({difference.nats:+.3f} nats/token, {chance})"
-        )
-    way = "worse" if difference.nats > 0 else "better"
-    return f"{way} by {abs(difference.nats):.3f} nats/token, more than luck explains ({chance})"
+        seen = "runs of one side diverged" if math.isinf(nats) else f"{nats:+.3f} nats/token"
+        return f"no difference that these runs can show ({seen}, {chance})"
+    if math.isinf(nats):
+        way = "it diverges" if nats > 0 else "it trains where the other diverges"
+        return f"{way}, more than luck explains ({chance})"
+    way = "worse" if nats > 0 else "better"
+    return f"{way} by {abs(nats):.3f} nats/token, more than luck explains ({chance})"
 
 
 def ending(result: Result) -> str:
