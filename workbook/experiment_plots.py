@@ -19,7 +19,7 @@ from workbook.runs import Result
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final validation loss (nats/token)"
-WIDE = 6.8  # inches, of figures with panels side by side
+WIDE = 6.4  # inches, of figures with panels side by side
 CEILING = 9.7  # nats a token: higher losses are drawn here
 Groups = Mapping[str, Sequence[Result]]  # the runs of a setting, one a seed
 
@@ -95,8 +95,8 @@ def everything(groups: Groups) -> Figure:
                 if run.diverged:
                     losses = run.log["train_loss"].dropna().clip(upper=CEILING)
                 places = along(run, x)[losses.index]
-                label = None if number else name
-                ax.plot(places, losses, color=colour, linewidth=0.6, label=label)
+                style = {"color": colour, "linewidth": 0.6, "antialiased": False}  # a small file
+                ax.plot(places, losses, label=None if number else name, **style)
                 if run.diverged:
                     _crosses(ax, places.iloc[-1:], losses.iloc[-1:])
         ax.set(xscale="log", ylim=(best - 0.3, CEILING + 0.3))
@@ -148,7 +148,7 @@ def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Result]]) -> Fi
 
     On the right the first sweep is shown around the rates of the second.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 3.3))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 3.1))
     curves(groups, ax=left)
     (usual, all_usual), (other, tried) = sweeps.items()
     near = {rate: run for rate, run in all_usual.items() if min(tried) / 4 < rate < max(tried) * 4}

@@ -48,6 +48,18 @@ def journal(
     return pd.DataFrame(rows).set_index("experiment")
 
 
+def told(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
+    """The whole table as text, a line a run, under the question of its experiment."""
+    lines = []
+    for name, rows in table.groupby("experiment", sort=False):
+        lines += ["", f"{name}: {questions[name]}"]
+        for row in rows.itertuples():
+            came_out = f"{row.loss:.3f}" if row.outcome == "finished" else row.outcome
+            lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
+            lines.append(f"  {'':28} {row.corpus}, {row.changed}")
+    return "\n".join(lines[1:])
+
+
 def each_once(studied: Mapping[str, Mapping[str, Result]]) -> list[tuple[str, str, Result]]:
     """The experiment, the label and the result of every run, each where it was first asked for."""
     seen: dict[str, tuple[str, str, Result]] = {}
