@@ -100,22 +100,6 @@ def test_steps_have_their_fit_and_a_star_at_the_critical_batch():
     assert [line.get_xdata().tolist() for line in stars if line.get_color() != draw.INK] == [[32]]
 
 
-def test_standings_have_the_lowest_on_top_and_the_range_of_the_start():
-    entries = {"start": [3.0, 3.2], "a": [2.5, 2.7], "b": [3.1, 3.3], "together": [2.0, 2.1]}
-    ax = draw.standings(entries, ["a"])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["together", "a", "start", "b"]
-    assert ax.yaxis_inverted()
-    span = ax.patches[0]
-    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((3.0, 3.2))
-    kept = next(line for line in ax.lines if line.get_marker() == "D")
-    assert list(kept.get_xdata()) == [2.5, 2.7]
-
-
-def test_the_limit_stands_where_time_is_up(run):
-    ax = draw.against_time({"start": [run(9, 3, 2)]}, cap=5.0)
-    assert set(ax.lines[-1].get_xdata()) == {5.0}
-
-
 def test_two_units_have_both_and_the_level_in_bits(run):
     figure = draw.two_units({"a": [run(9, 3, 2)], "b": [run(9, 4, 3, seed=1)]}, {"floor": 0.5})
     left, right = figure.axes

@@ -29,7 +29,7 @@ ORDER = """
     measure rivals bench scaling generate_bench nanogpt train_rivals rival_process
     train_bench
     plots train_plots token_plots model_plots accounting_plots optim_plots
-    experiment_plots
+    experiment_plots leaderboard_plots
     live train_live
     widget_pictures generate_plots widgets_generate widgets_unicode widgets_bpe widgets_model
     widgets_floats widgets_accounting widgets_optim widgets

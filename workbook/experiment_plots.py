@@ -1,4 +1,4 @@
-"""The pictures of notebook 08: sweeps, curves of several seeds, batches, ablations, standings.
+"""The pictures of notebook 08: sweeps, curves of several seeds, batches, ablations.
 
 What a colour says, a marker or a kind of line says too. A cross is a run that diverged.
 """
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
 
 from workbook.critical_batch import Bend
-from workbook.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, _axes
+from workbook.plots import BLUE, COLOURS, GREY, INK, ORANGE, RED, _axes
 from workbook.runs import Result
 
 MARKERS = "osD^vPX*"
@@ -213,52 +213,6 @@ def steps_by_batch(
     ax.set_ylabel("steps to the loss")
     _batch_axis(ax, sorted(sizes))
     ax.legend(fontsize=8)
-    return ax
-
-
-def standings(
-    entries: Mapping[str, Sequence[float]], kept: Sequence[str], ax: Axes | None = None
-) -> Axes:
-    """A row an entry, the lowest mean on top: its losses as dots, and the range of the first one.
-
-    Those `kept` are filled diamonds, the first entry and the last are circles, the rest are open.
-    """
-    ax = _axes(ax, height=0.9 + 0.3 * len(entries))
-    names = sorted(entries, key=lambda name: np.mean(entries[name]))
-    start, *_, final = entries
-    ax.axvspan(
-        min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
-        label=f"range of “{start}”",
-    )  # fmt: skip
-    for row, name in enumerate(names):
-        ends = name in (start, final)
-        colour = BLUE if ends else GREEN if name in kept else GREY
-        marker = "o" if ends else "D" if name in kept else "o"
-        face = "none" if colour == GREY else colour
-        losses = entries[name]
-        ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
-        ax.plot([np.mean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "D", color=GREEN, label="kept")
-    ax.plot([], [], "o", mec=GREY, mfc="none", label="not kept")
-    ax.plot([], [], "|", color=INK, ms=12, label="mean")
-    ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(FINAL)
-    ax.grid(axis="x")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=4, fontsize=8)
-    return ax
-
-
-def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
-    """Loss curves against seconds, and the time at which every run has to end."""
-    ax = curves(groups, "seconds", ax=ax)
-    ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
-    ax.annotate(
-        f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
-        textcoords="offset points", ha="right", va="top", rotation=90, fontsize=8,
-    )  # fmt: skip
-    ax.legend()
     return ax
 
 
