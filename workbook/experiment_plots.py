@@ -19,7 +19,7 @@ from workbook.runs import Result
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final validation loss (nats/token)"
-WIDE = 6.4  # inches, of figures with panels side by side
+WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 CEILING = 9.7  # nats a token: higher losses are drawn here
 Groups = Mapping[str, Sequence[Result]]  # the runs of a setting, one a seed
 
@@ -30,14 +30,14 @@ def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Ax
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out: it says nothing.
     """
-    ax, highest = _axes(ax), 0.0
+    ax, highest = _axes(ax, HEIGHT), 0.0
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
-        style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 4}
+        style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
         if any(run.diverged for run in runs):
             for run in runs:
                 losses = run.log["train_loss"].dropna().clip(upper=CEILING)
                 places = along(run, x)[losses.index]
-                ax.plot(places, losses, label=f"{name} (training loss)", **style)
+                ax.plot(places, losses, label=f"{name} (training loss)", **style | {"ms": 2})
                 _crosses(ax, places.iloc[-1:], losses.iloc[-1:])
                 highest = max(highest, losses.max())
             continue
@@ -73,7 +73,7 @@ def along(run: Result, x: str) -> pd.Series:
 
 def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
     """The same curves over several axes, side by side, with one legend; time and steps are log."""
-    figure, axes = plt.subplots(1, len(xs), figsize=(WIDE, 3.0), sharey=True)
+    figure, axes = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
     for ax, x in zip(axes, xs, strict=True):
         curves(groups, x, ax=ax)
         ax.set_xscale("linear" if x == "tokens" else "log")
@@ -86,7 +86,7 @@ def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -
 
 def everything(groups: Groups) -> Figure:
     """Every run as a thin line, against steps and against seconds; the diverged end in a cross."""
-    figure, axes = plt.subplots(1, 2, figsize=(WIDE, 3.0), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
     best = min(run.loss for runs in groups.values() for run in runs)
     for ax, x in zip(axes, ("steps", "seconds"), strict=True):
         for colour, (name, runs) in zip((BLUE, ORANGE), groups.items(), strict=False):
@@ -119,7 +119,7 @@ def sweep(
 
     `marks` name levels; the `edge` between two rates is shaded.
     """
-    ax = _axes(ax)
+    ax = _axes(ax, HEIGHT)
     finite = [run.loss for runs in sweeps.values() for run in runs.values() if not run.diverged]
     top = max(finite) + 0.12 * (max(finite) - min(finite))
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
@@ -148,7 +148,7 @@ def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Result]]) -> Fi
 
     On the right the first sweep is shown around the rates of the second.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 3.1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
     curves(groups, ax=left)
     (usual, all_usual), (other, tried) = sweeps.items()
     near = {rate: run for rate, run in all_usual.items() if min(tried) / 4 < rate < max(tried) * 4}
@@ -184,6 +184,7 @@ def batches(
     root = start * np.sqrt(sizes / sizes[0])
     right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
     right.set_yscale("log")
+    right.yaxis.set_minor_formatter(NullFormatter())
     left.set_ylabel(FINAL)
     right.set_ylabel("largest learning rate")
     for ax in (left, right):
@@ -196,7 +197,7 @@ def steps_by_batch(
     found: Mapping[float, tuple[Mapping[int, float], Bend]], ax: Axes | None = None
 ) -> Axes:
     """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
-    ax = _axes(ax)
+    ax = _axes(ax, HEIGHT)
     sizes: set[int] = set()
     for colour, marker, (loss, (steps, bend)) in zip(COLOURS, MARKERS, found.items(), strict=False):
         label = f"to {loss:.2f} nats/token"

@@ -56,7 +56,7 @@ def told(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
         for row in rows.itertuples():
             came_out = f"{row.loss:.3f}" if row.outcome == "finished" else row.outcome
             lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
-            lines.append(f"  {'':28} {row.corpus}, {row.changed}")
+            lines.append(f"      {row.corpus}, {row.changed}")
     return "\n".join(lines[1:])
 
 
