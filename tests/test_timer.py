@@ -117,6 +117,31 @@ def test_an_error_of_the_attempt_passes():
         raise KeyError(3)
 
 
+class Lingers:
+    """Its destructor takes so long that the time is over inside it."""
+
+    def __del__(self):
+        time.sleep(0.3)
+        raise KeyError("of the attempt")
+
+
+def test_a_stop_inside_a_destructor_is_lost_without_a_word(monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: reported.append(lost.exc_type))
+
+    def lets_go(n):
+        lingers = Lingers()
+        del lingers
+        loops(n)
+
+    with pytest.raises(TimedOut), limit(0.1):
+        lets_go(2)
+    assert reported == []
+    with pytest.raises(TimedOut), limit(0.5):
+        lets_go(2)
+    assert reported == [KeyError]
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no alarm")
 def test_an_alarm_of_somebody_else_goes_off_all_the_same():
     rung = []

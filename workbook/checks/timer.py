@@ -3,6 +3,7 @@
 import _thread
 import ctypes
 import signal
+import sys
 import threading
 import time
 from functools import partial
@@ -36,6 +37,9 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     second stop puts it up. On Python 3.11 the exception, when it is thrown away, sets off the next
     one: its `__del__` is a C function, which trips the alarm without running a line of Python, and
     the alarm goes off at the loop's next turn, outside the `try`. Each layer costs one turn.
+
+    A stop that breaks into a destructor, or into a callback of the garbage collector, is thrown
+    away by the interpreter. The next one comes, so nobody needs to be told of it.
     """
 
     def __init__(self, seconds: float):
@@ -47,6 +51,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         self.started = time.monotonic()
         self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
         self.tripwire = Tripwire(self.stop)
+        self.old_hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         main = threading.current_thread() is threading.main_thread()
         self.by_signal = main and hasattr(signal, "setitimer")
         if self.by_signal:
@@ -70,6 +75,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), None)
         if "__del__" in vars(self.stop):
             del self.stop.__del__
+        sys.unraisablehook = self.old_hook
         if self.expired:
             raise TimedOut(self.seconds) from error
         return False
@@ -83,6 +89,10 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         if self.expired and Tripwire.is_there:
             self.tripwire.stretch()
         self.expired = True
+
+    def _on_unraisable(self, unraisable) -> None:
+        if not issubclass(unraisable.exc_type, Stopped):
+            self.old_hook(unraisable)
 
     def _on_alarm(self, signum, frame) -> None:
         # Raised at the door, the stop would leave the alarm on for whatever comes after the block.
