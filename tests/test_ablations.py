@@ -105,6 +105,22 @@ def test_the_table_has_both_rates_and_the_size_of_each_model(results):
         "diverged at step 1",
     ]
     assert shown["own best rate"].tolist() == ["0.01", "0.003"]
-    assert shown.loc["no norm", "loss there"] == "2.520 ± 0.010 (3 seeds)"
+    assert shown.loc["no norm", "loss there (nats/token)"] == "2.520 ± 0.010 (3 seeds)"
     counts = [int(count.replace(",", "")) for count in shown["parameters"]]
     assert counts[0] - counts[1] == 5 * 16  # two norms in each of two blocks, and the last
+
+
+def test_a_change_that_was_not_tuned_says_so_and_stands_at_the_old_rate(results):
+    kept = {f"narrow, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
+    shown = ablations.table(ablations.read(results | kept, "narrow"))
+    assert shown.loc["narrow", "own best rate"] == "0.01 (not tuned)"
+    assert shown.loc["narrow", "at the old best rate"] == "ended at 2.010 nats/token"
+
+
+def test_changes_side_by_side_begin_with_the_costliest(results):
+    kept = {f"same, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
+    found = [ablations.read(results | kept, label) for label in ("same", "no norm")]
+    shown = ablations.side_by_side(*found)
+    assert shown.index.tolist() == ["no norm", "same"]
+    assert shown["a difference"].tolist() == ["yes", "cannot be shown"]
+    assert shown["seeds"].tolist() == ["3 against 5", "2 against 5"]

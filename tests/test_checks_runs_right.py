@@ -1,12 +1,15 @@
 """Honest answers to the problems of chapter 7, as people write them: none may be refused."""
 
 import math
+import re
 
 import attempts_experiments
 import numpy
 import pandas as pd
 import pytest
 
+from workbook import problems
+from workbook.checks import OF_RUNS
 from workbook.exercise import check
 
 NAN = math.nan
@@ -250,3 +253,13 @@ def test_logs(anywhere):
                       "step_time": [0.01, 0.02, 0.01]}),
         log(9.0, 5.0, 4.4),
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing", [None, ..., {}, []])
+@pytest.mark.parametrize("problem", sorted(OF_RUNS))
+def test_who_has_nothing_yet_is_told_what_to_hand_in(problem, nothing):
+    for part in problems.get(problem).parts or [None]:
+        report = check(problem, nothing, part)
+        assert report.status == "not attempted"
+        assert "Hand in " in report.message
+        assert re.search("dict such as|data frame|tuple", report.message), report.message

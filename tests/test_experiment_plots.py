@@ -67,7 +67,7 @@ def test_a_sweep_marks_what_diverged_the_levels_and_the_edge(run):
     line, level = ax.lines
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([0.01, 0.1], [2.0, 3.0])
     assert set(level.get_ydata()) == {1.5}
-    assert labels(ax) == ["it", "it: diverged", "edge of stability"]
+    assert labels(ax) == ["it", "diverged: no final loss", "edge of stability"]
     assert ax.get_xscale() == "log"
 
 
@@ -111,7 +111,9 @@ def test_two_units_have_both_and_the_level_in_bits(run):
 def test_all_runs_are_there_against_steps_and_seconds(run):
     lost = run(4.0, 5.0, 100.0, diverged=True, seed=1)
     figure = draw.everything({"stories": [run(9, 3, 2), lost], "pydocs": [run(9, 4, 3, seed=2)]})
-    assert [len(ax.lines) for ax in figure.axes] == [3, 3]
+    cut = [[line for line in ax.lines if line.get_gid() == "ceiling"] for ax in figure.axes]
+    assert [len(lines) for lines in cut] == [1, 1], "a loss of 100 is not drawn where it is"
+    assert [len(ax.lines) for ax in figure.axes] == [3 + 1, 3 + 1]
     assert [ax.get_xlabel() for ax in figure.axes] == ["steps", "time (seconds)"]
 
 

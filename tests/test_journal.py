@@ -25,12 +25,16 @@ def test_every_run_is_a_row_where_it_was_first_asked_for(studied):
     table = journal.journal(studied, {BASE.corpus: BASE})
     assert table["run"].tolist() == ["rate 0.01", "rate 1", "no norm"]
     assert table.index.tolist() == ["rates", "rates", "norms"]
-    assert table["changed"].tolist() == ["nothing", "max_learning_rate=1", "norm=none, seed=1"]
+    assert table["changed"].tolist() == ["the base run", "max_learning_rate=1", "norm=none, seed=1"]
 
 
 def test_what_failed_is_in_it_with_its_reason(studied):
     ended = journal.journal(studied, {BASE.corpus: BASE})["outcome"].tolist()
     assert ended == ["finished", "diverged: the loss is nan at step 3", "finished"]
+    every = [result for results in studied.values() for result in results.values()]
+    assert journal.journal(studied, {BASE.corpus: BASE})["steps"].tolist() == [
+        result.outcome["step"] for result in dict.fromkeys(every)
+    ]
 
 
 def test_a_smallest_rate_of_its_own_is_told():

@@ -27,7 +27,7 @@ def test_standings_have_the_lowest_on_top_and_the_range_of_the_start():
 
 def test_the_limit_stands_where_time_is_up(tmp_path):
     run = record(tmp_path, config(), [9.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0])
-    held_out, training, limit = draw.against_time({"start": [run]}, cap=15.0).lines
+    held_out, training, limit, _ = draw.against_time({"start": [run]}, cap=15.0).lines
     assert held_out.get_ydata().tolist() == [3, 2, 2, 2, 1, 1]
     assert training.get_ydata()[-1] == 1.6  # the mean of the last five
     assert set(limit.get_xdata()) == {15.0}

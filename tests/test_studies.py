@@ -131,7 +131,7 @@ def test_what_diverges_at_every_rate_is_tried_at_smaller_ones():
 def test_batches_see_equally_many_tokens(scale):
     scale = scales.get(scale, "2025")
     for size in scale.batch_sizes:
-        for parts in (1, scale.prefix):
+        for parts in (1, scale.parts):
             found = at_batch(scale.base, size, parts)
             windows = found.tokens / found.model.context_length
             wanted = scale.base.tokens / scale.base.model.context_length / parts
@@ -147,7 +147,7 @@ def test_a_batch_of_one_is_compared_with_the_usual_one_on_as_few_tokens():
     tokens = {}
     for label, result in results.items():
         tokens.setdefault(label.split(", rate")[0], set()).add(result.config.tokens)
-    few, usual = {LAPTOP.base.tokens // LAPTOP.prefix}, {LAPTOP.base.tokens}
+    few, usual = {LAPTOP.base.tokens // LAPTOP.parts}, {LAPTOP.base.tokens}
     assert tokens.pop("batch 1 on 1/4") == tokens.pop("batch 8 on 1/4") == few
     assert set(map(tuple, tokens.values())) == {tuple(usual)}
     assert list(tokens) == [f"batch {size}" for size in LAPTOP.batch_sizes[1:]]
@@ -171,6 +171,16 @@ def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model(scale
     assert wide == {4 * scale.base.model.d_model}
     matched = {model.d_ff for label, model in silu.items() if "4 d_model" not in label}
     assert matched == {matched_d_ff(scale.base.model.d_ff)}
+
+
+def test_a_width_is_not_chosen_by_the_luckiest_seed():
+    def loss(config):
+        return bowl()(config) - config.seed  # later seeds are luckier
+
+    results, _ = played(studies.swiglu(LAPTOP), loss)
+    again = [results[label].config.seed for label in results if label.startswith("SiLU, 4 d_model")]
+    base = LAPTOP.base.seed
+    assert again == [base, base, *LAPTOP.seeds[:2]]
 
 
 def test_an_ablation_is_run_at_the_old_rate_and_at_its_own_best_with_seeds():

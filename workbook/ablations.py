@@ -19,7 +19,7 @@ class Ablation:
     label: str
     unchanged: dict[int, Result]  # by seed
     changed: dict[int, Result]  # by seed
-    tuned: dict[float, Result]  # the changed model by learning rate
+    tuned: dict[float, Result]  # the changed model by learning rate; none where it kept the old one
 
     @property
     def old_rate(self) -> float:
@@ -34,7 +34,7 @@ class Ablation:
     @property
     def at_old_rate(self) -> Result:
         """The changed model at the best rate of the unchanged."""
-        return self.tuned[self.old_rate]
+        return self.tuned.get(self.old_rate) or first(self.changed)
 
     @property
     def before(self) -> Spread:
@@ -72,8 +72,10 @@ def table(*found: Ablation) -> pd.DataFrame:
     some = found[0]
     rows = [row("unchanged", some.unchanged, ending(first(some.unchanged)))]
     for each in found:
-        old = each.tuned.get(each.old_rate)
-        rows.append(row(each.label, each.changed, ending(old) if old else "not tried"))
+        row_of = row(each.label, each.changed, ending(each.at_old_rate))
+        if not each.tuned:
+            row_of["own best rate"] += " (not tuned)"
+        rows.append(row_of)
     return pd.DataFrame(rows).set_index("setting")
 
 
@@ -84,8 +86,23 @@ def row(label: str, runs: Mapping[int, Result], at_old_rate: str) -> dict:
         "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
         "at the old best rate": at_old_rate,
         "own best rate": f"{rate_of(first(runs)):.3g}",
-        "loss there": str(spread.spread(losses(runs))),
+        "loss there (nats/token)": str(spread.spread(losses(runs))),
     }
+
+
+def side_by_side(*found: Ablation) -> pd.DataFrame:
+    """A row a change, the costliest first: what it costs at its own best rate, and how sure."""
+    rows = [
+        {
+            "change": each.label,
+            "costs (nats/token)": f"{each.difference.nats:+.3f}",
+            "p": f"{each.difference.chance:.3f}",
+            "seeds": f"{len(each.changed)} against {len(each.unchanged)}",
+            "a difference": "yes" if each.difference.claimed else "cannot be shown",
+        }
+        for each in sorted(found, key=lambda each: -each.difference.nats)
+    ]
+    return pd.DataFrame(rows).set_index("change")
 
 
 def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:

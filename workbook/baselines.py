@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbook.accounting import parameters
 from workbook.config import TrainConfig
 from workbook.loss_limits import bits_a_byte, guessing, nats_a_token
 from workbook.runs import Result
 from workbook.train_data import train_data
+
+LAST = 5  # logged training losses: one alone is that of a single batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +57,18 @@ def levels(config: TrainConfig) -> Levels:
 
 def facts(result: Result) -> dict[str, str]:
     """A run's loss in both units, and what helps to judge it, as a column of a table."""
-    found = levels(result.config)
+    found, log = levels(result.config), result.log["train_loss"].dropna()
     return {
         "ids": f"{result.config.model.vocab_size:,}",
+        "parameters": f"{parameters(result.config.model).total:,}",
         "bytes a token": f"{found.bytes_a_token:.2f}",
         "tokens in the training text": f"{found.train_tokens:,}",
+        "tokens seen, as a part of it": f"{result.tokens / found.train_tokens:.2f}",
         "guessing (nats/token)": f"{found.guessing:.2f}",
         "counting (nats/token)": f"{found.counting:.2f}",
-        "loss (nats/token)": f"{result.loss:.3f}",
-        "loss (bits/byte)": f"{result.bits_per_byte:.3f}",
+        f"last {LAST} logged training losses (nats/token)": f"{log.iloc[-LAST:].mean():.2f}",
+        "validation loss (nats/token)": f"{result.loss:.3f}",
+        "validation loss (bits/byte)": f"{result.bits_per_byte:.3f}",
         "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
     }
 

@@ -18,9 +18,10 @@ from workbook.runs import Result
 
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
-LOSS, FINAL = "validation loss (nats/token)", "final validation loss (nats/token)"
+LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 CEILING = 9.7  # nats a token: higher losses are drawn here
+CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
 Groups = Mapping[str, Sequence[Result]]  # the runs of a setting, one a seed
 
 
@@ -35,10 +36,10 @@ def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Ax
         style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
         if any(run.diverged for run in runs):
             for run in runs:
-                losses = run.log["train_loss"].dropna().clip(upper=CEILING)
+                losses = _cut(ax, run.log["train_loss"].dropna())
                 places = along(run, x)[losses.index]
                 ax.plot(places, losses, label=f"{name} (training loss)", **style | {"ms": 2})
-                _crosses(ax, places.iloc[-1:], losses.iloc[-1:])
+                ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
                 highest = max(highest, losses.max())
             continue
         lines = [run.log[y].dropna().loc[1:] for run in runs]
@@ -85,26 +86,31 @@ def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -
 
 
 def everything(groups: Groups) -> Figure:
-    """Every run as a thin line, against steps and against seconds; the diverged end in a cross."""
+    """Every run as a thin line, against steps and against seconds; the diverged end in a cross.
+
+    Validation losses; of a diverged run, which was given up before there were many, the training
+    losses. The second group is dashed.
+    """
     figure, axes = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
     best = min(run.loss for runs in groups.values() for run in runs)
     for ax, x in zip(axes, ("steps", "seconds"), strict=True):
-        for colour, (name, runs) in zip((BLUE, ORANGE), groups.items(), strict=False):
+        styles = zip((BLUE, ORANGE), ("-", "--"), groups.items(), strict=False)
+        for colour, dashes, (name, runs) in styles:
             for number, run in enumerate(runs):
                 losses = run.log["validation_loss"].dropna().loc[1:]
                 if run.diverged:
-                    losses = run.log["train_loss"].dropna().clip(upper=CEILING)
+                    losses = _cut(ax, run.log["train_loss"].dropna())
                 places = along(run, x)[losses.index]
-                style = {"color": colour, "linewidth": 0.6, "antialiased": False}  # a small file
-                ax.plot(places, losses, label=None if number else name, **style)
+                style = {"color": colour, "linewidth": 0.6, "ls": dashes, "antialiased": False}
+                ax.plot(places, losses, label=None if number else name, **style)  # a small file
                 if run.diverged:
-                    _crosses(ax, places.iloc[-1:], losses.iloc[-1:])
+                    ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
         ax.set(xscale="log", ylim=(best - 0.3, CEILING + 0.3))
         ax.set_xlabel(X_AXES[x])
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.grid()
     axes[0].set_ylabel("loss (nats/token)")
-    axes[0].scatter([], [], color=RED, marker="x", label="diverged")
+    axes[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
     _legend_above(figure, axes[0])
     return figure
 
@@ -117,16 +123,14 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, a line a sweep; what diverged is a cross on top.
 
+    The cross stands there for want of a final loss.
+
     `marks` name levels; the `edge` between two rates is shaded.
     """
     ax = _axes(ax, HEIGHT)
-    finite = [run.loss for runs in sweeps.values() for run in runs.values() if not run.diverged]
-    top = max(finite) + 0.12 * (max(finite) - min(finite))
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=5, label=name)
-        lost = [rate for rate, run in runs.items() if run.diverged]
-        _crosses(ax, lost, [top] * len(lost), f"{name}: diverged" if lost else None)
     for name, level in (marks or {}).items():
         ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
         place = (0.01, level)
@@ -134,10 +138,15 @@ def sweep(
             name, place, (0, 3), xycoords=ax.get_yaxis_transform(), textcoords="offset points",
             fontsize=8, color=INK,
         )  # fmt: skip
+    lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
+    if lost:
+        low, high = ax.get_ylim()
+        above = high + 0.06 * (high - low)
+        ax.scatter(lost, [above] * len(lost), label="diverged: no final loss", **CROSS)
     if edge is not None:
         ax.axvspan(*edge, color=RED, alpha=0.2, linewidth=0, label="edge of stability")
     ax.set_xscale("log")
-    ax.set_xlabel("largest learning rate")
+    ax.set_xlabel("peak learning rate")
     ax.set_ylabel(FINAL)
     ax.grid()
     return ax
@@ -163,13 +172,14 @@ def batches(
 ) -> Figure:
     """The best loss by batch size on the left, and the rate that it took on the right.
 
-    `part` are runs on a part of the tokens, `rates` all those tried for each size; dashed, a best
+    `part` are runs that saw fewer tokens, `rates` all those tried for each size; dashed, a best
     rate that grows with the root of the batch size.
     """
+    fewer = f"{tokens_of(full) / tokens_of(part):.0f} times fewer"
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
     for runs, name, colour, marker in (
         (full, "all tokens", BLUE, "o"),
-        (part, "a part of them", ORANGE, "s"),
+        (part, fewer, ORANGE, "s"),
     ):
         sizes = list(runs)
         left.plot(
@@ -184,9 +194,11 @@ def batches(
     root = start * np.sqrt(sizes / sizes[0])
     right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
     right.set_yscale("log")
-    right.yaxis.set_minor_formatter(NullFormatter())
+    usual_rates = sorted({rate for _, rate in tried})
+    right.set_yticks(usual_rates, [f"{rate:.4g}" for rate in usual_rates], fontsize=8)
+    right.yaxis.set_minor_locator(NullLocator())
     left.set_ylabel(FINAL)
-    right.set_ylabel("largest learning rate")
+    right.set_ylabel("peak learning rate")
     for ax in (left, right):
         _batch_axis(ax, sorted({*full, *part}))
         ax.legend(fontsize=8)
@@ -238,16 +250,29 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
     return figure
 
 
+def tokens_of(runs: Mapping[int, Result]) -> int:
+    """The tokens that each of some comparable runs saw."""
+    return next(iter(runs.values())).tokens
+
+
+def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
+    """The losses, none above `CEILING`; where one was, a line says so."""
+    if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
+        ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
+        place = (0.99, CEILING)
+        ax.annotate(
+            f"cut at {CEILING}", place, (0, -3), xycoords=ax.get_yaxis_transform(), ha="right",
+            va="top", textcoords="offset points", fontsize=8, color=INK,
+        )  # fmt: skip
+    return losses.clip(upper=CEILING)
+
+
 def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.set_xscale("log", base=2)
     ax.set_xticks(sizes, [str(size) for size in sizes], fontsize=8)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("batch size (sequences)")
     ax.grid()
-
-
-def _crosses(ax: Axes, x, y, label: str | None = None) -> None:
-    ax.scatter(x, y, color=RED, marker="x", s=45, linewidths=2, zorder=4, label=label)
 
 
 def _legend_above(figure: Figure, ax: Axes) -> None:

@@ -39,7 +39,7 @@ def journal(
             "corpus": result.config.corpus,
             "changed": changed(result.config, bases[result.config.corpus]),
             "outcome": outcome(result),
-            "steps": result.steps,
+            "steps": result.outcome["step"],
             "seconds": result.seconds,
             "loss": result.loss,
         }
@@ -49,12 +49,15 @@ def journal(
 
 
 def told(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
-    """The whole table as text, a line a run, under the question of its experiment."""
+    """The whole table as text, a line a run, under the question of its experiment.
+
+    Losses are those of validation in nats a token.
+    """
     lines = []
     for name, rows in table.groupby("experiment", sort=False):
         lines += ["", f"{name}: {questions[name]}"]
         for row in rows.itertuples():
-            came_out = f"{row.loss:.3f}" if row.outcome == "finished" else row.outcome
+            came_out = f"loss {row.loss:.3f}" if row.outcome == "finished" else row.outcome
             lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
             lines.append(f"      {row.corpus}, {row.changed}")
     return "\n".join(lines[1:])
@@ -126,7 +129,7 @@ def changed(config: TrainConfig, base: TrainConfig) -> str:
     hidden = FOLLOWING | ({"min_learning_rate"} if last_part(config) == last_part(base) else set())
     names = [name for name in differing({"it": config, "base": base}) if name not in hidden]
     values = settings_of(config)
-    return ", ".join(f"{name}={short(values[name])}" for name in names) or "nothing"
+    return ", ".join(f"{name}={short(values[name])}" for name in names) or "the base run"
 
 
 def last_part(config: TrainConfig) -> float:

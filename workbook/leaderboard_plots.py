@@ -34,6 +34,7 @@ def standings(
         losses = entries[name]
         ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
         ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
+    ax.plot([], [], "o", color=BLUE, label="first and last")
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")
@@ -42,7 +43,7 @@ def standings(
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(FINAL)
     ax.grid(axis="x")
-    ax.figure.legend(loc="outside upper center", ncols=4, fontsize=8)
+    ax.figure.legend(loc="outside upper center", ncols=5, fontsize=8)
     return ax
 
 
@@ -61,7 +62,7 @@ def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
 
     Marked lines are validation losses, thin ones training losses, smoothed.
     """
-    ax = curves(groups, "seconds", ax=ax)
+    ax = curves({f"{name}: validation": runs for name, runs in groups.items()}, "seconds", ax=ax)
     for colour, runs in zip(COLOURS, groups.values(), strict=False):
         for run in runs:
             losses = run.log["train_loss"].dropna().rolling(SMOOTH).mean()
@@ -75,5 +76,6 @@ def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
         textcoords="offset points", ha="right", va="top", rotation=90, fontsize=8,
     )  # fmt: skip
     ax.set_ylabel("loss (nats/token)")
+    ax.plot([], [], color=INK, linewidth=0.6, label=f"training, mean of {SMOOTH}")
     ax.legend()
     return ax

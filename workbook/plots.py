@@ -69,12 +69,13 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
 def png(figure: Figure) -> bytes:
     """The figure as PNG bytes: the same figure gives the same bytes on one machine.
 
-    256 colours are plenty for a map, 64 for lines; they make the file three or four times smaller.
+    256 colours are plenty for a map, 48 for lines; they make the file three or four times smaller.
+    k-means moves them to where they are needed: a small red cross stays red.
     """
-    colours = 256 if any(ax.images for ax in figure.axes) else 64
+    colours = 256 if any(ax.images for ax in figure.axes) else 48
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
-    Image.open(drawn).convert("RGB").quantize(colours).save(small, "png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(colours, kmeans=4).save(small, "png", optimize=True)
     return small.getvalue()
 
 

@@ -44,6 +44,11 @@ class Loss:
         return bits_a_byte(self.nats, self.bytes_a_token)
 
     @property
+    def if_bits(self) -> float:
+        """What the number is in nats a token, if bits a byte were meant."""
+        return nats_a_token(self.nats, self.bytes_a_token)
+
+    @property
     def floor(self) -> float:
         """What no model of this size comes below on this text, in bits a byte."""
         return limits(self.corpus).floor
@@ -63,8 +68,7 @@ class Loss:
         )
         if self.possible:
             return said
-        meant = nats_a_token(self.nats, self.bytes_a_token)
-        return f"{said}; {self.nats:g} bits a byte would be {meant:.2f} nats a token"
+        return f"{said}; {self.nats:g} bits a byte would be {self.if_bits:.2f} nats a token"
 
 
 def ledger() -> pd.DataFrame:
@@ -88,6 +92,7 @@ def ledger() -> pd.DataFrame:
                     "nats_a_token": loss.nats if loss else math.nan,
                     "bits_a_byte": loss.bits_a_byte if loss else math.nan,
                     "floor": loss.floor if loss else math.nan,
+                    "if_bits": loss.if_bits if loss else math.nan,
                     "why": why,
                 }
             )

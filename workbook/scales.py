@@ -22,7 +22,7 @@ class Scale:
     seeds: tuple[int, ...]  # besides the base's
     batch_sizes: tuple[int, ...]  # the last is what the accounting gives half of the memory to
     memory: float  # bytes, for which that is so
-    prefix: int  # a batch of one sees the first of so many equal parts of the tokens
+    parts: int  # a batch of one sees one in so many of the tokens
     cap: float  # seconds of the leaderboard
     cap_steps: int  # more than anybody takes in that time
     cap_evaluations: int  # at most
@@ -49,11 +49,11 @@ def laptop() -> Scale:
         base=base,
         web=varied(base, corpus="pydocs", corpus_bytes=None, vocab_size=8_192),
         rates=(3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0),
-        bisections=3,
+        bisections=2,
         seeds=(1, 2, 3, 4),
         batch_sizes=(1, 8, 16, 32, 64, 128, 384),
         memory=8e9,
-        prefix=4,
+        parts=4,
         cap=60.0,
         cap_steps=1_900,
         cap_evaluations=15,
@@ -71,7 +71,7 @@ def full(edition: Edition = "2025") -> Scale:
         seeds=(1, 2, 3, 4),
         batch_sizes=(1, 8, 16, 32, 64, 128, 256, 512),
         memory=80e9,
-        prefix=64,
+        parts=64,
         cap=CAPS[edition],
         cap_steps=400_000,
         cap_evaluations=100,

@@ -4,6 +4,7 @@ Every plan starts from the sweep of learning rates and goes on from its best run
 laptop and large on a GPU stands in a `Scale`; the plans are the same.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -59,10 +60,10 @@ def batch_size(scale: Scale) -> Plan:
     usual, results = scale.base.batch_size, {}
     for size in scale.batch_sizes:
         if size == 1:
-            small = at_batch(top.config, 1, scale.prefix)
-            results |= yield from tuned(small, rate_of(top) / 2, f"batch 1 on 1/{scale.prefix}", 2)
-            few = at_batch(top.config, usual, scale.prefix)
-            label = f"batch {usual} on 1/{scale.prefix}"
+            small = at_batch(top.config, 1, scale.parts)
+            results |= yield from tuned(small, rate_of(top) / 2, f"batch 1 on 1/{scale.parts}", 2)
+            few = at_batch(top.config, usual, scale.parts)
+            label = f"batch {usual} on 1/{scale.parts}"
             results |= yield from tuned(few, rate_of(top), label, 2)
         else:
             config = at_batch(top.config, size)
@@ -98,7 +99,7 @@ def swiglu(scale: Scale) -> Plan:
     """SiLU with two matrices, as wide as takes as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
-    own = best({label: run for label, run in matched.items() if label.startswith("SiLU")})
+    own = best({label: run for label, run in matched.items() if label.startswith("SiLU, rate")})
     narrow = yield {"SiLU, 4 d_model": varied(own.config, d_ff=4 * model.d_model)}
     (first,) = narrow.values()
     return matched | narrow | (yield from seeds(first, scale.seeds[:2], "SiLU, 4 d_model, "))
@@ -257,6 +258,17 @@ def rate_of(result: Result) -> float:
     return result.config.optimizer.max_learning_rate
 
 
+def next_best(results: Mapping[str, Result], top: Result) -> float:
+    """The lowest loss of the runs that differ from this one in their learning rate alone."""
+    found = [
+        result.loss
+        for result in results.values()
+        if result.config.key != top.config.key
+        and at_rate(result.config, rate_of(top)).key == top.config.key
+    ]
+    return min(found, default=math.inf)
+
+
 def edge_of_stability(results: Mapping[str, Result]) -> tuple[float, float] | None:
     """The largest learning rate below all that diverged, and the smallest that did; None if none.
 
@@ -276,6 +288,17 @@ def by_seed(results: Mapping[str, Result], label: str) -> list[float]:
         for name, result in results.items()
         if name == label or name.startswith(f"{label}, seed ")
     ]
+
+
+def false_alarm(seeds: int, others: int) -> float:
+    """The chance that a setting with so many seeds is `better` than one that is no different.
+
+    It takes the best places of all, and one in so many ways to deal them out does that.
+
+    >>> false_alarm(2, 3)
+    0.1
+    """
+    return 1 / math.comb(seeds + others, seeds)
 
 
 def better(results: Mapping[str, Result], label: str, than: str) -> bool:

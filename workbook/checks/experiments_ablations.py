@@ -28,13 +28,14 @@ class Pair:
     usual_looks: str
     other_looks: str
     facts: Facts
+    besides: str = ""  # what else may be handed in
 
     @property
     def accepted(self) -> str:
         """What may be handed in, in words."""
         return (
-            f'a dict such as {{"{self.usual}": loss, "{self.other}": loss}}, each the final'
-            " validation loss or a list of those of several seeds, or a text"
+            f'{self.besides}a dict such as {{"{self.usual}": loss, "{self.other}": loss}}, each the'
+            " final validation loss or a list of those of several seeds, or a text"
         )
 
 
@@ -60,7 +61,7 @@ NOPE = Pair(
         (
             "both curves, with the same tokens and seed",
             "the difference in the end, beside the spread between seeds",
-            "why it works at all: the causal mask alone tells positions apart",
+            "why it works at all: what a model without positions still knows",
         )
     ),
 )
@@ -76,6 +77,7 @@ SILU = Pair(
             "the difference in the end, beside the spread between seeds",
         )
     ),
+    "the inner width of the plain layer, ",
 )
 NORMS = Facts(
     (

@@ -74,8 +74,9 @@ def runs(attempt: Any, key: str) -> list[Run]:
 
 def expect_readable(attempt: Any, accepted: str) -> None:
     """Raise unless the attempt is a text, a number or a table; `accepted` says what is wanted."""
-    if isinstance(attempt, list | tuple | set | Mapping) and not attempt:
-        raise NotAttempted
+    empty = isinstance(attempt, list | tuple | set | Mapping) and not attempt
+    if attempt is None or attempt is ... or empty:
+        raise NotAttempted(f"Nothing to check yet. Hand in {accepted}.")
     if not (isinstance(attempt, str | Real) or is_table(attempt)):
         raise Wrong("That cannot be read.", expected=Words(accepted), got=Words(kind_of(attempt)))
 

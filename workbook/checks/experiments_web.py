@@ -24,7 +24,10 @@ BEST_KNOWN = 3.02  # nats a token: the lowest public entry under the rules of 20
 MINUTES = {"2025": 90, "2026": 45}
 OLD_MINUTES = 90  # also in the texts of 2026 before 26.0.3
 WEB, SIMPLE = ("owt", "pydocs"), ("tinystories", "stories")
-BOTH = 'a dict such as {"tinystories": loss, "owt": loss}, the loss on the web text, or a text'
+BOTH = (
+    'a dict such as {"stories": loss, "pydocs": loss} or {"tinystories": loss, "owt": loss}, the'
+    " loss on the web text, or a text"
+)
 ENTRY = "the loss, a tuple (loss, minutes), the log of the run, or a text"
 
 EXPERIMENT = Facts(

@@ -42,9 +42,9 @@ HINTS: dict[str, tuple[str, str]] = {
     "no_pos_emb": (
         "Without positions, can a causal model tell `dog bites man` from `man bites dog`? Think of"
         " what the first token sees, and the second.",
-        "Leave the rotation of queries and keys out and change nothing else. The mask alone tells"
-        " positions apart: the first token can look at itself only, the tenth at ten. How much"
-        " worse is it, and is that more than two seeds differ by?",
+        "Leave the rotation of queries and keys out and change nothing else. Each token still knows"
+        " itself, and through the mask which tokens came before it, though hardly in which order."
+        " How much worse is it, and is that more than two seeds differ by?",
     ),
     "swiglu_ablation": (
         "How many matrices has each feed-forward layer? If both kept the same inner width, which"
