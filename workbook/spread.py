@@ -105,6 +105,17 @@ def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
     return Difference(gap(losses, others), as_large / len(dealt))
 
 
+def false_alarm(seeds: int, others: int) -> float:
+    """The chance that so many losses are all below so many others, if the settings do nothing.
+
+    They then have the best places of all, and one in so many ways to deal the places out does that.
+
+    >>> false_alarm(2, 3)
+    0.1
+    """
+    return 1 / math.comb(seeds + others, seeds)
+
+
 def gap(losses: Sequence[float], others: Sequence[float]) -> float:
     """The mean of the first losses less that of the others, of the runs that ended.
 

@@ -290,17 +290,6 @@ def by_seed(results: Mapping[str, Result], label: str) -> list[float]:
     ]
 
 
-def false_alarm(seeds: int, others: int) -> float:
-    """The chance that a setting with so many seeds is `better` than one that is no different.
-
-    It takes the best places of all, and one in so many ways to deal them out does that.
-
-    >>> false_alarm(2, 3)
-    0.1
-    """
-    return 1 / math.comb(seeds + others, seeds)
-
-
 def better(results: Mapping[str, Result], label: str, than: str) -> bool:
     """Whether a setting was better with every seed than another one with any."""
     return max(by_seed(results, label)) < min(by_seed(results, than))
