@@ -79,7 +79,7 @@ def test_a_process_that_dies_is_a_clear_error():
 
 
 def test_a_result_that_cannot_travel_is_an_error_of_its_own():
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(Exception, match="pickle|local object"):  # the words of 3.11, of 3.13
         measured(unsendable)
 
 
@@ -108,4 +108,5 @@ def test_a_profile_names_the_work_slowest_first():
 
 def test_a_profile_of_a_parent_shows_a_wait():
     waits = profile(spin_elsewhere).set_index("function")["share"]
-    assert waits.get("lock.acquire", 0) > 0.5
+    # How a parent waits differs with the version: for a lock in 3.11, for a pipe in 3.13.
+    assert waits.get("lock.acquire", 0) + waits.get("poll.poll", 0) > 0.5

@@ -5,19 +5,18 @@ import json
 import pytest
 from made_records import config, record
 
-from workbook import corpora, samples
+from workbook import corpora, fluency, samples
 from workbook.runs import SAMPLE
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
 
 
 @pytest.fixture
-def result(tmp_path, monkeypatch):
-    source = tmp_path / "train.txt"
-    source.write_text("There a fox ran to the river. The fox sang a song on a hill. He left.")
-    monkeypatch.setattr(corpora, "path", lambda *_: source)
+def result(tmp_path):
+    source = "There a fox ran to the river. The fox sang a song on a hill. He left."
+    counts = fluency.counts(STORY.replace(corpora.END_OF_TEXT, ""), source)
     made = record(tmp_path, config(), [4.0, 3.0])
-    (made.folder / SAMPLE).write_text(json.dumps({"text": STORY}))
+    (made.folder / SAMPLE).write_text(json.dumps({"text": STORY, "counts": counts}))
     return made
 
 

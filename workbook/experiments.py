@@ -30,7 +30,7 @@ from threading import Event, Thread
 import torch
 from tqdm import tqdm
 
-from workbook import runlog, runs
+from workbook import corpora, fluency, runlog, runs
 from workbook.config import TrainConfig
 from workbook.generate import write
 from workbook.runs import Result
@@ -41,6 +41,7 @@ Results = dict[str, Result]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
 class MissingRunsError(ValueError):
@@ -161,18 +162,27 @@ def make(config: TrainConfig) -> None:
 
 
 def sample(finished: Run) -> dict:
-    """What the model of a run writes when it begins a document, and the settings of that."""
-    tokenizer = train_data(finished.config).tokenizer
-    generator = torch.Generator().manual_seed(finished.config.seed)
+    """What the model of a run writes when it begins a document, the settings of that, and counts.
+
+    Counted is here and now, while the training text is at hand: `pydocs` is another text with
+    every Python. Of a large one the beginning has to do.
+    """
+    config = finished.config
+    tokenizer = train_data(config).tokenizer
+    generator = torch.Generator().manual_seed(config.seed)
     pieces = write(
         finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator
     )
+    text = "".join(pieces)
+    with corpora.path(config.corpus, "train", config.corpus_bytes).open(encoding="utf-8") as file:
+        counts = fluency.counts(text.replace(corpora.END_OF_TEXT, ""), file.read(COMPARED))
     return {
         "max_new_tokens": SAMPLE_TOKENS,
         "temperature": TEMPERATURE,
         "top_p": TOP_P,
-        "seed": finished.config.seed,
-        "text": "".join(pieces),
+        "seed": config.seed,
+        "text": text,
+        "counts": counts,
     }
 
 

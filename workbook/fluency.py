@@ -46,6 +46,20 @@ def repeated_share(text: str, window: int = WINDOW) -> float:
     return (len(runs) - len(set(runs))) / max(len(runs), 1)
 
 
+def counts(text: str, source: str) -> dict[str, float]:
+    """What can be counted of a text beside the one that its author learnt from.
+
+    >>> counts("The fox flombered.", "The fox ran.")
+    {'words': 3, 'known': 0.6666666666666666, 'repeated': 0.0, 'copied_words': 2}
+    """
+    return {
+        "words": len(words(text)),
+        "known": known_share(text, vocabulary([source])),
+        "repeated": repeated_share(text),
+        "copied_words": len(longest_copy(text, source).split()),
+    }
+
+
 def longest_copy(text: str, source: str) -> str:
     """The longest run of whole words of `text` that is found in `source`, letter by letter.
 

@@ -19,7 +19,7 @@ class Linear(nn.Module):
     """y = W x, without bias. The weight is stored as (out, in): one row for each output.
 
     Drawn from N(0, 2 / (in + out)), cut at 3 standard deviations.
-    Source: Glorot & Bengio 2010, eq. 12 (theirs is the variance of a normal distribution).
+    Source: Glorot & Bengio 2010, eq. 12 for the variance (they draw uniformly, eq. 16).
     """
 
     def __init__(self, in_features: int, out_features: int, device=None, dtype=None):
@@ -90,12 +90,12 @@ class RMSNorm(nn.Module):
 
 
 def silu(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """x · sigmoid(x): like a ReLU with a soft corner. Source: Hendrycks & Gimpel 2016, sec. 3."""
+    """x · sigmoid(x): like a ReLU with a soft corner. Source: Hendrycks & Gimpel 2016."""
     return x * torch.sigmoid(x)
 
 
 class SwiGLU(nn.Module):
-    """W2 (SiLU(W1 x) ⊙ W3 x): W3 x says how much of each inner value passes.
+    """W2 (SiLU(W1 x) ⊙ W3 x): the gate SiLU(W1 x) says how much of each value of W3 x passes.
 
     Source: Shazeer 2020, eq. 6, with W, V and W2 named W1, W3 and W2.
     """

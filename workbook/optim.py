@@ -157,7 +157,8 @@ class AdamW(Rule):
 
     Edition 2025 decays after the step, as above; 2026 before it (`decay="before"`).
     torch adds ε to √v / √(1 - β2ᵗ): its ε counts √(1 - β2ᵗ) times, ours once.
-    Source: Loshchilov & Hutter 2019, algorithm 2; lr_t as in Kingma & Ba 2015, end of section 2.
+    Source: Loshchilov & Hutter 2019, algorithm 2 (there λ is not multiplied by lr, and decays the
+    old θ, as "before" does); lr_t as in Kingma & Ba 2015, end of section 2.
     """
 
     def __init__(

@@ -52,7 +52,10 @@ def log_curves(
 def valley(
     paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.ndarray], reach: float = 5.0
 ) -> Figure:
-    """A map for each path, (places, 2), over the same landscape, its lowest point marked by a +."""
+    """A map for each path, (places, 2), over the same landscape.
+
+    A path begins at the square, and the + is the lowest point.
+    """
     rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
     figure, axes = plt.subplots(
         rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
@@ -69,6 +72,10 @@ def valley(
         ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]), aspect="equal")
     for ax in axes.flat[len(paths) :]:
         ax.set_axis_off()
+    for ax in axes[-1]:
+        ax.set_xlabel("x")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("y")
     return figure
 
 

@@ -1,11 +1,11 @@
 """What trained models wrote, from their records: laid out to be read, and counted.
 
-The counting is that of `workbook.fluency`; none of it says that a text makes sense.
+The counts are those of `workbook.fluency`; none of them says that a text makes sense.
 """
 
 import textwrap
 
-from workbook import corpora, fluency
+from workbook import corpora
 from workbook.runs import Result
 
 WIDTH = 88  # characters of a line
@@ -25,11 +25,11 @@ def laid_out(result: Result) -> str:
 
 def fluency_of(result: Result) -> dict[str, str]:
     """How much of the text is known, repeated and copied, as a column of a table."""
-    config, text = result.config, text_of(result)
-    source = corpora.path(config.corpus, "train", config.corpus_bytes).read_text(encoding="utf-8")
+    text_of(result)  # refuses a run that wrote none
+    counts = result.sample["counts"]
     return {
-        "words": f"{len(fluency.words(text)):,}",
-        "known words": f"{fluency.known_share(text, fluency.vocabulary([source])):.0%}",
-        "repeated": f"{fluency.repeated_share(text):.0%}",
-        "longest copy (words)": str(len(fluency.longest_copy(text, source).split())),
+        "words": f"{counts['words']:,}",
+        "known words": f"{counts['known']:.0%}",
+        "repeated": f"{counts['repeated']:.0%}",
+        "longest copy (words)": f"{counts['copied_words']:,}",
     }

@@ -48,7 +48,7 @@ NOT_SILU = "SiLU is x · sigmoid(x): here it is "
 IN_FEED_FORWARD = (
     _gate(
         lambda act, lin, x, w1, w2, w3: lin(act(lin(x, w3)) * lin(x, w1), w2),
-        "W1 and W3 are swapped: SiLU belongs to W1 x, and W3 x is the gate beside it.",
+        "W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
     ),
     _gate(
         lambda act, lin, x, w1, w2, w3: lin(act(lin(x, w1)), w2) * lin(x, w3),

@@ -9,7 +9,7 @@ HINTS: dict[str, tuple[str, str]] = {
         "the loss by its square. Put α = 10, 100 and 1,000 in, and t = 0, 1, 2, 3.",
     ),
     "adamw": (
-        "Copy the shape of the SGD example: `__init__` hands a dict of settings to "
+        "Copy the shape of the handout's SGD example: `__init__` hands a dict of settings to "
         "`super().__init__`, and `step` goes through `self.param_groups`. Where do m, v and t live "
         "between two steps, and what are they before the first?",
         "`self.state[p]` is an empty dict at first: put zeros like p for m and v, and t = 0, into "
