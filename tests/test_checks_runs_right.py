@@ -10,6 +10,7 @@ import pytest
 
 from workbook import problems
 from workbook.checks import OF_RUNS
+from workbook.checks.takes import TAKES
 from workbook.exercise import check
 
 NAN = math.nan
@@ -261,5 +262,14 @@ def test_who_has_nothing_yet_is_told_what_to_hand_in(problem, nothing):
     for part in problems.get(problem).parts or [None]:
         report = check(problem, nothing, part)
         assert report.status == "not attempted"
-        assert "Hand in " in report.message
-        assert re.search("dict such as|data frame|tuple", report.message), report.message
+        assert re.search("Hand in .*(dict such as|data frame|tuple)", report.message)
+
+
+def test_so_is_everybody_with_a_written_problem():
+    written = {id: each for id, each in problems.PROBLEMS.items() if each.kind == "written"}
+    asked = {(id, part) for id, each in written.items() for part in each.parts or [None]}
+    assert set(TAKES) == {(id, part) for id, part in asked if id not in OF_RUNS}
+    for (problem, part), words in TAKES.items():
+        assert check(problem, ..., part).message == (
+            f"Nothing to check yet. Hand in {words}, and run this cell again."
+        )

@@ -79,7 +79,7 @@ def test_a_process_that_dies_is_a_clear_error():
 
 
 def test_a_result_that_cannot_travel_is_an_error_of_its_own():
-    with pytest.raises(Exception, match="pickle|local object"):  # the words of 3.11, of 3.13
+    with pytest.raises(Exception, match=r"pickle|local object"):  # the words of 3.11, of 3.13
         measured(unsendable)
 
 

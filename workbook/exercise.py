@@ -19,6 +19,7 @@ from workbook.checks.base import (
     kind_of,
 )
 from workbook.checks.isolation import isolated
+from workbook.checks.takes import TAKES
 from workbook.checks.timer import TimedOut, limit
 from workbook.hints import HINTS
 from workbook.problems import Problem
@@ -97,7 +98,9 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
             return Report("read", problem.id, part, said.claim, facts=tuple(said))
         return Report("correct", problem.id, part, said or "It passes every case.")
     except NotAttempted as nothing:
-        return Report("not attempted", problem.id, part, str(nothing) or _how_to_begin(problem))
+        return Report(
+            "not attempted", problem.id, part, str(nothing) or _how_to_begin(problem, part)
+        )
     except Wrong as wrong:
         return _wrong(problem, part, wrong)
     except TimedOut as error:
@@ -142,10 +145,10 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
         )
 
 
-def _how_to_begin(problem: Problem) -> str:
+def _how_to_begin(problem: Problem, part: str | None) -> str:
     if problem.kind == "code":
         return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
-    return "Nothing to check yet. Hand in a number, bytes or a text, and run this cell again."
+    return f"Nothing to check yet. Hand in {TAKES[problem.id, part]}, and run this cell again."
 
 
 def hint(problem: str) -> Hint:
