@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from workbook import config
+from workbook.checks.tokenizer_experiments import ratios_in
 from workbook.exercise import check
 
 TIME = "train_bpe_tinystories"
@@ -243,3 +244,19 @@ def test_what_write_ups_claimed_is_judged_as_recorded():
     for row in rows:
         report = check(row["problem"], row["claimed"], row["part"])
         assert (report.status == "wrong") == (row["verdict"] in ("wrong", "doubtful")), row
+
+
+@pytest.mark.parametrize(
+    ("attempt", "read"),
+    [
+        ("10 docs: 4.12 (TinyStories 10K), 4.37 (OWT 32K)", [4.12, 4.37]),
+        ("1 token = 4.1 bytes", [4.1]),
+        ("0.24 tokens per byte, that is 4.1 bytes per token", [4.1]),
+        ("45231 bytes / 10980 tokens = 4.12", [4.12]),
+        ("TinyStories (10K): 4.12 bytes/token; OpenWebText (32K): 4.37 bytes/token.", [4.12, 4.37]),
+        ("0.31 tokens per byte", [0.31]),
+    ],
+)
+def test_numbers_that_count_something_else_are_no_ratios(attempt, read):
+    assert ratios_in(attempt)[: len(read)] == read
+    assert set(ratios_in(attempt)) == set(read)

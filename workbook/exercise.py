@@ -2,6 +2,7 @@
 
 import inspect
 from collections import Counter
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -116,9 +117,18 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
 
 
 def _plain(attempt: Any) -> Any:
-    """Numbers of numpy and others as Python's own, also inside a tuple or a list."""
+    """Numbers, arrays, tensors and dicts of others as Python's own, also one inside another.
+
+    Tables and series of pandas stay: they have names.
+    """
     if type(attempt) in (tuple, list):
         return type(attempt)(map(_plain, attempt))
+    if isinstance(attempt, dict):
+        return {key: _plain(value) for key, value in attempt.items()}
+    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
+        return attempt.tolist()
+    if isinstance(attempt, Decimal):
+        return float(attempt)
     if isinstance(attempt, Integral):
         return int(attempt)
     return float(attempt) if isinstance(attempt, Real) else attempt
@@ -148,7 +158,8 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
 def _how_to_begin(problem: Problem, part: str | None) -> str:
     if problem.kind == "code":
         return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
-    return f"Nothing to check yet. Hand in {TAKES[problem.id, part]}, and run this cell again."
+    words = TAKES.get((problem.id, part), "numbers, a table or a text")
+    return f"Nothing to check yet. Hand in {words}, and run this cell again."
 
 
 def hint(problem: str) -> Hint:

@@ -406,3 +406,15 @@ class BothDecayAndGradient(DecaysAll):
 
 
 WRONG.append((torch.optim.Adam, "which is Adam with L2"))
+
+
+@mistake("those after it are not")
+class StopsAtNone(Plain):
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    break
+                self.update(p, p.grad.data, self.state_of(p), group)
+        return loss

@@ -217,3 +217,29 @@ class KeepsCounts(Plain):
     def words(self, text, kept=Counter()):  # noqa: B006 - this is the mistake
         kept.update(token for part in self.split(text) for token in self.pretokens(part))
         return [(self.ids(token), count) for token, count in kept.items()]
+
+
+# White space beside special tokens.
+@mistake("Line ends beside a special token")
+class NewlinesStripped(Plain):
+    def split(self, text):
+        return [part.strip("\n") for part in super().split(text)]
+
+
+@mistake("Line ends beside a special token")
+class NewlinesStrippedBehind(Plain):
+    def split(self, text):
+        return [part.lstrip("\n") for part in super().split(text)]
+
+
+@mistake("Line ends beside a special token")
+class NewlineTakenAlong(Plain):
+    def split(self, text):
+        first, *others = super().split(text)
+        return [first, *(part.removeprefix("\n") for part in others)]
+
+
+@mistake("white space between special tokens")
+class BlankLeftOut(Plain):
+    def split(self, text):
+        return [part for part in super().split(text) if part.strip()]

@@ -238,3 +238,15 @@ def plain_number(logits, targets):
 @loss("functional.cross_entropy")
 def torchs_loss(logits, targets):
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+@mistake("scaled_dot_product_attention", "d_k")
+def half_for_root(Q, K, V, mask=None):
+    scores = Q @ K.transpose(-1, -2) / (Q.shape[-1] * 0.5)
+    return softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1) @ V
+
+
+@mistake("scaled_dot_product_attention", "0 times -inf is no number")
+def zero_times_infinity(Q, K, V, mask=None):
+    scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])
+    return softmax(scores if mask is None else scores + (~mask).float() * -math.inf, -1) @ V

@@ -128,8 +128,9 @@ _LARGE_UNIT = re.compile(
 _PARAMETERS = re.compile(rf"({_SPACE}(?:trainable |learnable )?param(?:eter)?s?\b)", re.I)
 _FACTOR = re.compile(rf"({_SPACE}(?:[x×]|times|fold|-fold)(?!\w))", re.I)
 _PER_PARAMETER = re.compile(
-    rf"({_SPACE}(?:FLOPs?\s*)?(?:(?:\*|×|x|·|⋅|\\times|\\cdot)\s*)?"
-    r"(?:P|N|n_params|num_params|num_parameters|n_parameters|\|?θ\|?|params|parameters)\b"
+    rf"({_SPACE}(?:FLOPs?\s*)?(?:(?:\*|×|x|·|⋅|\\times|\\cdot|times)\s*)?"
+    r"(?:P|N|n_params|num_params|num_parameters|n_parameters|(?:the )?number of parameters"
+    r"|#\s?(?:params|parameters)|\|?θ\|?|params|parameters)\b"
     rf"|{_SPACE}(?:FLOPs?|operations|ops)?\s*(?:per|/|a|for each)\s?(?:param(?:eter)?s?|weight)\b)",
     re.I,
 )

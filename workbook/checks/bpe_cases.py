@@ -38,6 +38,9 @@ SMALL = (
     case(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5, END),
     case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, "<|.*|>", "<|+|>"),
     case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, "<|pad|>", END),
+    # A document of nothing but white space, and line ends beside a special token.
+    case(f"ab{END}   {END}   {END}ba" * 2, 2, END),
+    case(f"ab{END}\n\n\nab ba{END}\nab\n\n", 4, END),
     # One that is not in the list is text.
     case(f"ab{END}ab{END}ba" * 2, 11, "<|pad|>"),
     # All that the pattern keeps apart.

@@ -106,7 +106,8 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str | Facts:
     """What holds of losses with and without gate, of an inner width, or of two sizes."""
     if type(attempt) in (int, float):
         return matching(float(attempt))
-    if (sizes := pair(attempt)) and min(sizes) > 100:  # no losses
+    values = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    if (sizes := pair(values)) and min(sizes) > 100:  # no losses
         refuse_pair(*sizes)
         return "Both have about as many parameters."
     return _compared(attempt, SILU)

@@ -74,7 +74,8 @@ def runs(attempt: Any, key: str) -> list[Run]:
 
 def expect_readable(attempt: Any, accepted: str) -> None:
     """Raise unless the attempt is a text, a number or a table; `accepted` says what is wanted."""
-    empty = isinstance(attempt, list | tuple | set | Mapping) and not attempt
+    held = attempt.strip() if isinstance(attempt, str) else attempt
+    empty = isinstance(held, str | list | tuple | set | Mapping) and not held
     if attempt is None or attempt is ... or empty:
         raise NotAttempted(f"Nothing to check yet. Hand in {accepted}.")
     if not (isinstance(attempt, str | Real) or is_table(attempt)):

@@ -91,6 +91,7 @@ SCALES = (
         "Scaled by the number of queries: it is √d_k, by the width of queries and keys.",
     ),
     Variant("divisor", lambda Q, K, V: Q.shape[-1] ** 0.25, "Divided by the fourth root of d_k."),
+    Variant("divisor", lambda Q, K, V: Q.shape[-1] / 2, "Divided by half of d_k, not by its root."),
 )
 MASKS = (
     _mask(lambda scores, mask: _masked(scores, ~mask), INVERTED),
@@ -101,6 +102,10 @@ MASKS = (
     _mask(lambda scores, mask: scores + mask.double(), ADDED),
     _mask(lambda scores, mask: scores + (~mask).double(), ADDED),
     _mask(lambda scores, mask: scores - (~mask).double(), ADDED),
+    _mask(
+        lambda scores, mask: scores + (~mask).double() * -math.inf,
+        "0 times -inf is no number: put -inf in with `masked_fill` or `torch.where`.",
+    ),
     _mask(lambda scores, mask: _masked(scores, mask, math.inf), "Masked scores become +inf."),
     _mask(
         lambda scores, mask: _masked(scores, mask.transpose(-1, -2)),
@@ -157,10 +162,12 @@ PRODUCTS = (
 VARIANTS = (*SCALES, *MASKS, *WEIGHTS, *PRODUCTS)
 
 
-def _case(*leading: int, mask: Tensor | None = None, what: str = "", queries=2, scale=1.0) -> Case:
+def _case(
+    *leading: int, mask: Tensor | None = None, what: str = "", queries=2, scale=1.0, d_k=4
+) -> Case:
     inputs = {
-        "Q": scale * drawn(*leading, queries, 4, seed=1),
-        "K": scale * drawn(*leading, 3, 4, seed=2),
+        "Q": scale * drawn(*leading, queries, d_k, seed=1),
+        "K": scale * drawn(*leading, 3, d_k, seed=2),
         "V": drawn(*leading, 3, 5, seed=3),
         "mask": mask,
     }
@@ -179,6 +186,7 @@ TOPIC = Topic(
         _case(2, 3, what="two leading dimensions"),
         _case(2, 3, mask=SEEN, what="two leading dimensions"),
         _case(2, 3, queries=3, mask=torch.ones(3, 3, dtype=torch.bool).tril()),
+        _case(1, d_k=6, what="another d_k"),  # 4 is its own root times 2, and 4 · 0.5
         _case(1, scale=100.0, what="large scores"),
     ),
     reference=reference,

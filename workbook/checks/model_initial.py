@@ -58,6 +58,6 @@ def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: s
 
 
 def _too_narrow(spread: float, largest: float, std: float) -> str | None:
-    if spread < std and largest <= 2.001 * std:
+    if spread < std and 0.9 * std < largest <= 2.001 * std:
         return "The distribution is cut too early: the limits are ±3 standard deviations."
     return f"The standard deviation is about {spread / std:.2g} times what it should be."

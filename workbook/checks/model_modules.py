@@ -63,8 +63,9 @@ class Learner:
 
     def run(self, module: nn.Module, case: Case) -> Any:
         """What a module makes of copies of the inputs of a case."""
-        inputs = _fitting(module, [copied(value) for value in case.inputs.values()], case)
-        return call(module, *inputs, seconds=QUICK, given=Words(str(case)))
+        inputs = {name: copied(value) for name, value in case.inputs.items()}
+        given, named = _fitting(module, inputs, case)
+        return call(module, *given, seconds=QUICK, given=Words(str(case)), **named)
 
     def _fill(self, module: nn.Module, case: Case) -> None:
         try:
@@ -92,24 +93,29 @@ class Learner:
             return False
 
 
-def _fitting(module: nn.Module, inputs: list, case: Case) -> list:
-    """The inputs; where a block takes positions, these too.
+def _fitting(module: nn.Module, inputs: dict, case: Case) -> tuple[list, dict]:
+    """The inputs by place and by name; where a block takes positions, these too.
 
+    What has its name in the signature, behind the first, is given by name: its place may differ.
     Raises: Wrong where it takes other arguments, in clearer words than torch's own error.
     """
     if is_stub(type(module).forward):
         raise NotAttempted("`forward` is still to write.")
+    given, named = [*inputs.values()], {}
     if type(module).__call__ is not nn.Module.__call__:
-        return inputs
+        return given, named
     try:
         signature = inspect.signature(module.forward)
     except Exception:
-        return inputs
-    if case.counted and any("pos" in name for name in list(signature.parameters)[1:2]):
-        return [*inputs, torch.arange(inputs[0].shape[-2])]
+        return given, named
+    parameters = list(signature.parameters)
+    if case.counted and any("pos" in name for name in parameters[1:2]):
+        return [*given, torch.arange(given[0].shape[-2])], named
+    if parameters[:2] != list(inputs)[:2] and set(list(inputs)[1:]) <= set(parameters[1:]):
+        given, named = given[:1], dict(list(inputs.items())[1:])
     try:
-        signature.bind(*inputs)
-        return inputs
+        signature.bind(*given, **named)
+        return given, named
     except TypeError as error:
         raise Wrong(
             "`forward` cannot be called with the arguments that the problem names.",

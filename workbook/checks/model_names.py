@@ -23,13 +23,13 @@ _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
 _ATTENTION = r"(?:self_)?(?:attn|attention|mha|mhsa|msa|sa|input)"
 _FEED_FORWARD = r"(?:ffn?|mlp|feed_?forward|post_attention|swiglu)"
 LEAVES = {
-    "qkv": rf"{_BEFORE}qkv{_AFTER}|c_attn|in_proj(?:_weight)?",
+    "qkv": rf"{_BEFORE}(?:fused_|combined_)?qkv{_AFTER}|query_key_value|c_attn|in_proj(?:_weight)?",
     "kv": rf"{_BEFORE}kv{_AFTER}",
     "q_proj": rf"{_BEFORE}(?:q|query|queries){_AFTER}",
     "k_proj": rf"{_BEFORE}(?:k|keys?){_AFTER}",
     "v_proj": rf"{_BEFORE}(?:v|values?){_AFTER}",
     "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense",
-    "w13": r"w_?13|gate_up(?:_proj)?|up_gate(?:_proj)?",
+    "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?|up_gate(?:_proj)?",
     "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
     "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down",
     "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up",
@@ -38,6 +38,11 @@ LEAVES = {
     "ln_final": rf"{_NORM}_?(?:f|final|out|last)?|(?:f|final|last|out|output)_?{_NORM}",
     "lm_head": rf"(?:lm_?)?head|un_?embed.*|{_BEFORE}(?:out|output|logits|vocab){_AFTER}|linear",
     "token_embeddings": r".*emb.*|wte|tok.*",
+}
+# What may be in a part of the block that says by its name what it is.
+INSIDE = {
+    _ATTENTION: {"qkv", "kv", "q_proj", "k_proj", "v_proj", "output_proj", "ln1"},
+    _FEED_FORWARD: {"w13", "w1", "w2", "w3", "ln2"},
 }
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
 
@@ -61,6 +66,9 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
     parts = name.lower().split(".")
     layer = layer_of(name, wanted)
     there = {other.leaf for other in wanted if other.layer == layer}
+    for kind, leaves in INSIDE.items():
+        if any(re.fullmatch(kind, part) for part in parts[:-1]):
+            there &= leaves
     for part in reversed(parts):
         for leaf, pattern in LEAVES.items():
             if there.issuperset(HOLDS.get(leaf, (leaf,))) and re.fullmatch(pattern, part):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from workbook.checks.base import Words, Wrong
 from workbook.checks.model_names import HOLDS, Place, layer_of, place, place_of_learners
 
+BY_HEAD = {"qkv", "kv"}  # fused matrices that may be laid out head by head
 LAYOUTS = 24  # ways to understand one module that are tried
 Weights = Mapping[str, Tensor]
 
@@ -64,7 +65,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         name
         for part in module.modules()
         for name, value in vars(part).items()
-        if isinstance(value, list | tuple) and any(isinstance(item, nn.Module) for item in value)
+        if isinstance(value, list | tuple) and any(map(_has_parameters, value))
     ]
     if hidden:
         raise Wrong(
@@ -91,12 +92,16 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         )
 
 
+def _has_parameters(value: object) -> bool:
+    return isinstance(value, nn.Module) and any(True for _ in value.parameters())
+
+
 def _expect_shapes(pairs: dict[str, tuple[Tensor, Tensor]]) -> None:
     for name, (own, weight) in pairs.items():
         if own.shape == weight.shape:
             continue
         mistake = None
-        if own.shape == weight.T.shape:
+        if own.shape == weight.shape[::-1]:
             mistake = (
                 "The weight is stored transposed. The course keeps one row for each output: "
                 "(d_out, d_in) of a linear layer, (vocabulary, d_model) of an embedding."
@@ -151,14 +156,14 @@ def _by_names(
     """
     fused = sorted({at.leaf for at in groups} & HOLDS.keys())
     orders = [list(permutations(HOLDS[leaf])) for leaf in fused]
-    heads_apart = (False, True) if fused else (False,)
+    heads_apart = (False, True) if BY_HEAD.intersection(fused) else (False,)
     last_fit = (False, True) if any(weight.ndim == 3 for weight in own.values()) else (False,)
     for *chosen, by_head, last in product(*orders, heads_apart, last_fit):
         order = dict(zip(fused, chosen, strict=True))
         layout: dict[str, Tensor] = {}
         for at, names in groups.items():
             parts = [by_place[Place(at.layer, leaf)] for leaf in order.get(at.leaf, (at.leaf,))]
-            whole = _joined(parts, heads) if by_head and at.leaf != "w13" else torch.cat(parts)
+            whole = _joined(parts, heads) if by_head and at.leaf in BY_HEAD else torch.cat(parts)
             pieces = _cut(whole, [own[name].shape for name in names], heads, at.leaf, last)
             if pieces is None:
                 break

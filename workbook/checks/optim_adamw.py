@@ -49,6 +49,8 @@ CASES_AND_WORDS = {
     "right, and with two it is not: is something kept for both together?",
     Case((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5): "A parameter without gradient "
     "stays as it is.",
+    Case((ONE, OTHER), ((None, H1), (None, H2)), weight_decay=0.5): "A parameter without gradient "
+    "is skipped (`continue`), and those after it are not.",
 }
 CASES = tuple(CASES_AND_WORDS)
 SCHEDULED = Case((ONE,), ((G1,), (G2,), (G3,)), rates=(0.1, 0.03, 0.4))

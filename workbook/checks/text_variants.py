@@ -130,6 +130,18 @@ READ = (
     ),
 )
 
+NEWLINES = "Line ends beside a special token were dropped: they belong to the text."
+
+
+def _without_newlines(text: str, tokens: tuple[str, ...]) -> list[str]:
+    return [document.strip("\n") for document in documents(text, tokens)]
+
+
+def _without_newline_behind(text: str, tokens: tuple[str, ...]) -> list[str]:
+    first, *others = documents(text, tokens)
+    return [first, *(document.removeprefix("\n") for document in others)]
+
+
 SPLIT = (
     Variant(
         "split",
@@ -197,6 +209,13 @@ SPLIT = (
         "split",
         lambda text, tokens: [document.strip() for document in documents(text, tokens)],
         "White space beside a special token was stripped: it belongs to the text.",
+    ),
+    Variant("split", _without_newlines, NEWLINES),
+    Variant("split", _without_newline_behind, NEWLINES),
+    Variant(
+        "split",
+        lambda text, tokens: [part for part in documents(text, tokens) if part.strip()],
+        "A stretch of white space between special tokens was left out: it is text like any other.",
     ),
     Variant(
         "split",

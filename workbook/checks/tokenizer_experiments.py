@@ -15,6 +15,7 @@ from workbook.checks.trained import longest_token, resources
 
 PLAUSIBLE = "plausible, which is all that can be said without your corpus"
 TOO_FEW, TOO_MANY = 3.0, 10.0  # bytes per token of a tokenizer on the text it was trained for
+MOST = 1000  # of a ratio; larger numbers are counts
 UINT16_VALUES = 2**16
 
 
@@ -113,10 +114,12 @@ def ratios_in(attempt: Any) -> list[float]:
     if type(attempt) in (tuple, list):
         return [ratio for item in attempt for ratio in ratios_in(item)]
     text = text_of(attempt, "bytes per token: a number, several, or a sentence")
-    if not is_explained(text):
-        return [q.value for q in quantities(text) if q.kind in ("", "bytes")]
     numbers = [*_PER_TOKEN.findall(text), *_AFTER_CORPUS.findall(text)]
-    return [float(number) for number in numbers]
+    if numbers or is_explained(text):
+        return [float(number) for number in numbers]
+    plain = [q for q in quantities(text) if q.kind in ("", "bytes")]
+    found = [q.value for q in plain if not _OTHER.match(text, q.end)]
+    return [value for value in found if value <= MOST] or found
 
 
 _PER_TOKEN = re.compile(r"(\d+(?:\.\d+)?)\s*(?:bytes?|B)?\s*(?:per|/|an?)\s*(?:token|id)\b", re.I)
@@ -127,9 +130,14 @@ _AFTER_CORPUS = re.compile(
 )
 
 
+_OTHER = re.compile(
+    r"\s?(?:%|[kK]\b|tokens?\b(?!\s?(?:per|/|a))|ids\b|doc|sampl)"
+)  # what else is counted
+
+
 def _refuse_upside_down(ratios: Iterable[float]) -> None:
     for ratio in ratios:
-        if ratio > 1000:
+        if ratio > MOST:
             raise NotAttempted("That is no ratio. Hand in bytes per token, such as 4.1.")
         if not ratio > 0:
             raise Wrong("A token stands for more than nothing.", got=ratio)
