@@ -418,3 +418,10 @@ class StopsAtNone(Plain):
                     break
                 self.update(p, p.grad.data, self.state_of(p), group)
         return loss
+
+
+@mistake("The first step, from averages of zero")  # and not a mistake that fits one case alone
+class SecondBetaForM(Plain):
+    def first(self, m, g, b1):
+        beta = self.param_groups[0]["betas"][1]
+        return beta * m + (1 - beta) * g

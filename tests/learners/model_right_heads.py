@@ -346,7 +346,13 @@ model_of(MultiHeadSelfAttention, OtherNames)
 
 @right("multihead_self_attention")
 class PositionsByName(MultiHeadSelfAttention):
-    def forward(self, x, mask=None, *, token_positions=None):
+    def forward(self, x, *, token_positions=None):
+        return super().forward(x, token_positions)
+
+
+@right("multihead_self_attention")
+class PositionsInThirdPlace(MultiHeadSelfAttention):
+    def forward(self, x, mask=None, token_positions=None):
         return super().forward(x, token_positions)
 
 

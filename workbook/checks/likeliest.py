@@ -7,6 +7,7 @@ from typing import Any
 
 from workbook.checks.text_variants import Variant
 
+ENOUGH = 1 / 4  # of the wrong outcomes
 PATIENCE = 2.0  # seconds spent on pairs of mistakes
 
 
@@ -20,12 +21,19 @@ def likeliest(
     """The mistake, or the two where `pairs` are tried, that explain most; empty where none does.
 
     `fits(mistakes, outcome)` tells whether they give that outcome. They must give the failed one,
-    and must not spoil an outcome whose flag `right` is set.
+    must not spoil an outcome whose flag `right` is set, and must give `ENOUGH` of the wrong ones:
+    one small case alone looks like many a mistake.
     """
+    wrong = [outcome for outcome in outcomes if not outcome.right]
 
     def agree(mistakes: tuple[Variant, ...]) -> bool:
         right = (outcome for outcome in outcomes if outcome.right)
-        return fits(mistakes, failed) and all(fits(mistakes, outcome) for outcome in right)
+        explained = sum(fits(mistakes, outcome) for outcome in wrong)
+        return (
+            fits(mistakes, failed)
+            and explained >= ENOUGH * len(wrong)
+            and all(fits(mistakes, outcome) for outcome in right)
+        )
 
     def score(mistakes: tuple[Variant, ...]) -> int:
         return sum(fits(mistakes, outcome) for outcome in outcomes)

@@ -111,8 +111,14 @@ def _fitting(module: nn.Module, inputs: dict, case: Case) -> tuple[list, dict]:
     parameters = list(signature.parameters)
     if case.counted and any("pos" in name for name in parameters[1:2]):
         return [*given, torch.arange(given[0].shape[-2])], named
-    if parameters[:2] != list(inputs)[:2] and set(list(inputs)[1:]) <= set(parameters[1:]):
-        given, named = given[:1], dict(list(inputs.items())[1:])
+    nameable = {
+        name
+        for name, parameter in list(signature.parameters.items())[1:]
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    first, *others = inputs
+    if nameable.issuperset(others):
+        given, named = [inputs[first]], {name: inputs[name] for name in others}
     try:
         signature.bind(*given, **named)
         return given, named
