@@ -9,7 +9,7 @@ import pandas as pd
 from workbook import accounting, spread
 from workbook.runs import Result
 from workbook.spread import Difference, Spread
-from workbook.studies import best, rate_of
+from workbook.studies import best, by_seed, losses, rate_of
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,6 @@ def side_by_side(*found: Ablation) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("change")
 
 
-def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
-    """The runs of a setting by their seeds."""
-    found = [
-        each
-        for name, each in results.items()
-        if name == label or name.startswith(f"{label}, seed ")
-    ]
-    return {each.config.seed: each for each in found}
-
-
 def by_rate(results: Mapping[str, Result], seed: int) -> dict[float, Result]:
     """The runs with this seed by their learning rates, from the smallest rate to the largest."""
     found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
@@ -137,11 +127,6 @@ def by_batch(results: Mapping[str, Result], suffix: str = "") -> dict[int, Resul
 def first(runs: Mapping[int, Result]) -> Result:
     """The first of some runs; all have the same settings but the seed."""
     return next(iter(runs.values()))
-
-
-def losses(runs: Mapping[int, Result]) -> list[float]:
-    """The final validation losses of some runs."""
-    return [each.loss for each in runs.values()]
 
 
 def verdict(difference: Difference) -> str:

@@ -57,7 +57,7 @@ def levels(config: TrainConfig) -> Levels:
 
 def facts(result: Result) -> dict[str, str]:
     """A run's loss in both units, and what helps to judge it, as a column of a table."""
-    found, log = levels(result.config), result.log["train_loss"].dropna()
+    found = levels(result.config)
     return {
         "ids": f"{result.config.model.vocab_size:,}",
         "parameters": f"{parameters(result.config.model).total:,}",
@@ -66,11 +66,16 @@ def facts(result: Result) -> dict[str, str]:
         "tokens seen, as a part of it": f"{result.tokens / found.train_tokens:.2f}",
         "guessing (nats/token)": f"{found.guessing:.2f}",
         "counting (nats/token)": f"{found.counting:.2f}",
-        f"last {LAST} logged training losses (nats/token)": f"{log.iloc[-LAST:].mean():.2f}",
+        f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(result):.2f}",
         "validation loss (nats/token)": f"{result.loss:.3f}",
         "validation loss (bits/byte)": f"{result.bits_per_byte:.3f}",
         "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
     }
+
+
+def last_training_loss(result: Result) -> float:
+    """The mean of the last `LAST` logged training losses of a run, in nats a token."""
+    return float(result.log["train_loss"].dropna().iloc[-LAST:].mean())
 
 
 def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:

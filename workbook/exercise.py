@@ -140,9 +140,8 @@ def _wrong(problem: Problem, part: str | None, wrong: Wrong) -> Report:
 
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
-    if (
-        attempt is None or attempt is ...
-    ) and problem.id not in OF_RUNS:  # those say what they take
+    nothing = attempt is None or attempt is ...
+    if nothing and problem.id not in OF_RUNS:  # those say themselves what they take
         raise NotAttempted
     if problem.hand_in.startswith("the function "):
         expect_function(attempt, problem.hand_in.removeprefix("the function "))

@@ -123,9 +123,8 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, a line a sweep; what diverged is a cross on top.
 
-    The cross stands there for want of a final loss.
-
-    `marks` name levels; the `edge` between two rates is shaded.
+    The cross stands there for want of a final loss. `marks` name levels; the `edge` between two
+    rates is shaded.
     """
     ax = _axes(ax, HEIGHT)
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):

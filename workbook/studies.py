@@ -142,7 +142,7 @@ def leaderboard(scale: Scale) -> Plan:
         results |= yield {label: config} | seeds_of(config, scale.seeds[:count], f"{label}, ")
     helpful = [label for label in CHANGES if better(results, label, "start")]
     kept, final = "start", start
-    for label in sorted(helpful, key=lambda label: fmean(by_seed(results, label))):
+    for label in sorted(helpful, key=lambda label: fmean(losses(by_seed(results, label)))):
         config = changed(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
         results |= yield {name: config} | seeds_of(config, scale.seeds[:1], f"{name}, ")
@@ -281,15 +281,20 @@ def edge_of_stability(results: Mapping[str, Result]) -> tuple[float, float] | No
     return (max(lower), min(diverged)) if lower else None
 
 
-def by_seed(results: Mapping[str, Result], label: str) -> list[float]:
-    """The losses of a setting with each of its seeds."""
-    return [
-        result.loss
-        for name, result in results.items()
+def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
+    """The runs of a setting by their seeds."""
+    return {
+        each.config.seed: each
+        for name, each in results.items()
         if name == label or name.startswith(f"{label}, seed ")
-    ]
+    }
+
+
+def losses(runs: Mapping[int, Result]) -> list[float]:
+    """The final validation losses of some runs."""
+    return [each.loss for each in runs.values()]
 
 
 def better(results: Mapping[str, Result], label: str, than: str) -> bool:
     """Whether a setting was better with every seed than another one with any."""
-    return max(by_seed(results, label)) < min(by_seed(results, than))
+    return max(losses(by_seed(results, label))) < min(losses(by_seed(results, than)))

@@ -279,18 +279,6 @@ class ModelInOneClass(nn.Module):
         return self.lm_head(self.ln_final(x))
 
 
-class FusedGate(nn.Module):
-    """Both matrices of the inner width as one."""
-
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.w13, self.w2 = Linear(d_model, 2 * d_ff), Linear(d_ff, d_model)
-
-    def forward(self, x):
-        gate, up = self.w13(x).chunk(2, -1)
-        return self.w2(silu(gate) * up)
-
-
 class OtherNames(nn.Module):
     """Names that would mean something else inside attention."""
 
@@ -306,41 +294,30 @@ class OtherNames(nn.Module):
 def model_of(attention_layer, feed_forward):
     """A block and a model of these layers."""
 
-    class Block(nn.Module):
+    class Block(TransformerBlock):
         def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
-            super().__init__()
-            self.ln1, self.ln2 = RMSNorm(d_model), RMSNorm(d_model)
+            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
             self.attn = attention_layer(d_model, num_heads, max_seq_len, theta)
             self.ffn = feed_forward(d_model, d_ff)
 
-        def forward(self, x, token_positions=None):
-            x = x + self.attn(self.ln1(x), token_positions)
-            return x + self.ffn(self.ln2(x))
-
-    class Model(nn.Module):
+    class Model(TransformerLM):
         def __init__(
-            self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta=1e4
+            self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
         ):
-            super().__init__()
-            self.token_embeddings = Embedding(vocab_size, d_model)
-            self.layers = nn.ModuleList(
+            super().__init__(
+                vocab_size, context_length, d_model, 0, num_heads, d_ff, rope_theta
+            )  # without layers
+            self.layers.extend(
                 Block(d_model, num_heads, d_ff, context_length, rope_theta)
                 for _ in range(num_layers)
             )
-            self.ln_final, self.lm_head = RMSNorm(d_model), Linear(d_model, vocab_size)
-
-        def forward(self, ids):
-            x = self.token_embeddings(ids)
-            for layer in self.layers:
-                x = layer(x)
-            return self.lm_head(self.ln_final(x))
 
     right("transformer_block")(Block)
     right("transformer_lm")(Model)
 
 
 model_of(Fused, SwiGLU)
-model_of(MultiHeadSelfAttention, FusedGate)
+model_of(MultiHeadSelfAttention, model_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
 
 

@@ -28,11 +28,10 @@ def likeliest(
 
     def agree(mistakes: tuple[Variant, ...]) -> bool:
         right = (outcome for outcome in outcomes if outcome.right)
-        explained = sum(fits(mistakes, outcome) for outcome in wrong)
         return (
             fits(mistakes, failed)
-            and explained >= ENOUGH * len(wrong)
             and all(fits(mistakes, outcome) for outcome in right)
+            and sum(fits(mistakes, outcome) for outcome in wrong) >= ENOUGH * len(wrong)
         )
 
     def score(mistakes: tuple[Variant, ...]) -> int:

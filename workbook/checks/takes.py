@@ -25,10 +25,7 @@ TAKES: dict[tuple[str, str | None], str] = {
     ("transformer_accounting", "e"): "a number of FLOPs, such as 5e13, or a sentence",
     ("adamwAccounting", "a"): "a number of bytes, or the formula in words",
     ("adamwAccounting", "b"): "a batch size, or a sentence",
-    (
-        "adamwAccounting",
-        "c",
-    ): "FLOPs, for each parameter or for the step, or a sentence",
+    ("adamwAccounting", "c"): "FLOPs, for each parameter or for the step, or a sentence",
     ("adamwAccounting", "d"): 'a time with its unit, such as "12 days", or a sentence',
     ("learning_rate_tuning", None): "a dict of losses, such as {10: [...], 100: [...]}, or a"
     " sentence",

@@ -128,11 +128,8 @@ _AFTER_CORPUS = re.compile(
     r"(?!\d|\s*(?:[kMG]i?B|B/|s\b|x\b|%|times))",
     re.I,
 )
-
-
-_OTHER = re.compile(
-    r"\s?(?:%|[kK]\b|tokens?\b(?!\s?(?:per|/|a))|ids\b|doc|sampl)"
-)  # what else is counted
+# What stands behind a number that counts something else.
+_OTHER = re.compile(r"\s?(?:%|[kK]\b|tokens?\b(?!\s?(?:per|/|a))|ids\b|doc|sampl)")
 
 
 def _refuse_upside_down(ratios: Iterable[float]) -> None:
