@@ -6,8 +6,9 @@ from pathlib import Path
 
 import tiny_runs
 
+from workbook import runlog
 from workbook.presets import varied
-from workbook.runs import OUTCOME, TEXTS, Result
+from workbook.runs import TEXTS, Result
 
 ENVIRONMENT = {
     "processor": "Abacus",
@@ -47,7 +48,7 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Result:
     contents = {
         "config.json": asdict(asked),
         "environment.json": ENVIRONMENT,
-        OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
+        runlog.OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
     }
     assert contents.keys() < set(TEXTS)
     for name, content in contents.items():

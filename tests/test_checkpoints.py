@@ -183,13 +183,37 @@ def test_the_last_few_are_kept_and_the_newest_is_found(tmp_path):
     assert newest(tmp_path)["iteration"] == 1_000_000_001
 
 
-def test_an_older_checkpoint_stands_in_for_a_damaged_one(tmp_path):
+def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path, capsys):
     for iteration in (1, 2):
         last = checkpoints.keep({"iteration": iteration}, tmp_path, 3)
+    assert newest(tmp_path)["iteration"] == 2
+    assert capsys.readouterr().err == ""
     last.write_bytes(last.read_bytes()[:-100])
     assert newest(tmp_path)["iteration"] == 1
+    assert f"passed over for step-000000001.pt: {last} is no whole" in capsys.readouterr().err
     checkpoints.keep({"iteration": 2}, tmp_path, 3)
     assert newest(tmp_path)["iteration"] == 2
+
+
+def test_an_older_checkpoint_stands_in_for_one_that_lacks_what_is_needed(tmp_path, capsys):
+    checkpoints.keep({"iteration": 1, "watch": {}}, tmp_path, 3)
+    checkpoints.keep({"iteration": 2}, tmp_path, 3)
+    assert newest(tmp_path, ["iteration", "watch"])["iteration"] == 1
+    assert "step-000000002.pt lacks watch; another version" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"lacks order; another version.* to begin anew, remove"):
+        newest(tmp_path, ["order"])
+
+
+def test_the_pair_refuses_a_checkpoint_without_an_optimizer(tmp_path):
+    model, _ = pair()
+    checkpoints.keep({"iteration": 1, "model": model.state_dict()}, tmp_path, 1)
+    refused(tmp_path / "step-000000001.pt", "lacks optimizer")
+
+
+def test_a_folder_that_is_named_like_a_checkpoint_is_none(tmp_path):
+    checkpoints.keep({"iteration": 1}, tmp_path, 1)
+    (tmp_path / "step-000000002.pt").mkdir()
+    assert newest(tmp_path)["iteration"] == 1
 
 
 def test_when_none_is_whole_it_is_said(tmp_path):

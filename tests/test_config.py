@@ -10,11 +10,12 @@ from workbook import config
 
 def test_unset_and_empty_switches_give_the_first_choice(monkeypatch):
     for value in (None, ""):
-        for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION"):
+        for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION", "WORKBOOK_PRECISION"):
             monkeypatch.delenv(switch, raising=False)
             if value is not None:
                 monkeypatch.setenv(switch, value)
         assert (config.profile().name, config.edition()) == ("laptop", "2025")
+        assert config.precision() == "auto"
 
 
 def test_switches_choose(monkeypatch):
@@ -24,6 +25,8 @@ def test_switches_choose(monkeypatch):
     assert (full.simple_corpus, full.simple_vocab_size) == ("tinystories", 10_000)
     assert (full.web_corpus, full.web_vocab_size) == ("owt", 32_000)
     assert config.edition() == "2026"
+    monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
+    assert config.precision() == "bfloat16"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +34,7 @@ def test_switches_choose(monkeypatch):
     [
         ("WORKBOOK_PROFILE", config.profile, "'Laptop' is none of laptop, full"),
         ("WORKBOOK_EDITION", config.edition, "'Laptop' is none of 2025, 2026"),
+        ("WORKBOOK_PRECISION", config.precision, "'Laptop' is none of auto, float32, bfloat16"),
     ],
 )
 def test_a_misspelt_switch_is_told_what_it_may_be(monkeypatch, switch, read, message):

@@ -40,13 +40,23 @@ def test_a_device_that_is_not_there_is_refused(only):
     [("avx2 avx512f", torch.float32), ("avx512_bf16", torch.bfloat16), ("bf16", torch.bfloat16)],
 )
 def test_a_cpu_computes_in_bfloat16_only_where_it_can(monkeypatch, flags, found):
+    monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
     monkeypatch.setattr(devices, "processor_flags", lambda: set(flags.split()))
     assert devices.pick_precision(CPU) == found
     assert devices.pick_precision(CPU, "float32") == torch.float32
 
 
-def test_mps_stays_in_float32():
+def test_mps_stays_in_float32(monkeypatch):
+    monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
     assert devices.pick_precision(MPS) == torch.float32
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_a_forced_precision_is_taken_where_none_was_chosen(monkeypatch, name):
+    monkeypatch.setenv("WORKBOOK_PRECISION", name)
+    for device in (CPU, CUDA, MPS):
+        assert devices.name_of(devices.pick_precision(device)) == name
+        assert devices.pick_precision(device, "float32") == torch.float32
 
 
 @pytest.mark.parametrize("device", [CPU, MPS])

@@ -1,11 +1,24 @@
-"""A file written by `atomic_write` is whole or not there."""
+"""A file written by `atomic_write` is whole or not there; one at a time works in a folder."""
 
 import os
 import stat
+import subprocess
+import sys
+import threading
 
 import pytest
 
-from workbook.files import atomic_write
+from workbook.files import alone, atomic_write
+
+WORKS = """
+import sys
+from pathlib import Path
+from workbook.files import alone
+
+with alone(Path(sys.argv[1])):
+    print("in", flush=True)
+    input()
+"""
 
 
 def test_text_is_utf8_with_unix_line_ends(tmp_path):
@@ -46,3 +59,50 @@ def test_others_may_read_what_was_written(tmp_path):
     with atomic_write(tmp_path / "a.txt") as file:
         file.write("shared")
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
+
+
+def test_two_threads_take_turns_in_a_folder(tmp_path, capsys):
+    order, inside = [], threading.Event()
+
+    def other():
+        inside.set()
+        with alone(tmp_path / "run"):
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with alone(tmp_path / "run"):
+        thread.start()
+        assert inside.wait(120)
+        thread.join(0.2)  # as long as it likes: it cannot come in
+        order.append("this")
+    thread.join(120)
+    assert order == ["this", "other"]
+    assert f"waiting until {tmp_path / 'run'} is free" in capsys.readouterr().err
+
+
+def test_an_error_inside_frees_the_folder(tmp_path):
+    for _ in range(2):
+        with pytest.raises(KeyError), alone(tmp_path):
+            raise KeyError
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows does not keep processes apart")
+def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    work = [sys.executable, "-c", WORKS, str(tmp_path)]
+    first = subprocess.Popen(work, text=True, **pipes)
+    assert first.stdout.readline() == "in\n"
+    second = subprocess.Popen(work, text=True, **pipes)
+    assert second.stderr.readline().startswith(f"waiting until {tmp_path.resolve()} is free")
+    first.communicate("\n")
+    assert second.stdout.readline() == "in\n"
+    second.communicate("\n")
+
+
+def test_a_file_is_no_folder_to_work_in(tmp_path):
+    (tmp_path / "run").write_text("precious")
+    with (
+        pytest.raises(NotADirectoryError, match=r"run is a file; give a folder"),
+        alone(tmp_path / "run"),
+    ):
+        pass

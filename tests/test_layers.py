@@ -150,8 +150,3 @@ def test_the_command_line_is_light():
 def test_what_needs_no_torch_loads_none():
     light = [name for name in modules() if name.split(".")[0] not in MAY_USE_TORCH]
     assert "torch" not in loaded_by("\n".join(f"import workbook.{name}" for name in light))
-
-
-@pytest.mark.parametrize("name", modules())
-def test_no_module_is_too_long_to_read(name):
-    assert len(modules()[name].read_text(encoding="utf-8").splitlines()) <= 300

@@ -254,7 +254,7 @@ def test_an_id_outside_the_vocabulary_is_named():
     [
         ({"num_heads": 5}, "d_model=32 is not a multiple of num_heads=5; try 30 or 35"),
         ({"num_heads": 32}, "RoPE turns them in pairs; try d_model=64"),
-        ({"num_layers": 0}, "num_layers=0 is no positive whole number"),
+        ({"num_layers": 0}, "num_layers=0 is not a positive whole number"),
         ({"norm": "middle"}, "norm='middle' is none of 'pre', 'post', 'none'"),
         ({"rope_theta": 0.0}, "rope_theta=0.0 is not positive"),
     ],

@@ -16,8 +16,9 @@ def written(folder, *steps):
 
 
 def test_a_run_reads_back_as_a_table_by_step(tmp_path):
+    runlog.claim(tmp_path / "run", {"batch_size": 8})
     with RunLog(tmp_path / "run") as log:
-        log.describe({"batch_size": 8}, runlog.environment(device="cpu"))
+        log.describe(runlog.environment(device="cpu"))
         log.append({"step": 0, "tokens": 0, "validation_loss": 7.5})
         log.append({"step": 5, "tokens": 50, "train_loss": 0.1 + 0.2})
     frame = runlog.read(tmp_path / "run")
@@ -98,3 +99,36 @@ def test_a_folder_without_a_run_is_said(tmp_path):
 def test_a_run_that_measured_nothing_yet_is_empty(tmp_path):
     RunLog(tmp_path).close()
     assert runlog.read(tmp_path).empty
+
+
+class TestAFolderThatIsClaimed:
+    CONFIG = {"name": "one", "betas": (0.9, 0.95), "seed": 1}  # noqa: RUF012 - never changed
+
+    def test_is_ours_from_then_on_whatever_the_label(self, tmp_path):
+        runlog.claim(tmp_path / "run", self.CONFIG)
+        runlog.claim(tmp_path / "run", self.CONFIG | {"name": "other"})
+        assert runlog.config(tmp_path / "run")["name"] == "one"
+
+    def test_is_refused_to_another_config(self, tmp_path):
+        runlog.claim(tmp_path, self.CONFIG)
+        with pytest.raises(ValueError, match="a run of another config; give another folder"):
+            runlog.claim(tmp_path, self.CONFIG | {"seed": 2})
+        assert runlog.config(tmp_path)["seed"] == 1
+
+    @pytest.mark.parametrize("name", ["log.jsonl", "environment.json", "outcome.json"])
+    def test_was_nobody_elses(self, tmp_path, name):
+        (tmp_path / name).write_text("precious")
+        with pytest.raises(ValueError, match=f"holds {name} and no config.json"):
+            runlog.claim(tmp_path, self.CONFIG)
+        assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "precious"}
+
+    def test_may_hold_files_that_a_run_never_writes(self, tmp_path):
+        (tmp_path / "notes.txt").write_text("precious")
+        runlog.claim(tmp_path, self.CONFIG)
+        assert (tmp_path / "notes.txt").read_text() == "precious"
+
+
+def test_damaged_json_is_named(tmp_path):
+    (tmp_path / "outcome.json").write_text('{"status": "run')
+    with pytest.raises(ValueError, match=r"outcome\.json is not valid JSON .* Remove it"):
+        runlog.load_json(tmp_path / "outcome.json")

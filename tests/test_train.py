@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import threading
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 from workbook import checkpoints, runlog, trainer
 from workbook.train import DivergedError, Run, run_folder, train, trained
-from workbook.trainer import CHECKPOINTS, OUTCOME
+from workbook.trainer import CHECKPOINTS, KEPT
 
 CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
 
@@ -33,7 +34,7 @@ def whole(tmp_path_factory):
 
 
 def outcome(run):
-    return runlog.load_json(run.folder / OUTCOME)
+    return runlog.load_json(run.folder / runlog.OUTCOME)
 
 
 def test_the_model_learns(whole):
@@ -214,7 +215,7 @@ def test_a_rate_that_is_far_too_large_is_told_as_divergence(tmp_path):
     )
     with pytest.raises(DivergedError, match="a smaller max_learning_rate"):
         train(tiny_runs.tiny(optimizer=schedule), tmp_path, tiny_runs.data())
-    told = runlog.load_json(tmp_path / OUTCOME)
+    told = runlog.load_json(tmp_path / runlog.OUTCOME)
     assert told["status"] == "diverged"
     assert "norm of the gradients" in told["reason"]
 
@@ -322,29 +323,285 @@ def test_a_run_remembers_over_a_break_how_far_its_loss_has_climbed(tmp_path, mon
     assert str(resumed.value) == str(whole.value)
 
 
+class Clock:
+    """A clock that each update of the weights advances, and nothing else does."""
+
+    def __init__(self, monkeypatch, step=1.0):
+        self.now, self.step = 1_000.0, step
+        update = trainer.Trainer.update
+
+        def timed(run):
+            found = update(run)
+            self.now += self.step
+            return found
+
+        monkeypatch.setattr(trainer.Trainer, "update", timed)
+        monkeypatch.setattr(trainer, "time", self)
+
+    def perf_counter(self):
+        return self.now
+
+
 class TestATimeLimit:
-    def limited(self, seconds, folder):
-        return train(
-            tiny_runs.tiny(steps=10**6, log_every=10, max_seconds=seconds, eval_every=1_000),
-            folder,
-            tiny_runs.data(),
-        )
+    def limited(self, seconds, folder, **changes):
+        usual = {"steps": 10**6, "log_every": 10, "eval_every": 1_000, "checkpoint_every": 20}
+        config = tiny_runs.tiny(max_seconds=seconds, **usual | changes)
+        return train(config, folder, tiny_runs.data())
 
-    def test_ends_a_run_in_time_evaluated_and_saved(self, tmp_path):
-        run = self.limited(1.0, tmp_path)
-        last = run.log.iloc[-1]
+    def test_ends_a_run_in_time_evaluated_and_saved(self, tmp_path, monkeypatch):
+        Clock(monkeypatch)
+        run = self.limited(60.0, tmp_path)
         assert run.status == "finished"
-        assert 0.5 < last["seconds"] <= 1.0
-        assert last["validation_loss"] < math.log(tiny_runs.VOCAB_SIZE)
-        assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == run.log.index[-1]
+        assert run.log.index[-1] == run.log["seconds"].iloc[-1] == 60
+        assert run.log["validation_loss"].iloc[-1] < math.log(tiny_runs.VOCAB_SIZE)
+        assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 60
 
-    def test_leads_the_learning_rate_to_its_minimum(self, tmp_path):
-        run, schedule = self.limited(1.0, tmp_path), tiny_runs.tiny().optimizer
+    def test_leads_the_learning_rate_to_its_minimum(self, tmp_path, monkeypatch):
+        Clock(monkeypatch)
+        run, schedule = self.limited(60.0, tmp_path), tiny_runs.tiny().optimizer
         rates = run.log["learning_rate"].dropna()
-        assert rates.iloc[-1] < 0.1 * schedule.max_learning_rate
+        assert rates.iloc[-1] == pytest.approx(schedule.min_learning_rate, rel=0.1)
         assert (rates.diff().dropna() <= 0).all()
 
     def test_is_not_begun_again_when_it_is_over(self, tmp_path, monkeypatch):
-        before = self.limited(0.5, tmp_path).log
+        Clock(monkeypatch)
+        before = self.limited(30.0, tmp_path).log
         monkeypatch.setattr(trainer.Trainer, "update", None)
-        pd.testing.assert_frame_equal(self.limited(0.5, tmp_path).log, before)
+        pd.testing.assert_frame_equal(self.limited(30.0, tmp_path).log, before)
+
+    def test_goes_on_over_a_break_to_the_same_end(self, tmp_path, monkeypatch):
+        clock = Clock(monkeypatch)
+        whole = self.limited(60.0, tmp_path / "whole")
+        clock.now += 1_000  # between the sessions
+        config = whole.config
+        interrupted(
+            tmp_path / "broken",
+            monkeypatch,
+            45,
+            lambda: os.kill(os.getpid(), signal.SIGINT),
+            config,
+        )
+        clock.now += 1_000
+        resumed = self.limited(60.0, tmp_path / "broken")
+        pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+        assert resumed.log["seconds"].iloc[-1] == 60
+
+    def test_is_not_reached_early_by_what_is_no_step(self, tmp_path, monkeypatch):
+        clock, validation = Clock(monkeypatch), trainer.Trainer.validation
+
+        def slow(run):
+            clock.now += 15
+            return validation(run)
+
+        monkeypatch.setattr(trainer.Trainer, "validation", slow)
+        run = self.limited(60.0, tmp_path, eval_every=20)  # first, at step 20, and at the end
+        assert run.log.index[-1] == 30
+        assert run.log["seconds"].iloc[-1] == 60
+
+
+def test_a_checkpoint_keeps_all_that_a_run_needs(whole):
+    state = checkpoints.newest(whole.folder / CHECKPOINTS)
+    assert set(KEPT) == state.keys() - {"kind"}
+
+
+class TestOtherData:
+    """A run learns from what it began with, or says what has changed."""
+
+    def stopped(self, folder, monkeypatch):
+        def breaks():
+            raise MemoryError
+
+        interrupted(folder, monkeypatch, 10, breaks)
+
+    @pytest.mark.parametrize(
+        ("changes", "named"),
+        [
+            ({"train": tiny_runs.ids(10_000, seed=2)}, "tokens to train on"),
+            ({"train": tiny_runs.ids(9_999)}, "tokens to train on"),
+            ({"validation": tiny_runs.ids(2_000, seed=3)}, "validation tokens"),
+            ({"token_bytes": np.full(tiny_runs.VOCAB_SIZE, 2)}, "lengths of tokens"),
+        ],
+    )
+    def test_is_refused_and_nothing_is_changed(self, tmp_path, monkeypatch, changes, named):
+        self.stopped(tmp_path, monkeypatch)
+        before = (tmp_path / "log.jsonl").read_bytes()
+        with pytest.raises(ValueError, match=f"other data: .*{named}.* give another folder"):
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data(**changes))
+        assert (tmp_path / "log.jsonl").read_bytes() == before
+        assert train(tiny_runs.tiny(), tmp_path, tiny_runs.data()).status == "finished"
+
+    def test_copied_elsewhere_is_the_same_data(self, tmp_path, monkeypatch):
+        self.stopped(tmp_path, monkeypatch)
+        np.save(tmp_path / "ids.npy", tiny_runs.ids(10_000))
+        mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
+        assert train(tiny_runs.tiny(), tmp_path, tiny_runs.data(train=mapped)).status == "finished"
+
+
+class TestAFolder:
+    def test_with_the_log_of_somebody_else_is_refused(self, tmp_path):
+        (tmp_path / "log.jsonl").write_text("precious\n")
+        with pytest.raises(ValueError, match=r"holds log\.jsonl and no config\.json"):
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+        assert (tmp_path / "log.jsonl").read_text() == "precious\n"
+
+    def test_with_another_run_that_saved_nothing_yet_is_refused(self, tmp_path, monkeypatch):
+        def breaks():
+            raise MemoryError
+
+        interrupted(tmp_path, monkeypatch, 2, breaks)
+        before = (tmp_path / "log.jsonl").read_bytes()
+        with pytest.raises(ValueError, match="a run of another config"):
+            train(tiny_runs.tiny(seed=2), tmp_path, tiny_runs.data())
+        assert (tmp_path / "log.jsonl").read_bytes() == before
+
+    def test_of_the_same_run_is_used_by_one_thread_at_a_time(self, tmp_path, whole):
+        def work():
+            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        run = Run(tiny_runs.tiny(), tmp_path)
+        pd.testing.assert_frame_equal(run.log[CURVE], whole.log[CURVE], check_exact=True)
+
+    def test_that_is_a_file_is_said(self, tmp_path):
+        (tmp_path / "run").write_text("precious")
+        with pytest.raises(NotADirectoryError, match="is a file; give a folder"):
+            train(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
+
+    def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):
+        """So it can be asked for on a disk that is read-only."""
+        monkeypatch.setattr("workbook.train.alone", lambda *_: pytest.fail("it wants the lock"))
+        assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
+
+
+def test_a_log_that_was_cut_behind_its_checkpoint_is_flagged(tmp_path, monkeypatch):
+    def breaks():
+        raise MemoryError
+
+    interrupted(tmp_path, monkeypatch, 10, breaks)
+    (tmp_path / "log.jsonl").unlink()
+    run = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    assert [flag for flag in run.flags if "lines of the log are missing" in flag]
+
+
+def test_a_run_that_fails_says_so_and_how_far_it_came(tmp_path, monkeypatch):
+    def breaks():
+        raise MemoryError("no room")
+
+    interrupted(tmp_path, monkeypatch, 10, breaks)
+    found = runlog.load_json(tmp_path / runlog.OUTCOME)
+    assert (found["status"], found["step"], found["reason"]) == ("stopped", 10, "no room")
+
+
+def test_what_is_on_disk_says_how_far_a_killed_run_came(tmp_path, monkeypatch):
+    seen, update = [], trainer.Trainer.update
+
+    def watched(self):
+        seen.append(runlog.load_json(tmp_path / runlog.OUTCOME))
+        return update(self)
+
+    monkeypatch.setattr(trainer.Trainer, "update", watched)
+    train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    assert {found["status"] for found in seen} == {"running"}
+    assert [found["step"] for found in seen[::4]] == [0, 4, 8, 12, 16, 20]
+
+
+class TestAForcedPrecision:
+    """`WORKBOOK_PRECISION` decides where a config leaves the precision open."""
+
+    OPEN = tiny_runs.tiny(precision="auto")
+
+    def environment(self, folder):
+        return runlog.load_json(folder / runlog.ENVIRONMENT)["precision"]
+
+    @pytest.mark.parametrize("forced", ["float32", "bfloat16"])
+    def test_is_taken_and_logged(self, tmp_path, monkeypatch, forced):
+        monkeypatch.setenv("WORKBOOK_PRECISION", forced)
+        train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+        assert self.environment(tmp_path) == forced
+        assert checkpoints.newest(tmp_path / CHECKPOINTS)["precision"] == forced
+
+    def test_changes_the_result_as_a_chosen_one_does(self, tmp_path, monkeypatch):
+        curves = {}
+        for way in ("float32", "bfloat16"):
+            monkeypatch.setenv("WORKBOOK_PRECISION", way)
+            forced = train(self.OPEN, tmp_path / f"forced-{way}", tiny_runs.data())
+            monkeypatch.delenv("WORKBOOK_PRECISION")
+            chosen = train(
+                tiny_runs.tiny(precision=way), tmp_path / f"chosen-{way}", tiny_runs.data()
+            )
+            pd.testing.assert_frame_equal(forced.log[CURVE], chosen.log[CURVE], check_exact=True)
+            curves[way] = forced.log["train_loss"]
+        assert not curves["float32"].equals(curves["bfloat16"])
+
+    def test_leaves_a_chosen_one_alone(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
+        train(tiny_runs.tiny(steps=4), tmp_path, tiny_runs.data())
+        assert self.environment(tmp_path) == "float32"
+
+    def test_has_a_place_of_its_own(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+        places = {run_folder(self.OPEN)}
+        for forced in ("float32", "bfloat16"):
+            monkeypatch.setenv("WORKBOOK_PRECISION", forced)
+            places.add(run_folder(self.OPEN))
+            assert run_folder(tiny_runs.tiny()).name == f"tiny-{tiny_runs.tiny().key}"
+        assert len(places) == 3
+
+    def test_is_refused_for_a_run_in_another(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("WORKBOOK_PRECISION", "float32")
+        train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+        monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
+        with pytest.raises(ValueError, match="a run in float32, and WORKBOOK_PRECISION forces bf"):
+            train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+
+    def test_is_kept_by_a_run_that_goes_on_elsewhere(self, tmp_path, monkeypatch):
+        def breaks():
+            raise MemoryError
+
+        monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: False)
+        undisturbed = train(self.OPEN, tmp_path / "whole", tiny_runs.data())
+        interrupted(tmp_path / "moved", monkeypatch, 10, breaks, self.OPEN)
+        monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: True)
+        moved = train(self.OPEN, tmp_path / "moved", tiny_runs.data())
+        pd.testing.assert_frame_equal(moved.log[CURVE], undisturbed.log[CURVE], check_exact=True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has neither signal")
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1"])
+def test_a_closed_terminal_and_a_clusters_warning_save_the_step_in_hand(
+    tmp_path, monkeypatch, name
+):
+    number = getattr(signal, name)
+    stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+    assert "stopped after step 7, which is saved" in str(stop)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGHUP")
+def test_nohup_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        trainer.Trainer,
+        "validation",
+        lambda self: os.kill(os.getpid(), signal.SIGHUP) or {"validation_loss": 4.0},
+    )
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = train(tiny_runs.tiny(steps=8), tmp_path, tiny_runs.data())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert run.status == "finished"
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1])
+def test_every_seed_that_a_config_takes_can_be_trained_with(tmp_path, seed):
+    config = tiny_runs.tiny(seed=seed, steps=4)
+    assert train(config, tmp_path, tiny_runs.data()).status == "finished"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(ValueError, match=r"is not a whole number from 0 to 2\*\*63 - 1"):
+        tiny_runs.tiny(seed=seed)

@@ -55,7 +55,7 @@ def test_the_command_line_of_a_config_gives_it_back():
     ("words", "message"),
     [
         (["nothing"], "is no preset; there are laptop"),
-        (["laptop", "--batch-size", "0"], "batch_size=0 is no positive whole number"),
+        (["laptop", "--batch-size", "0"], "batch_size=0 is not a positive whole number"),
         (["laptop", "--num-heads", "3"], "not a multiple of num_heads"),
         (["laptop", "--min-learning-rate", "1"], "the smaller one first"),
         (["laptop", "--decay", "after"], "torch's kernel decays before"),

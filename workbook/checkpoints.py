@@ -12,7 +12,9 @@ import os
 import pickle
 import random
 import re
+import sys
 import zipfile
+from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -60,7 +62,7 @@ def load_checkpoint(
     Raises: FileNotFoundError; ValueError for a file that cannot be used. Both leave model and
     optimizer as they are.
     """
-    state = read(src)
+    state = read(src, ("model", "optimizer", "iteration"))
     restore(state, model, optimizer)
     return state["iteration"]
 
@@ -81,19 +83,19 @@ def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
         raise OSError(f"{out} could not be written: {reason}; is the disk full?") from error
 
 
-def read(src: str | os.PathLike | IO[bytes]) -> dict:
-    """What `write` stored, on the CPU.
+def read(src: str | os.PathLike | IO[bytes], needs: Collection[str] = ()) -> dict:
+    """What `write` stored, on the CPU; it holds at least the entries that `needs` names.
 
     Raises: FileNotFoundError; ValueError for what is no checkpoint or only a part of one.
     """
     if isinstance(src, str | os.PathLike):
         with open(src, "rb") as file:
-            return _read(file, str(src))
+            return _read(file, str(src), needs)
     # What comes before may belong to somebody else: torch wants a file of its own.
-    return _read(BytesIO(src.read()), "the file object")
+    return _read(BytesIO(src.read()), "the file object", needs)
 
 
-def _read(file: IO[bytes], name: str) -> dict:
+def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
     if not file.read(1):
         raise ValueError(
             f"{name} is empty from where it is read; is the file unfinished, or was seek(0)"
@@ -120,6 +122,8 @@ def _read(file: IO[bytes], name: str) -> dict:
         ) from error
     if not isinstance(state, dict) or state.get("kind") != KIND:
         raise ValueError(f"{name} is no checkpoint of the workbook; save_checkpoint writes one")
+    if missing := ", ".join(sorted(set(needs) - state.keys())):
+        raise ValueError(f"{name} lacks {missing}; another version of the workbook wrote it")
     return state
 
 
@@ -203,8 +207,14 @@ def restore_random_state(state: dict) -> None:
 
 def saved(folder: str | os.PathLike) -> list[Path]:
     """The checkpoints in a folder, the newest first."""
-    files = [file for file in Path(folder).glob("*.pt") if re.fullmatch(r"step-\d+\.pt", file.name)]
-    return sorted(files, reverse=True)
+    return sorted(
+        (
+            file
+            for file in Path(folder).glob("*.pt")
+            if re.fullmatch(r"step-\d+\.pt", file.name) and file.is_file()
+        ),
+        reverse=True,
+    )
 
 
 def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
@@ -220,17 +230,23 @@ def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
     return target
 
 
-def newest(folder: str | os.PathLike) -> dict | None:
+def newest(folder: str | os.PathLike, needs: Collection[str] = ()) -> dict | None:
     """The newest checkpoint of a run that can be read; None where there is none at all.
 
-    Raises: ValueError where there are files, and none of them is whole.
+    It holds the entries that `needs` names. What has to be passed over is named on standard error:
+    a damaged file may mean a damaged disk.
+    Raises: ValueError where there are files, and none of them will do.
     """
     reasons = []
     for file in saved(folder):
         try:
-            return read(file)
-        except ValueError as error:
+            state = read(file, needs)
+        except (OSError, ValueError) as error:
             reasons.append(str(error))
+            continue
+        for reason in reasons:
+            print(f"passed over for {file.name}: {reason}", file=sys.stderr, flush=True)
+        return state
     if reasons:
         raise ValueError("; ".join(reasons) + f"; to begin anew, remove {folder}")
     return None

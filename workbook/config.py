@@ -1,4 +1,4 @@
-"""The two switches of the workbook, profile and edition, its folders, models and training runs.
+"""The switches of the workbook (profile, edition, precision), its folders, models and runs.
 
 Only this module reads the environment. Everything else takes arguments.
 """
@@ -44,14 +44,25 @@ class ModelConfig:
 
 
 def check_fields(config) -> None:
-    """Raise ValueError unless every int is 1 at least, and every `Literal` one of its choices."""
+    """Raise ValueError unless each int is in its range, and each `Literal` one of its choices.
+
+    Ints count something, so they are positive; a seed may be 0, and torch reads it in 64 bits.
+    """
     for field in fields(config):
         value = getattr(config, field.name)
-        if field.type is int and (type(value) is not int or value < 1):
-            raise ValueError(f"{field.name}={value!r} is no positive whole number")
+        if field.type is int and field.name == "seed":
+            check_seed(value)
+        elif field.type is int and (type(value) is not int or value < 1):
+            raise ValueError(f"{field.name}={value!r} is not a positive whole number")
         if get_origin(field.type) is Literal and value not in get_args(field.type):
             known = ", ".join(map(repr, get_args(field.type)))
             raise ValueError(f"{field.name}={value!r} is none of {known}")
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError unless a seed is a whole number from 0 to 2**63 - 1."""
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ValueError(f"seed={seed!r} is not a whole number from 0 to 2**63 - 1")
 
 
 def check_heads(d_model: int, num_heads: int, *, rope: bool) -> None:
@@ -171,9 +182,9 @@ class TrainConfig:
     accumulation: int = 1  # parts that a batch is computed in, one after another
     seed: int = 336
     device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the products
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the matmuls
     compile: bool = False  # by torch.compile: pays for itself after some minutes
-    max_seconds: float | None = None  # of training; the learning rate then follows the clock
+    max_seconds: float | None = None  # for all sessions; the learning rate then follows the clock
     divergence: float = 1.0  # nats that the loss may climb back up before the run is given up
     log_every: int = 10  # steps
     eval_every: int = 100  # steps
@@ -252,6 +263,7 @@ PROFILES = {
     )
 }
 EDITIONS: tuple[Edition, ...] = ("2025", "2026")
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 def _choice(variable: str, choices: tuple[str, ...]) -> str:
@@ -271,6 +283,11 @@ def profile() -> Profile:
 def edition() -> Edition:
     """The edition of the handout that `WORKBOOK_EDITION` names; `2025` where it is unset."""
     return _choice("WORKBOOK_EDITION", EDITIONS)
+
+
+def precision() -> str:
+    """The precision that `WORKBOOK_PRECISION` forces on runs that leave it open, or "auto"."""
+    return _choice("WORKBOOK_PRECISION", PRECISIONS)
 
 
 def repository() -> Path:

@@ -13,6 +13,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from workbook import config
+
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # Flags of /proc/cpuinfo that say that a processor multiplies bfloat16: x86's two, and ARM's.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -40,8 +42,9 @@ def pick_device(wanted: str = "auto") -> torch.device:
 
 
 def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
-    """The type that products are computed in: the one wanted, or the fastest that is safe.
+    """The type that matmuls are computed in: the one wanted, or the fastest that is safe.
 
+    "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware.
     Raises: ValueError for float16 anywhere but on a GPU of NVIDIA's or AMD's: a CPU computes it
     hundreds of times slower, and its small range needs a loss scaler.
     """
@@ -51,8 +54,15 @@ def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
             " precision='auto'"
         )
     if wanted == "auto":
+        wanted = config.precision()
+    if wanted == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
     return DTYPES[wanted]
+
+
+def name_of(precision: torch.dtype) -> str:
+    """The name of a precision in configs and logs, such as "bfloat16"."""
+    return str(precision).removeprefix("torch.")
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -124,6 +134,6 @@ def describe(device: torch.device, precision: torch.dtype) -> dict:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {
         "device": name,
-        "precision": str(precision).removeprefix("torch."),
+        "precision": name_of(precision),
         "threads": torch.get_num_threads(),
     }

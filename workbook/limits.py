@@ -5,8 +5,11 @@ compared, and the run goes on as long as they stay near the lowest that there ha
 """
 
 import math
+from collections import deque
+from statistics import median_low
 
 WINDOW = 10  # logged losses
+RECENT = 5  # steps whose usual length says how long the next one takes
 
 
 class ClimbWatch:
@@ -34,17 +37,29 @@ class ClimbWatch:
 
 
 class TimeLimit:
-    """Whether another step would end within `max_seconds`; None: it always would."""
+    """Whether another step would end within `max_seconds`; None: it always would.
+
+    A step is expected to take as long as the last five usually did. So one slow step does not end a
+    run early, nor does what is no step: setting up, evaluating, saving, the sessions before this
+    one. The first step of a session does not count either, because compiling is part of it.
+    """
 
     def __init__(self, max_seconds: float | None):
         self.max_seconds = max_seconds
-        self.longest = self.last = 0.0  # seconds: a step's, and when the last one ended
+        self.steps = 0  # of this session
+        self.recent: deque[float] = deque(maxlen=RECENT)  # seconds of a step
 
-    def is_up(self, elapsed: float) -> bool:
-        """Whether a step as long as the longest so far would end too late. Ask after each step."""
-        self.longest = max(self.longest, elapsed - self.last)
-        self.last = elapsed
-        return self.max_seconds is not None and elapsed + self.longest > self.max_seconds
+    def is_up(self, elapsed: float, step: float) -> bool:
+        """Whether another step would end too late. Ask after each step.
+
+        `elapsed` is all the time that the run has taken so far, and `step` that of the last step
+        alone, both in seconds.
+        """
+        self.steps += 1
+        if self.steps > 1:
+            self.recent.append(step)
+        expected = median_low(self.recent) if self.recent else 0.0
+        return self.max_seconds is not None and elapsed + expected > self.max_seconds
 
     def share(self, elapsed: float) -> float:
         """The part of the time that is over, 0 to 1; 0 without a limit."""

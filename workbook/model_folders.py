@@ -23,7 +23,7 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
             " `workbook export-model` named"
         )
     asked = runlog.config(folder)
-    state = checkpoints.newest(folder / "checkpoints")
+    state = checkpoints.newest(folder / "checkpoints", ["model"])
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
     model = TransformerLM.from_config(ModelConfig(**asked["model"]))

@@ -3,6 +3,7 @@
     config.json         every setting of the run
     environment.json    machine, versions, device
     log.jsonl           {"step": 10, "tokens": 40960, "seconds": 2.1, "train_loss": 6.82, ...}
+    outcome.json        how far it has come, and what speaks against believing it
 
 A line is written when its step is done, so a crash costs half a line at most. `read` passes over
 such a line, and a run that is resumed cuts off what lies behind its checkpoint.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
+OUTCOME = "outcome.json"
 LIBRARIES = ("workbook", "numpy", "torch")
 
 Listener = Callable[[dict], object]  # is told each record, as a dict
@@ -44,9 +46,8 @@ class RunLog:
         self._file = path.open("ab")
         self._file.truncate(whole)  # without what a crash left of a last line
 
-    def describe(self, config: Mapping, environment: Mapping) -> None:
-        """Write down what was asked for and where it ran."""
-        write_json(self.folder / CONFIG, config)
+    def describe(self, environment: Mapping) -> None:
+        """Write down where the run was begun."""
         write_json(self.folder / ENVIRONMENT, environment)
 
     def append(self, record: Mapping) -> None:
@@ -86,7 +87,7 @@ class NoLog:
 
     def append(self, record: Mapping) -> None: ...
 
-    def describe(self, config: Mapping, environment: Mapping) -> None: ...
+    def describe(self, environment: Mapping) -> None: ...
 
     def truncate(self, position: int) -> None: ...
 
@@ -94,6 +95,28 @@ class NoLog:
         return self
 
     def __exit__(self, *_) -> None: ...
+
+
+def claim(folder: str | os.PathLike, config: Mapping) -> None:
+    """Write the config of a run into its folder, or find that it is there: from then on it is ours.
+
+    The `name` of a config is only a label, and may differ.
+    Raises: ValueError where the folder holds another run, or files that no run of ours wrote.
+    """
+    folder = Path(folder)
+    config = json.loads(json.dumps(config))  # tuples become lists, as in the file
+    if (folder / CONFIG).is_file():
+        found = load_json(folder / CONFIG)
+        same = isinstance(found, dict) and found | {"name": ""} == config | {"name": ""}
+        if not same:
+            raise ValueError(f"{folder} holds a run of another config; give another folder")
+        return
+    if taken := [name for name in (ENVIRONMENT, LINES, OUTCOME) if (folder / name).exists()]:
+        raise ValueError(
+            f"{folder} holds {', '.join(taken)} and no {CONFIG}, so it is not the folder of a run;"
+            " nothing was overwritten. Give another folder"
+        )
+    write_json(folder / CONFIG, config)
 
 
 def write_json(path: Path, content) -> None:
@@ -104,8 +127,13 @@ def write_json(path: Path, content) -> None:
 
 
 def load_json(path: Path):
-    """What is in a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """What is in a JSON file. Raises: FileNotFoundError; ValueError where it is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); was it edited, or the disk full? Remove it"
+        ) from error
 
 
 def records(folder: str | os.PathLike) -> list[dict]:

@@ -23,8 +23,8 @@ from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 if TYPE_CHECKING:
     import pandas as pd
 
-OUTCOME, SAMPLE = "outcome.json", "sample.json"
-TEXTS = (runlog.CONFIG, runlog.ENVIRONMENT, runlog.LINES, OUTCOME, SAMPLE)
+SAMPLE = "sample.json"
+TEXTS = (runlog.CONFIG, runlog.ENVIRONMENT, runlog.LINES, runlog.OUTCOME, SAMPLE)
 ENDED = ("finished", "diverged")
 
 
@@ -38,7 +38,7 @@ class Result:
     @cached_property
     def outcome(self) -> dict:
         """Its "status" ("finished" or "diverged"), the last "step", the "reason" and "flags"."""
-        return runlog.load_json(self.folder / OUTCOME)
+        return runlog.load_json(self.folder / runlog.OUTCOME)
 
     @cached_property
     def log(self) -> "pd.DataFrame":
@@ -119,7 +119,7 @@ def find(config: TrainConfig) -> Result | None:
     """The record of the run of this config, whatever it was called; None if there is none."""
     for place in folders():
         for folder in sorted(place.glob(f"*-{config.key}")):
-            if (folder / OUTCOME).is_file():
+            if (folder / runlog.OUTCOME).is_file():
                 return Result(config, folder)
     return None
 
@@ -129,7 +129,7 @@ def every() -> Iterator[Result]:
     seen = set()
     for place in folders():
         for folder in sorted(place.glob("*-*")):
-            if (folder / OUTCOME).is_file():
+            if (folder / runlog.OUTCOME).is_file():
                 config = read_config(folder)
                 if config.key not in seen:
                     seen.add(config.key)
@@ -151,7 +151,7 @@ def keep(config: TrainConfig, run: Path) -> Result:
 
     Raises: ValueError for a run that has not ended.
     """
-    status = runlog.load_json(run / OUTCOME)["status"]
+    status = runlog.load_json(run / runlog.OUTCOME)["status"]
     if status not in ENDED:
         raise ValueError(f"the run in {run} is {status}; only one that has ended is kept")
     target = folders()[0] / f"{config.name}-{config.key}"

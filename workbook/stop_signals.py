@@ -5,7 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C or "interrupt the kernel"; a cluster's warning
+# Ctrl-C or "interrupt the kernel"; a cluster's warning, in two ways; a terminal that was closed.
+# Windows lacks the last two.
+NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
+STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 
 
 class Wish:
@@ -22,19 +25,21 @@ class Wish:
 def wish_to_stop() -> Iterator[Wish]:
     """A wish that the first signal to stop makes true; a second one stops at once.
 
-    Outside of the main thread signals cannot be caught, and do what they always do.
+    Outside of the main thread signals cannot be caught, and do what they always do. One that is
+    ignored, as SIGHUP is under `nohup`, stays ignored.
     """
     wish = Wish()
     if threading.current_thread() is not threading.main_thread():
         yield wish
         return
     before = {number: signal.getsignal(number) for number in STOPS}
+    before = {number: how for number, how in before.items() if how is not signal.SIG_IGN}
 
     def hear(number, _frame):
         wish.said = signal.Signals(number)
         signal.signal(number, before[number] or signal.SIG_DFL)
 
-    for number in STOPS:
+    for number in before:
         signal.signal(number, hear)
     try:
         yield wish

@@ -6,7 +6,7 @@ and goes on from its last checkpoint; on a CPU with as many threads, to the same
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from workbook.processes import team
 from workbook.stop_signals import wish_to_stop
 from workbook.tokenizer import Tokenizer
 from workbook.train_data import TrainData, train_data
-from workbook.trainer import CHECKPOINTS, OUTCOME, DivergedError, Trainer
+from workbook.trainer import CHECKPOINTS, KEPT, DivergedError, Trainer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,25 +42,30 @@ class Run:
     @property
     def status(self) -> str:
         """How far it has come: new, running, stopped, diverged or finished."""
-        outcome = self.folder / OUTCOME
+        outcome = self.folder / runlog.OUTCOME
         return runlog.load_json(outcome)["status"] if outcome.is_file() else "new"
 
     @property
     def flags(self) -> list[str]:
         """What speaks against believing the curve; empty where every check holds."""
-        return runlog.load_json(self.folder / OUTCOME)["flags"]
+        return runlog.load_json(self.folder / runlog.OUTCOME)["flags"]
 
     def model(self) -> TransformerLM:
         """The model as it was last saved, on the CPU."""
-        state = checkpoints.newest(self.folder / CHECKPOINTS)
+        state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
         model = TransformerLM.from_config(self.config.model)
         checkpoints.restore(state, model)
         return model.eval()
 
 
 def run_folder(config: TrainConfig) -> Path:
-    """Where a run of this config lies in the data folder: each config has one place."""
-    return settings.data_folder() / "trained" / f"{config.name}-{config.key}"
+    """Where a run of this config lies in the data folder: each config has one place.
+
+    Forced precisions have theirs beside it, so a model of one never passes for that of another.
+    """
+    open_to_force = config.precision == "auto" and settings.precision() != "auto"
+    forced = f"-{settings.precision()}" if open_to_force else ""
+    return settings.data_folder() / "trained" / f"{config.name}-{config.key}{forced}"
 
 
 def trained(
@@ -85,30 +90,50 @@ def train(
     checkpoint cannot be written. All of them leave the last checkpoint.
     """
     run = Run(config, Path(folder) if folder is not None else run_folder(config))
+    if is_done(run):  # which can be asked for without a lock, on a disk that is read-only too
+        return run
     before = checkpoints.random_state()
     try:
         with team(config.device) as members, alone(run.folder, members.leads):
             members.wait()  # for the leader to have the folder to itself
-            state = checkpoints.newest(run.folder / CHECKPOINTS)
-            if state is None or not is_the_end(state, run):
-                data = data or members.in_turn(lambda: train_data(config))
-                trainer = Trainer(config, run.folder, data, members)
-                with trainer.open_log(listeners), wish_to_stop() as wish:
-                    trainer.begin(state)
-                    trainer.run_to_end(wish)
+            if members.leads:
+                runlog.claim(run.folder, asdict(config))
+            state = checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
+            data = data or members.in_turn(lambda: train_data(config))
+            trainer = Trainer(config, run.folder, data, members)
+            with trainer.open_log(listeners), wish_to_stop() as wish:
+                trainer.begin(state)
+                trainer.run_to_end(wish)
     finally:
         checkpoints.restore_random_state(before)  # whoever called us draws on as if we had not
     return run
 
 
-def is_the_end(state: dict, run: Run) -> bool:
-    """Whether a checkpoint is the last of this run, and the run knows it."""
-    return state["config"] == run.config.key and state["finished"] and run.status == "finished"
+def is_done(run: Run) -> bool:
+    """Whether the run has finished in a precision that will do, and its model can be loaded."""
+    if run.status != "finished":
+        return False
+    state = checkpoints.newest(run.folder / CHECKPOINTS)
+    return (
+        state is not None
+        and state.get("config") == run.config.key
+        and bool(state.get("finished"))
+        # Runs of earlier versions do not say theirs.
+        and settings.precision() in ("auto", state.get("precision", settings.precision()))
+    )
 
 
 def train_and_tell(config: TrainConfig, folder: str | os.PathLike | None = None) -> None:
-    """Nothing; trains and prints how it goes, as the command line does."""
-    run = train(config, folder, listeners=[lambda record: print(told(config, record), flush=True)])
+    """Train and print how it goes, as the command line does."""
+    place = Path(folder) if folder is not None else run_folder(config)
+
+    def tell(record: dict) -> None:
+        if record["step"] == 0:
+            found = runlog.load_json(place / runlog.ENVIRONMENT)
+            print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
+        print(told(config, record), flush=True)
+
+    run = train(config, place, listeners=[tell])
     if os.environ.get("RANK", "0") == "0":  # of several processes one speaks
         print(f"trained: {run.folder}")
         for flag in run.flags:

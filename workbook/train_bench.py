@@ -64,7 +64,7 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
     return {
         "tokens_a_second": speeds,
         "batch_size": settings.batch_size,
-        "precision": str(precision).removeprefix("torch."),
+        "precision": devices.name_of(precision),
         "threads": torch.get_num_threads(),
         "flops_a_token": {name: accounting.flops_per_token(models[name]) for name in names},
         "peak_flops_a_second": peak,

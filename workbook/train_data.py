@@ -34,6 +34,13 @@ class TrainData:
     floor_reason: str = "nothing is known about this text"
     tokenizer: Tokenizer | None = None
 
+    def made_from(self) -> dict[str, str]:
+        """A hash of each thing that a run learns from; a run that is resumed must find the same."""
+        tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
+        found = {name: sha256(np.ascontiguousarray(ids)) for name, ids in tokens_of.items()}
+        found["the lengths of tokens"] = sha256(np.ascontiguousarray(self.token_bytes))
+        return {name: digest.hexdigest()[:16] for name, digest in found.items()}
+
 
 def train_data(config: TrainConfig) -> TrainData:
     """The data that a config asks for, made first where it is not on this disk.

@@ -6,13 +6,14 @@ batch -> loss -> gradients -> clip -> AdamW -> now and then: log, evaluate, save
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 
 from workbook import accounting, checkpoints, devices, optim, runlog, training_checks
+from workbook import config as settings
 from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
@@ -23,7 +24,25 @@ from workbook.processes import Team, own_device
 from workbook.stop_signals import Wish
 from workbook.train_data import TrainData
 
-OUTCOME, CHECKPOINTS = "outcome.json", "checkpoints"
+CHECKPOINTS = "checkpoints"
+# What a checkpoint must hold, so that a run can go on from it.
+KEPT = (
+    "config",
+    "precision",
+    "data",
+    "iteration",
+    "finished",
+    "watch",
+    "model",
+    "optimizer",
+    "scaler",
+    "random",
+    "order",
+    "tokens",
+    "seconds",
+    "flags",
+    "log",
+)
 
 
 class DivergedError(ValueError):
@@ -58,7 +77,7 @@ class Trainer:
         self.step = self.tokens = 0
         self.seconds = 0.0  # of the sessions before this one
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
-        self.finished = False
+        self.finished, self.status = False, "new"
         self.flags: list[str] = []
         self.lap: Callable[[str], object] = lambda part: None  # for whoever times the parts
 
@@ -69,22 +88,24 @@ class Trainer:
 
     def begin(self, state: dict | None) -> None:
         """Go on from a checkpoint, or look whether the run can be trusted and begin."""
-        config, context = self.config, self.config.model.context_length
+        self.made_from = self.data.made_from()
+        if state is not None:
+            self.resume(state)
         self.peak = matmul_peak(self.precision, str(self.device))
         self.started = time.perf_counter()
         if state is not None:
-            self.resume(state)
+            self.outcome("running")
             return
         self.log.truncate(0)
         self.log.describe(
-            asdict(config),
             runlog.environment(
                 **devices.describe(self.device, self.precision),
                 processes=self.team.size,
                 peak_flops_per_second=self.peak,
-            ),
+            )
         )
         if self.team.leads:
+            context = self.config.model.context_length
             starts = random_starts(len(self.data.train), 2, context, torch.Generator())
             batch = windows(self.data.train, starts, context, self.device)
             self.flags = training_checks.before_training(self.model, self.data, *batch)
@@ -95,11 +116,23 @@ class Trainer:
 
     def run_to_end(self, wish: Wish) -> None:
         """Take the steps that are left; on a wish to stop, save and raise KeyboardInterrupt."""
+        try:
+            self.take_steps(wish)
+        except BaseException as error:
+            if self.status == "running":
+                with suppress(OSError):  # the disk may be full
+                    self.outcome("stopped", str(error))
+            raise
+
+    def take_steps(self, wish: Wish) -> None:
+        """The loop of the run: steps, and between them what is due."""
         config = self.config
         mark, since = time.perf_counter(), self.step
         while not self.finished:
+            start = self.clock()
             loss, norm = self.update()
-            self.finished = self.step == config.steps or self.limit.is_up(self.clock())
+            end = self.clock()
+            self.finished = self.limit.is_up(end, end - start) or self.step == config.steps
             logs, evaluates, saves = (
                 self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
@@ -253,6 +286,8 @@ class Trainer:
             checkpoints.keep(
                 {
                     "config": self.config.key,
+                    "precision": devices.name_of(self.precision),
+                    "data": self.made_from,
                     "iteration": self.step,
                     "finished": self.finished,
                     "watch": self.watch.state(),
@@ -269,18 +304,33 @@ class Trainer:
                 self.folder / CHECKPOINTS,
                 self.config.keep_checkpoints,
             )
+            self.outcome("running")
         self.team.wait()
 
     def resume(self, state: dict) -> None:
         """Be where the run was when it was saved, the log as well.
 
-        Raises: ValueError for the checkpoint of another config.
+        A run keeps the precision that it was begun in, also on a machine that would choose another.
+        Raises: ValueError for the checkpoint of another config, of other tokens, or where another
+        precision is forced.
         """
-        if state.get("config") != self.config.key:
+        if state["config"] != self.config.key:
             raise ValueError(
-                f"{self.folder} holds a run of another config ({state.get('config')}, not"
+                f"{self.folder} holds a run of another config ({state['config']}, not"
                 f" {self.config.key}); give another folder"
             )
+        now, then = self.made_from, state["data"]
+        if changed := [name for name in now if now[name] != then.get(name)]:
+            raise ValueError(
+                f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
+                " was saved. Put back what was there, or give another folder for a new run"
+            )
+        if settings.precision() not in ("auto", state["precision"]):
+            raise ValueError(
+                f"{self.folder} holds a run in {state['precision']}, and WORKBOOK_PRECISION forces"
+                f" {settings.precision()}; unset it, or give another folder"
+            )
+        self.precision = devices.DTYPES[state["precision"]]
         checkpoints.restore(state, self.model, self.optimizer)
         self.scaler.load_state_dict(state["scaler"])
         checkpoints.restore_random_state(state["random"])
@@ -289,10 +339,16 @@ class Trainer:
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch.restore(state["watch"])
         self.finished = state["finished"]
+        if self.team.leads and self.log.position() < state["log"]:
+            self.flags.append(
+                f"lines of the log are missing: it is shorter than it was at step {self.step:,}, so"
+                " the curve has a gap"
+            )
         self.log.truncate(state["log"])
 
     def outcome(self, status: str, reason: str = "") -> None:
         """Write down how far the run has come, and what speaks against believing it."""
+        self.status = status
         if self.team.leads:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
-            runlog.write_json(self.folder / OUTCOME, content)
+            runlog.write_json(self.folder / runlog.OUTCOME, content)
