@@ -41,6 +41,7 @@ def test_an_answer_is_rendered_and_stored(bundles):
 
 def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
     text = corpora.path("stories", size=20_000)
     answer("train_bpe_tinystories", "a", "Quick.", corpora=[text])
     record = bundles[0][MIME]
@@ -50,6 +51,16 @@ def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_pa
     footnote = bundles[0]["text/plain"].split("\n")[-1]
     assert "stories (0.0 MB), which stands in for TinyStories. Profile laptop." in footnote
     assert record["device"] in footnote
+
+
+def test_a_forced_precision_is_named_beside_the_profile(bundles, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
+    answer("generate", None, "Once upon a time.")
+    assert bundles[0][MIME]["precision"] == "bfloat16"
+    assert "Profile laptop, precision bfloat16. " in bundles[0]["text/plain"]
+    answer("unicode1", "a", "NUL.")  # nothing was measured
+    answer("no_pos_emb", None, "Worse.", measured_on="an abacus")  # in whatever precision it had
+    assert all("precision" not in bundle[MIME] for bundle in bundles[1:])
 
 
 def test_recorded_measurements_name_the_machine_that_they_were_made_on(bundles):

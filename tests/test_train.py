@@ -544,6 +544,7 @@ class TestAForcedPrecision:
 
     def test_has_a_place_of_its_own(self, tmp_path, monkeypatch):
         monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+        monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
         places = {run_folder(self.OPEN)}
         for forced in ("float32", "bfloat16"):
             monkeypatch.setenv("WORKBOOK_PRECISION", forced)
@@ -562,6 +563,7 @@ class TestAForcedPrecision:
         def breaks():
             raise MemoryError
 
+        monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
         monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: False)
         undisturbed = train(self.OPEN, tmp_path / "whole", tiny_runs.data())
         interrupted(tmp_path / "moved", monkeypatch, 10, breaks, self.OPEN)

@@ -51,6 +51,8 @@ def answer(
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
+    if used and measured_on is None and config.precision() != "auto":
+        record["precision"] = config.precision()
     name = _name(found, part)
     said = f"\n\n{_with_footnote(found, record)}" if text else ": not answered yet."
     plain = name + said
@@ -192,7 +194,8 @@ def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
         + (f", which stands in for {asked}" if asked else "")
         for name, asked in stands_in_for.items()
     ]
-    return f"*On {'; '.join(named)}. Profile {record['profile']}. {record['device']}.*"
+    forced = f", precision {record['precision']}" if "precision" in record else ""
+    return f"*On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}.*"
 
 
 def _with_footnote(problem: Problem, record: dict) -> str:

@@ -53,11 +53,15 @@ def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
             f"float16 is for CUDA: on {device.type} it is far slower than float32; take"
             " precision='auto'"
         )
-    if wanted == "auto":
-        wanted = config.precision()
-    if wanted == "auto":
+    asked = asked_precision(wanted)
+    if asked == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
-    return DTYPES[wanted]
+    return DTYPES[asked]
+
+
+def asked_precision(wanted: str) -> str:
+    """The precision that a config, or else `WORKBOOK_PRECISION`, asks for; "auto": neither does."""
+    return config.precision() if wanted == "auto" else wanted
 
 
 def name_of(precision: torch.dtype) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbook import checkpoints, runlog
+from workbook import checkpoints, devices, runlog
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.files import alone
@@ -63,8 +63,8 @@ def run_folder(config: TrainConfig) -> Path:
 
     Forced precisions have theirs beside it, so a model of one never passes for that of another.
     """
-    open_to_force = config.precision == "auto" and settings.precision() != "auto"
-    forced = f"-{settings.precision()}" if open_to_force else ""
+    asked = devices.asked_precision(config.precision)
+    forced = f"-{asked}" if asked != config.precision else ""
     return settings.data_folder() / "trained" / f"{config.name}-{config.key}{forced}"
 
 
@@ -114,13 +114,10 @@ def is_done(run: Run) -> bool:
     if run.status != "finished":
         return False
     state = checkpoints.newest(run.folder / CHECKPOINTS)
-    return (
-        state is not None
-        and state.get("config") == run.config.key
-        and bool(state.get("finished"))
-        # Runs of earlier versions do not say theirs.
-        and settings.precision() in ("auto", state.get("precision", settings.precision()))
-    )
+    if state is None or state.get("config") != run.config.key or not state.get("finished"):
+        return False
+    asked = devices.asked_precision(run.config.precision)
+    return asked in ("auto", state.get("precision", asked))  # earlier versions did not store theirs
 
 
 def train_and_tell(config: TrainConfig, folder: str | os.PathLike | None = None) -> None:

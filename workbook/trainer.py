@@ -13,7 +13,6 @@ from typing import NoReturn
 import torch
 
 from workbook import accounting, checkpoints, devices, optim, runlog, training_checks
-from workbook import config as settings
 from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
@@ -325,10 +324,11 @@ class Trainer:
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
                 " was saved. Put back what was there, or give another folder for a new run"
             )
-        if settings.precision() not in ("auto", state["precision"]):
+        asked = devices.asked_precision(self.config.precision)
+        if asked not in ("auto", state["precision"]):
             raise ValueError(
                 f"{self.folder} holds a run in {state['precision']}, and WORKBOOK_PRECISION forces"
-                f" {settings.precision()}; unset it, or give another folder"
+                f" {asked}; unset it, or give another folder"
             )
         self.precision = devices.DTYPES[state["precision"]]
         checkpoints.restore(state, self.model, self.optimizer)
