@@ -52,5 +52,5 @@ def test_the_overview_counts_new_runs_and_their_time(studied):
 def test_places_are_counted(studied):
     (row,) = journal.environments(studied).to_dict("records")
     assert row["runs"] == 3
-    assert row["machine"] == "Abacus, 2 cores, 1 thread a run"
+    assert row["machine"] == "Abacus, 2 cores, 1 thread per run, float32"
     assert row["torch"] == "2.13.0" and row["commit"] == made_records.ENVIRONMENT["commit"][:10]

@@ -104,6 +104,6 @@ def compare(run, whole):
     for one, other in zip(run.model().parameters(), whole.model().parameters(), strict=True):
         assert torch.equal(one, other)
     assert run.flags == whole.flags == []
-    assert runlog.load_json(run.folder / trainer.OUTCOME)["status"] == "finished"
+    assert runlog.load_json(run.folder / runlog.OUTCOME)["status"] == "finished"
     left = [file.name for file in (run.folder / CHECKPOINTS).iterdir()]
     assert len([name for name in left if name.endswith(".pt")]) == 2

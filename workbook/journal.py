@@ -106,7 +106,6 @@ def environments(studied: Mapping[str, Mapping[str, Result]]) -> "pd.DataFrame":
             {
                 "machine": machine(result),
                 "system": found["system"],
-                "precision": found["precision"],
                 "threads": found["threads"],
                 **found["versions"],
                 "commit": str(found["commit"])[:10],
@@ -117,11 +116,12 @@ def environments(studied: Mapping[str, Mapping[str, Result]]) -> "pd.DataFrame":
 
 
 def machine(result: Result) -> str:
-    """The processor or device that a run was made on, in words."""
+    """Where a run was made, in words: processor or device, threads, and precision of the matmuls."""
     found = result.environment
     device = found["device"]
     cores = f"{found['processor']}, {found['cores']} cores"
-    return f"{cores}, {found['threads']} thread a run" if device == "cpu" else f"{device}, {cores}"
+    on_cpu = f"{cores}, {found['threads']} thread per run"
+    return f"{on_cpu if device == 'cpu' else f'{device}, {cores}'}, {found['precision']}"
 
 
 def changed(config: TrainConfig, base: TrainConfig) -> str:

@@ -46,6 +46,11 @@ class Run:
         return runlog.load_json(outcome)["status"] if outcome.is_file() else "new"
 
     @property
+    def precision(self) -> str:
+        """What its matmuls are computed in, such as "bfloat16"."""
+        return runlog.load_json(self.folder / runlog.ENVIRONMENT)["precision"]
+
+    @property
     def flags(self) -> list[str]:
         """What speaks against believing the curve; empty where every check holds."""
         return runlog.load_json(self.folder / runlog.OUTCOME)["flags"]
