@@ -1,9 +1,10 @@
 """Files that are either whole or not there, and folders that one process works in at a time."""
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,22 +22,38 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 
     It takes `path`'s place only when the block ends without an error, and on every failure the
     old file is left as it was. The temporary file lies in the same folder, because a rename is
-    atomic only inside one file system.
+    atomic only inside one file system. The permissions are those of the old file, and of a new one
+    what the umask leaves.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder where a file is to be written; rename it")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    # `tempfile` would give the owner alone a right to it, whatever the umask.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(handle, mode, **text) as file:
+        with open(temporary, mode.replace("w", "x"), **text) as file:
+            with suppress(FileNotFoundError):  # before the first byte: nobody reads what he may not
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it. Raises: OSError that says where a file is in the way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        first = next(part for part in (folder, *folder.parents) if os.path.lexists(part))
+        raise type(error)(
+            f"the folder {folder} cannot be made: {first} is a file; rename it, or take another"
+        ) from error
 
 
 @contextmanager
@@ -50,7 +67,7 @@ def alone(folder: Path, really: bool = True) -> Iterator[None]:
     if not really or fcntl is None:
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / LOCK).open("w") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         yield
