@@ -7,15 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from workbook.files import atomic_write
+from workbook.files import atomic_write, unchanged
 from workbook.tokenizer import token_dtype
 
 BLOCK = 1 << 18  # ids or characters in memory at a time
 
 
 def read_text(path: str | os.PathLike) -> Iterator[str]:
-    """The text of a UTF-8 file in blocks, its line ends as they are."""
-    with Path(path).open(encoding="utf-8", newline="") as file:
+    """The text of a UTF-8 file in blocks, its line ends as they are.
+
+    Raises: ValueError where the file changes meanwhile.
+    """
+    path = Path(path)
+    with unchanged(path), path.open(encoding="utf-8", newline="") as file:
         while block := file.read(BLOCK):
             yield block
 

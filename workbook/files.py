@@ -57,6 +57,41 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
+def unchanged(path: Path, before: tuple[int, int] | None = None) -> Iterator[None]:
+    """Inside, a file may be read: ValueError where it changes meanwhile, or is replaced or removed.
+
+    So nothing is made of two different texts. `before` is its `file_state` at an earlier time, if
+    it must not have changed since then either.
+    """
+    before = before or file_state(path)
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if file_state(path) != before:
+            raise changed(path) from error
+        raise
+    if file_state(path) != before:
+        raise changed(path)
+
+
+def file_state(path: Path) -> tuple[int, int] | None:
+    """The size of a file and when it was written to; None where it is missing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def changed(path: Path) -> ValueError:
+    """The error for a file that is no longer what it was when reading began."""
+    return ValueError(
+        f"{path} changed while it was read, or was replaced or removed; wait until nothing writes"
+        " to it any more, then call again"
+    )
+
+
+@contextmanager
 def alone(folder: Path, really: bool = True) -> Iterator[None]:
     """Nothing; inside, no other process is at this folder: it waits, and finds what was made here.
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import regex
 
+from workbook.files import changed, unchanged
+
 # Radford et al. 2019 (GPT-2), `encoder.py`. The alternatives, in the order in which they are tried:
 # contractions | letters | digits | anything else that is visible | white space, where the last
 # space of a run is left to the word behind it | white space.
@@ -154,18 +156,17 @@ def count_pretokens(
     With an executor (processes, or a cluster whose workers see the file), spans of the file are
     counted side by side; the cuts between them are exact. Memory depends on the number of
     different pre-tokens, not on the size of the file.
-    Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
-    cuts = [0, path.stat().st_size]
-    if executor is None:
-        return _count_span(path, special_tokens, *cuts)
-    cuts = cut_points(path, special_tokens)
-    starts, ends = zip(*pairwise(cuts), strict=True)
-    total: Counter[str] = Counter()
-    for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
-        total.update(counts)
-    return total
+    with unchanged(path):
+        if executor is None:
+            return _count_span(path, special_tokens, 0, path.stat().st_size)
+        starts, ends = zip(*pairwise(cut_points(path, special_tokens)), strict=True)
+        total: Counter[str] = Counter()
+        for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
+            total.update(counts)
+        return total
 
 
 def text_file(path: str | os.PathLike) -> Path:
@@ -221,6 +222,8 @@ def read_span(path: Path, start: int, end: int) -> Iterator[str]:
         file.seek(start)
         while (at := file.tell()) < end:
             data = file.read(min(PIECE, end - at))
+            if not data:  # it has become shorter, and would be read for ever
+                raise changed(path)
             try:
                 yield decoder.decode(data, final=at + len(data) == end)
             except UnicodeDecodeError as error:

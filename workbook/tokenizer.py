@@ -25,6 +25,7 @@ from typing import Self
 import numpy as np
 
 from workbook import gpt2_files
+from workbook.files import unchanged
 from workbook.pretokens import (
     COMPILED_FROM,
     check_special_tokens,
@@ -162,16 +163,17 @@ class Tokenizer(Encoder):
 
         With an executor (processes, threads, or a cluster whose workers see the file), parts of
         the file are encoded side by side.
-        Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+        Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
-        cuts = cut_points(path, self.special_tokens)
-        if executor is None:
-            parts = self.encode_spans(path, cuts)
-        else:
-            task = partial(encode_task, pickle.dumps(self), path)
-            parts = executor.map(task, task_cuts(cuts))
-        return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
+        with unchanged(path):
+            cuts = cut_points(path, self.special_tokens)
+            if executor is None:
+                parts = self.encode_spans(path, cuts)
+            else:
+                task = partial(encode_task, pickle.dumps(self), path)
+                parts = executor.map(task, task_cuts(cuts))
+            return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which `cut_points` found."""

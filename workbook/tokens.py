@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from workbook import bpe, config, corpora
 from workbook.data import join_tokens
-from workbook.files import alone, atomic_write
+from workbook.files import alone, atomic_write, file_state, unchanged
 from workbook.pretokens import cut_points, task_cuts, text_file
 from workbook.tokenizer import Tokenizer, token_dtype, unpickled
 
@@ -49,7 +49,7 @@ def tokenize_file(
 
     With an executor (processes, or a cluster whose workers see both folders) shards are encoded
     side by side. Memory does not depend on the size of the file.
-    Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     source, target = text_file(source).resolve(), Path(target).resolve()
     with alone(target.parent):
@@ -60,13 +60,14 @@ def _tokenize_file(
     tokenizer: Tokenizer, source: Path, target: Path, executor: Executor | None
 ) -> int:
     """The same, while nobody else makes token files there."""
+    state = file_state(source)
     cuts = cut_points(source, tokenizer.special_tokens)
     facts = {
         "source": str(source),
         "bytes": cuts[-1],
         "vocab_size": tokenizer.vocab_size,
         "dtype": token_dtype(tokenizer.vocab_size).name,
-        "job": _job(tokenizer, source, cuts),
+        "job": _job(tokenizer, source, state, cuts),
     }
     record = target.with_suffix(".json")
     if (made := _read(record)) and target.is_file() and facts.items() <= made.items():
@@ -81,7 +82,7 @@ def _tokenize_file(
     with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
         bar.update(cuts[-1] - sum(shards[number][-1] - shards[number][0] for number in missing))
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
-        work = partial(encode_shard, pickle.dumps(tokenizer), source)
+        work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
         for done in executor.map(work, *todo) if executor else map(work, *todo):
             bar.update(done)
     facts["tokens"] = join_tokens(target, parts)
@@ -92,19 +93,25 @@ def _tokenize_file(
     return facts["tokens"]
 
 
-def encode_shard(tokenizer: bytes, source: Path, cuts: Sequence[int], part: Path) -> int:
-    """Encode what lies between the cuts into the file `part`; how many bytes of text that was."""
-    ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
+def encode_shard(
+    tokenizer: bytes, source: Path, state: tuple[int, int], cuts: Sequence[int], part: Path
+) -> int:
+    """Encode what lies between the cuts into the file `part`; how many bytes of text that was.
+
+    Raises: ValueError where the text is no longer in this `files.file_state`: a shard that is there
+    belongs to its job, whatever became of the text since.
+    """
+    with unchanged(source, state):
+        ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
     with atomic_write(part, "wb") as file:
         np.save(file, ids)
     return cuts[-1] - cuts[0]
 
 
-def _job(tokenizer: Tokenizer, source: Path, cuts: Sequence[int]) -> str:
+def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Sequence[int]) -> str:
     """A name for all that decides which ids come out, and in which shards."""
-    state = source.stat()
     digest = sha256()
-    for fact in (source, state.st_size, state.st_mtime_ns, cuts):
+    for fact in (source, *state, cuts):
         digest.update(f"{fact}\n".encode())
     for fact in (sorted(tokenizer.vocab.items()), tokenizer.merges, tokenizer.special_tokens):
         digest.update(repr(fact).encode())

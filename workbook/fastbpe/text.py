@@ -10,6 +10,7 @@ import numpy as np
 import regex
 
 from workbook.fastbpe.machine import PADDING
+from workbook.files import changed
 from workbook.pretokens import PIECE, longest_first, not_utf8
 
 
@@ -42,7 +43,7 @@ def read_documents(
 ) -> Iterator[Documents]:
     """The documents of a file, span by span between the cuts; each must be used before the next.
 
-    Raises: ValueError where the file is not UTF-8.
+    Raises: ValueError where the file is not UTF-8, or ends before the last cut.
     """
     special = special_bytes(special_tokens)
     buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
@@ -50,7 +51,8 @@ def read_documents(
         for start, end in pairwise(cuts):
             text = buffer[: end - start + PADDING]
             file.seek(start)
-            file.readinto(text[:-PADDING])
+            if file.readinto(text[:-PADDING]) < end - start:  # the rest is the span's before it
+                raise changed(path)
             text[-PADDING:] = 0
             check_utf8(path, start, text[:-PADDING])
             yield documents_of(text, special)
