@@ -188,6 +188,12 @@ def test_wrong_inputs_are_clear_errors(tokenizer, trained):
         tokenizer.encode("a\ud800b")
     with pytest.raises(ValueError, match=r"needs the token b'qz'"):
         Tokenizer(trained[0], [(b"q", b"z")])
+    with pytest.raises(ValueError, match=r"merge 1 is two tokens, got 3: \(b'a', b'b', b'c'\)"):
+        Tokenizer(trained[0], [trained[1][0], (b"a", b"b", b"c")])
+    with pytest.raises(ValueError, match=r"an id is 0 or more, got -5 for b'far'"):
+        Tokenizer(trained[0] | {-5: b"far"}, trained[1])
+    with pytest.raises(ValueError, match=r"special token '<.ud800>' holds a lone surrogate"):
+        Tokenizer(*trained, ["<\ud800>"])
     with pytest.raises(ValueError, match=r"lacks the byte b'z'"):
         Tokenizer({0: b"a"}, []).encode("az")
 

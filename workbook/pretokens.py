@@ -96,7 +96,7 @@ def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
 def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     """The special tokens, each once, in the order given; none for None, a set's sorted.
 
-    Raises: TypeError where it is no list of strings, ValueError where one is empty.
+    Raises: TypeError where it is no list of strings, ValueError where one is empty or has no UTF-8.
     """
     if isinstance(special_tokens, str):
         raise TypeError(
@@ -109,6 +109,10 @@ def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
             raise TypeError(f"a special token is a string, got {token!r}; decode it first")
         if not token:
             raise ValueError("a special token may not be empty: it would match everywhere")
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(f"the special token {token!r}") from error
     # The order of a set differs from run to run, and ids follow the order.
     return sorted(tokens) if isinstance(special_tokens, Set) else tokens
 
@@ -229,6 +233,14 @@ def read_span(path: Path, start: int, end: int) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 held = len(error.object) - len(data)
                 raise not_utf8(path, at - held, error) from error
+
+
+def lone_surrogate(what: str) -> ValueError:
+    """The error for text, named by `what`, that no UTF-8 stands for."""
+    return ValueError(
+        f"{what} holds a lone surrogate, which has no UTF-8; decode the text with "
+        f'errors="replace" where it comes from'
+    )
 
 
 def not_utf8(path: Path, start: int, error: UnicodeDecodeError) -> ValueError:
