@@ -116,6 +116,22 @@ def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, capsys)
     assert "workbook" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "1001", "two"])
+def test_a_number_of_workers_that_makes_no_sense_is_refused_with_the_range(number, capsys):
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["data", "tokenize", "stories", "--workers", number])
+    assert f"--workers: '{number}' is no number from 1 to 1000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("switch", ["WORKBOOK_PROFILE", "WORKBOOK_EDITION"])
+@pytest.mark.parametrize("command", [["data", "list"], ["study"], ["export", "--edition", "2025"]])
+def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch, command):
+    monkeypatch.setenv(switch, "zz")
+    assert cli.main(command) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"workbook: {switch}='zz' is none of ") and shown.out == ""
+
+
 def test_the_port_reaches_the_lab(monkeypatch):
     asked = []
     monkeypatch.setattr(lab, "start", asked.append)

@@ -1,5 +1,7 @@
 """Token files give back the ids, in the smallest type that holds them, without being loaded."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,14 @@ def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path, ba
     with pytest.raises(ValueError, match="do not fit a vocabulary of 500"):
         write_tokens(tmp_path / "ids.npy", [1, bad], 500)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [0, 5, 50, 128, 1000])
+def test_a_file_that_was_cut_short_is_a_clear_error(tmp_path, left):
+    write_tokens(tmp_path / "ids.npy", range(500), 500)
+    os.truncate(tmp_path / "ids.npy", left)
+    with pytest.raises(ValueError, match=r"ids\.npy is no whole token file .*remove it"):
+        read_tokens(tmp_path / "ids.npy")
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path):

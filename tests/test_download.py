@@ -172,6 +172,13 @@ def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path, header):
     assert hub.ranges() == []
 
 
+@pytest.mark.parametrize("size", ["0", "-5", "many"])
+def test_a_size_that_is_none_is_refused(hub, tmp_path, size):
+    hub.announced = {"X-Linked-Size": size}
+    refused(hub, tmp_path, "without a commit, a size or a sha256")
+    assert hub.ranges() == []
+
+
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path, status):
     hub.status = status
@@ -200,6 +207,34 @@ def test_a_damaged_gz_is_refused_and_removed(hub, tmp_path, content):
     hub.content = content
     refused(hub, tmp_path, "cannot be unpacked", PACKED)
     assert left_over(tmp_path) == []
+
+
+def test_a_small_gz_does_not_fill_the_disk(hub, tmp_path):
+    hub.content = gzip.compress(bytes(100_000_000), 1)
+    written = []
+    with pytest.raises(DownloadError, match=r"more than 1\d,\d{3},\d{3} bytes come out.*removed"):
+        download.fetch(
+            PACKED, tmp_path / "tales.txt", lambda block: written.append(len(block)), hub.endpoint
+        )
+    assert sum(written) < 20_000_000
+    assert not (tmp_path / "tales.txt").exists() and left_over(tmp_path) == []
+
+
+def test_a_part_that_is_a_link_is_replaced_and_not_written_through(hub, tmp_path):
+    (tmp_path / "precious").write_bytes(TEXT[:1000])
+    sha256 = hashlib.sha256(TEXT).hexdigest()
+    (tmp_path / f".tales.txt.{sha256[:16]}.part").symlink_to(tmp_path / "precious")
+    fetch(hub, tmp_path)
+    assert (tmp_path / "precious").read_bytes() == TEXT[:1000]
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+    assert not (tmp_path / "tales.txt").is_symlink()
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_before_anything_is_sent(hub, tmp_path):
+    (tmp_path / "tales.txt").mkdir()
+    with pytest.raises(DownloadError, match=r"tales\.txt is a folder.*rename it"):
+        fetch(hub, tmp_path)
+    assert hub.requests == []
 
 
 def test_a_full_disk_is_noticed_before_the_download(hub, tmp_path, monkeypatch):

@@ -54,8 +54,18 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+@pytest.fixture
+def umask():
+    """Sets the umask, and puts it back."""
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-def test_others_may_read_what_was_written(tmp_path):
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_the_umask_says_who_may_read_a_new_file(tmp_path, umask, mask, mode):
+    umask(mask)
     with atomic_write(tmp_path / "a.txt") as file:
         file.write("shared")
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644

@@ -73,6 +73,7 @@ def test_a_document_ends_at_a_special_token():
         ("<|e|>", TypeError, r"list of strings.*write \['<\|e\|>'\]"),
         ([b"<|e|>"], TypeError, "decode it"),
         ([""], ValueError, "empty"),
+        (["<\ud800>"], ValueError, r"special token '<\\ud800>' holds a lone surrogate"),
     ],
 )
 def test_bad_special_tokens_are_refused(special_tokens, error, words):

@@ -166,6 +166,23 @@ def test_another_process_gets_the_same_tokenizer(tokenizer):
     assert again.encode(CORPUS + LONGER) == tokenizer.encode(CORPUS + LONGER)
 
 
+LONG_SPECIAL = """
+from workbook import tokenizer
+from workbook.tokenizer import Tokenizer
+
+long = "a" * 20_000
+for others in ([], ["<|end|>"]):
+    for compiled_from in (1 << 30, 0):
+        tokenizer.COMPILED_FROM = compiled_from
+        one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [], [long, *others])
+        assert one.encode(f"{long * 2}{long[1:]} ") == [256, 256, *[97] * 19_999, 32]
+"""
+
+
+def test_a_special_token_of_many_equal_letters_is_found_at_once():
+    subprocess.run([sys.executable, "-c", LONG_SPECIAL], timeout=120, check=True)
+
+
 def test_wrong_inputs_are_clear_errors(tokenizer, trained):
     with pytest.raises(ValueError, match="id 4000 is not in the vocabulary"):
         tokenizer.decode([4000])
@@ -188,6 +205,12 @@ def test_wrong_inputs_are_clear_errors(tokenizer, trained):
         tokenizer.encode("a\ud800b")
     with pytest.raises(ValueError, match=r"needs the token b'qz'"):
         Tokenizer(trained[0], [(b"q", b"z")])
+    with pytest.raises(ValueError, match=r"merge 1 is two tokens, got 3: \(b'a', b'b', b'c'\)"):
+        Tokenizer(trained[0], [trained[1][0], (b"a", b"b", b"c")])
+    with pytest.raises(ValueError, match=r"an id is 0 or more, got -5 for b'far'"):
+        Tokenizer(trained[0] | {-5: b"far"}, trained[1])
+    with pytest.raises(ValueError, match=r"special token '<.ud800>' holds a lone surrogate"):
+        Tokenizer(*trained, ["<\ud800>"])
     with pytest.raises(ValueError, match=r"lacks the byte b'z'"):
         Tokenizer({0: b"a"}, []).encode("az")
 

@@ -1,11 +1,14 @@
 """Token files hold the ids of their text, and a run that was killed is carried on, not repeated."""
 
 import json
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -82,6 +85,15 @@ def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch
     (tmp_path / "ids.json").write_text("broken")
     with pytest.raises(ZeroDivisionError):
         tokens.tokenize_file(tokenizer, source, target)
+
+
+@pytest.mark.parametrize("left", [0, 50, 1000])
+def test_a_token_file_that_was_cut_short_is_made_anew(tmp_path, source, tokenizer, expected, left):
+    target = tmp_path / "ids.npy"
+    tokens.tokenize_file(tokenizer, source, target)
+    os.truncate(target, left)
+    assert tokens.tokenize_file(tokenizer, source, target) == len(expected)
+    assert read_tokens(target).tolist() == expected
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path, source, tokenizer, expected):
@@ -172,3 +184,130 @@ def text_of(folder, split, size):
     path = folder / f"{split}-{size}.txt"
     path.write_bytes((f"Once the owl was {split}.\n{END}\n".encode() * 2_000)[: size or 20_000])
     return path
+
+
+def test_equal_tokenizers_have_one_fingerprint(tokenizer):
+    vocab, merges = tokenizer.vocab, tokenizer.merges
+    same = Tokenizer({np.int64(key): vocab[key] for key in sorted(vocab)[::-1]}, merges, [END])
+    same.merges = [list(merge) for merge in merges]
+    assert tokens.fingerprint(same) == tokens.fingerprint(tokenizer)
+    others = [
+        Tokenizer(vocab, merges[:-1], [END]),
+        Tokenizer(vocab, [*merges[:-2], merges[-1], merges[-2]], [END]),
+        Tokenizer(vocab | {len(vocab): b"owls"}, merges, [END]),
+        Tokenizer(vocab, merges),
+    ]
+    assert len({tokens.fingerprint(one) for one in (tokenizer, *others)}) == 1 + len(others)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where the default tokenizer of the stories lies, with a small text to train it on."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setitem(tokens.DEFAULTS, "stories", (30_000, 270))
+    monkeypatch.setattr(
+        tokens.corpora, "path", lambda name, split, size=None: text_of(tmp_path, split, size)
+    )
+    return tmp_path / "tokenizers" / "stories-270"
+
+
+def test_a_default_tokenizer_has_a_record_of_what_it_is(folder):
+    name, one = tokens.tokenizer_for("stories")
+    record = json.loads((folder / "record.json").read_text())
+    assert [record[key] for key in ("corpus", "bytes", "vocab_size")] == ["stories", 30_000, 270]
+    for file in ("vocab.json", "merges.txt"):
+        assert record[file] == sha256((folder / file).read_bytes()).hexdigest()
+    again, other = tokens.tokenizer_for("stories")
+    assert (name, again) == ("stories-270", "stories-270")
+    assert tokens.fingerprint(one) == tokens.fingerprint(other)
+
+
+def damage(path, how):
+    text = path.read_text(encoding="utf-8")
+    if how == "cut at a line":
+        text = "\n".join(text.split("\n")[:-3]) + "\n"
+    elif how == "two lines swapped":
+        *first, one, other, end = text.split("\n")
+        text = "\n".join([*first, other, one, end])
+    elif how == "emptied":
+        text = ""
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", ["vocab.json", "merges.txt"])
+@pytest.mark.parametrize("how", ["cut at a line", "two lines swapped", "emptied"])
+def test_a_damaged_tokenizer_is_refused_by_name(folder, file, how):
+    _, whole = tokens.tokenizer_for("stories")
+    damage(folder / file, how)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{folder / file} is not as .* remove {folder}, and"):
+            tokens.tokenizer_for("stories")
+    shutil.rmtree(folder)
+    assert tokens.fingerprint(tokens.tokenizer_for("stories")[1]) == tokens.fingerprint(whole)
+
+
+@pytest.mark.parametrize("record", [None, "", "[]", '{"corpus": '])
+def test_a_tokenizer_without_a_record_gets_one_if_its_merges_fit(folder, record):
+    _, whole = tokens.tokenizer_for("stories")
+    expected = json.loads((folder / "record.json").read_text())
+
+    def lose_the_record():
+        (folder / "record.json").unlink()
+        if record is not None:
+            (folder / "record.json").write_text(record)
+
+    lose_the_record()
+    assert tokens.fingerprint(tokens.tokenizer_for("stories")[1]) == tokens.fingerprint(whole)
+    del expected["bytes"]
+    assert json.loads((folder / "record.json").read_text()) == expected
+    lose_the_record()
+    damage(folder / "merges.txt", "cut at a line")
+    with pytest.raises(ValueError, match=r"merges\.txt has 11 merges, .* needs 13; remove"):
+        tokens.tokenizer_for("stories")
+
+
+@pytest.mark.parametrize("left", ["vocab.json", "merges.txt", "record.json"])
+def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder, left):
+    _, whole = tokens.tokenizer_for("stories")
+    for path in folder.iterdir():
+        if path.name != left:
+            path.unlink()
+    (folder / left).write_text("{}")
+    assert tokens.fingerprint(tokens.tokenizer_for("stories")[1]) == tokens.fingerprint(whole)
+
+
+def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folder, monkeypatch):
+    tokens.tokenizer_for("stories")
+    monkeypatch.setattr(tokens, "alone", lambda folder: 1 / 0)
+    monkeypatch.setattr(tokens.bpe, "train_bpe", lambda *_: 1 / 0)
+    tokens.tokenizer_for("stories")
+
+    def read_only(path):
+        raise OSError("read-only")
+
+    (folder / "record.json").unlink()
+    monkeypatch.setattr(tokens, "atomic_write", read_only)
+    assert tokens.tokenizer_for("stories")[1].vocab_size == 270
+
+
+TRAIN = """
+import sys
+from workbook import tokens
+tokens.DEFAULTS["stories"] = 30_000, 270
+print(tokens.fingerprint(tokens.tokenizer_for("stories")[1]))
+"""
+
+
+def test_processes_train_a_default_tokenizer_once(tmp_path):
+    environment = os.environ | {"WORKBOOK_DATA": str(tmp_path)}
+    command = [sys.executable, "-c", TRAIN]
+    settings = {"stdout": subprocess.PIPE, "text": True, "env": environment}
+    processes = [subprocess.Popen(command, **settings) for _ in range(3)]
+    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
+    assert len({lines[-1] for lines in said}) == 1
+    assert sum(len(lines) == 2 for lines in said) == 1
+
+
+def test_a_corpus_that_there_is_not_has_no_tokenizer():
+    with pytest.raises(ValueError, match="'nosuch' is no corpus; there are stories, pydocs"):
+        tokens.tokenizer_for("nosuch")

@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 from workbook import __version__, experiment_commands, model_commands, problems, train_options
+from workbook import config as settings
+
+MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
     sys.stdout.reconfigure(errors="replace")  # an old console may lack a sign that we print
     try:
+        settings.profile()  # a wrong switch is refused even where nothing asks for it
+        settings.edition()
         status = options.run(options) or 0
         sys.stdout.flush()
         return status
@@ -46,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
 
     lab = commands.add_parser("lab", help="open JupyterLab on your own copy of the notebooks")
+    port = train_options.between(1, 2**16 - 1)
     lab.add_argument("--port", type=port, help="default: the next free one from 8888")
     lab.set_defaults(run=run_lab)
 
@@ -89,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
     tokenize.add_argument("--size", metavar="100MB", help="for `stories`: of the train split")
     tokenize.add_argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer")
     tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
-    tokenize.add_argument("--workers", type=int, metavar="N", help="default: one a core")
+    workers = train_options.between(1, MOST_WORKERS)
+    tokenize.add_argument("--workers", type=workers, metavar="N", help="default: one a core")
     tokenize.set_defaults(run=run_data_tokenize)
 
     train = commands.add_parser(
@@ -147,13 +154,6 @@ def parser() -> argparse.ArgumentParser:
     )
     notebooks.set_defaults(run=run_notebooks)
     return top
-
-
-def port(text: str) -> int:
-    """The number of a port."""
-    if not (text.isdecimal() and 0 < int(text) < 2**16):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 1 to 65535")
-    return int(text)
 
 
 def load_attempt(file: str, problem: problems.Problem):

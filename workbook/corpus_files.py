@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from workbook import __version__
-from workbook.files import atomic_write
+from workbook.files import atomic_write, unchanged
 
 END_OF_TEXT = "<|endoftext|>"
 SEPARATOR = END_OF_TEXT.encode()
@@ -114,7 +114,7 @@ def is_good(path: Path, origin: dict) -> bool:
         if found.st_mtime_ns == facts.get("modified_ns"):
             return True
         tally = Tally()
-        with path.open("rb") as file:
+        with unchanged(path), path.open("rb") as file:
             while block := file.read(BLOCK):
                 tally.update(block)
         if tally.facts()["sha256"] != facts["sha256"]:
@@ -155,7 +155,7 @@ def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
 
 
 def _raw_documents(path: str | os.PathLike) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with unchanged(Path(path)), open(path, "rb") as file:
         parts: list[bytes] = []  # of the document that has not ended yet
         tail = b""  # what follows them: perhaps the beginning of a separator
         while block := file.read(BLOCK):

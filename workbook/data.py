@@ -7,15 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from workbook.files import atomic_write
+from workbook.files import atomic_write, unchanged
 from workbook.tokenizer import token_dtype
 
 BLOCK = 1 << 18  # ids or characters in memory at a time
 
 
 def read_text(path: str | os.PathLike) -> Iterator[str]:
-    """The text of a UTF-8 file in blocks, its line ends as they are."""
-    with Path(path).open(encoding="utf-8", newline="") as file:
+    """The text of a UTF-8 file in blocks, its line ends as they are.
+
+    Raises: ValueError where the file changes meanwhile.
+    """
+    path = Path(path)
+    with unchanged(path), path.open(encoding="utf-8", newline="") as file:
         while block := file.read(BLOCK):
             yield block
 
@@ -43,7 +47,7 @@ def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -
 
 def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
     """How many ids the token files `parts`, of one type, hold, now in a row in `path`."""
-    arrays = [np.load(part, mmap_mode="r") for part in parts]
+    arrays = [read_tokens(part) for part in parts]
     with atomic_write(path, "wb") as file:
         _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
         for array in arrays:
@@ -60,8 +64,13 @@ def _write_header(file, dtype: np.dtype, length: int) -> None:
 def read_tokens(path: str | os.PathLike) -> np.ndarray:
     """The ids in a token file, left on disk: only what is looked at is read.
 
-    Raises: FileNotFoundError.
+    Raises: FileNotFoundError; ValueError where the file is damaged.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is no file; encode the corpus first, as 02_bpe does")
-    return np.load(path, mmap_mode="r")
+    try:
+        return np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} is no whole token file ({error}); remove it, and encode the corpus again"
+        ) from error

@@ -26,13 +26,14 @@ from huggingface_hub.utils import WeakFileLock
 from tqdm import tqdm
 
 from workbook import __version__
-from workbook.files import atomic_write
+from workbook.files import atomic_write, make_folder
 
 BLOCK = 2**20  # bytes read, hashed or written at a time
 TIMEOUT = 30.0  # seconds without a byte before a connection counts as lost
 ATTEMPTS = 6  # in a row without a new byte before we give up
 PAUSE = 1.0  # seconds before the second attempt; doubles every time
 UNPACKED = 2.8  # times the packed size, at most: English under gzip shrinks some 2.6 times
+SLACK = 16 * BLOCK  # bytes more that a small file, which may repeat itself, unpacks to
 TRY_LATER = {408, 429, 500, 502, 503, 504}  # statuses that pass
 
 
@@ -67,8 +68,10 @@ def fetch(
     by default `HF_ENDPOINT` or the public one. Raises DownloadError; what has arrived by then is
     kept for the next call, unless it is wrong.
     """
+    if target.is_dir():
+        raise DownloadError(f"{target} is a folder where a file is to lie; rename it")
     announced = _announced(file, endpoint)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
     try:
         with WeakFileLock(target.with_name(f".{target.name}.lock"), timeout=0.5):
@@ -77,7 +80,7 @@ def fetch(
             _download(announced, partial)
             _verify(announced, partial)
             if file.name.endswith(".gz"):
-                _unpack(partial, target, watch)
+                _unpack(announced, partial, target, watch)
             else:
                 _read(partial, watch)
                 partial.replace(target)
@@ -108,7 +111,7 @@ def _announced(file: HubFile, endpoint: str | None) -> Announced:
         raise _failure(error, url("main")) from error
     if (
         not said.commit_hash
-        or said.size is None
+        or (said.size or 0) < 1
         or not re.fullmatch("[0-9a-f]{64}", said.etag or "")
     ):
         raise DownloadError(
@@ -121,9 +124,13 @@ def _announced(file: HubFile, endpoint: str | None) -> Announced:
 
 
 def _tidy(target: Path, partial: Path) -> None:
-    """Removes what earlier, killed downloads left behind; only `partial` can still be of use."""
+    """Removes what earlier, killed downloads left behind; only `partial` can still be of use.
+
+    Not even that where it is a link: what it points to is somebody else's, and to be left alone.
+    """
     for left in target.parent.glob(f".{target.name}.*"):
-        if left.suffix == ".tmp" or (left.suffix == ".part" and left != partial):
+        of_use = left == partial and not left.is_symlink()
+        if left.suffix == ".tmp" or (left.suffix == ".part" and not of_use):
             left.unlink()
 
 
@@ -222,8 +229,15 @@ def _read(path: Path, watch: Callable[[bytes], object], bar: str | None = None) 
             progress.update(len(block))
 
 
-def _unpack(packed: Path, target: Path, watch: Callable[[bytes], object]) -> None:
-    """Writes what `packed` contains to `target`, and removes `packed`."""
+def _unpack(
+    announced: Announced, packed: Path, target: Path, watch: Callable[[bytes], object]
+) -> None:
+    """Writes what `packed` contains to `target`, and removes `packed`.
+
+    Stops at twice what `_check_disk` reckons with: a few zeros may unpack to a thousand times their
+    size, and fill the disk.
+    """
+    most = round(2 * UNPACKED * announced.size) + SLACK
     try:
         with (
             open(packed, "rb") as source,
@@ -232,6 +246,8 @@ def _unpack(packed: Path, target: Path, watch: Callable[[bytes], object]) -> Non
             _bar("unpack", _size(packed)) as bar,
         ):
             while block := text.read(BLOCK):
+                if out.tell() + len(block) > most:
+                    raise gzip.BadGzipFile(f"more than {most:,} bytes come out")
                 out.write(block)
                 watch(block)
                 bar.update(source.tell() - bar.n)

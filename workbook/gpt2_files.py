@@ -72,9 +72,10 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     Raises: FileNotFoundError; ValueError where the file is no such vocabulary.
     """
     path = Path(path)
+    text = _read(path, "vocab.json")
     try:
-        names = json.loads(_read(path, "vocab.json"))
-    except json.JSONDecodeError as error:
+        names = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
     if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
         raise ValueError(f"{path} is no vocabulary; expected one JSON object, token -> id")
@@ -82,7 +83,15 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     for name, token_id in names.items():
         if token_id in vocab:
             raise ValueError(f"{path} gives the id {token_id} twice, the second time to {name!r}")
-        vocab[token_id] = _token(name, name in special_tokens)
+        if token_id < 0:
+            raise ValueError(f"{path} gives {name!r} the id {token_id}; expected 0 or more")
+        try:
+            vocab[token_id] = _token(name, name in special_tokens)
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{path}: {name!r}, with the id {token_id}, holds a lone surrogate, which has no "
+                f"UTF-8; write the file anew with the library that it comes from"
+            ) from error
     return vocab
 
 

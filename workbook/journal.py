@@ -116,7 +116,7 @@ def environments(studied: Mapping[str, Mapping[str, Result]]) -> "pd.DataFrame":
 
 
 def machine(result: Result) -> str:
-    """Where a run was made, in words: processor or device, threads, and precision of the matmuls."""
+    """Where a run was made, in words: the machine, its threads, and the precision of matmuls."""
     found = result.environment
     device = found["device"]
     cores = f"{found['processor']}, {found['cores']} cores"

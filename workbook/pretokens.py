@@ -20,6 +20,8 @@ from pathlib import Path
 
 import regex
 
+from workbook.files import changed, unchanged
+
 # Radford et al. 2019 (GPT-2), `encoder.py`. The alternatives, in the order in which they are tried:
 # contractions | letters | digits | anything else that is visible | white space, where the last
 # space of a run is left to the word behind it | white space.
@@ -73,7 +75,7 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     yield from _settled(text, special, len(text), finished=True)
 
 
-def whole_pretokens(text: str, special: regex.Pattern) -> list[str]:
+def whole_pretokens(text: str, special: re.Pattern) -> list[str]:
     """The pre-tokens and special tokens of a text that is all there, at once.
 
     `special` is a `special_pattern`.
@@ -81,9 +83,12 @@ def whole_pretokens(text: str, special: regex.Pattern) -> list[str]:
     return _settled(text, special, len(text), finished=True)
 
 
-def special_pattern(special_tokens: Sequence[str]) -> regex.Pattern:
-    """What finds special tokens, and of those that begin together the longest."""
-    return regex.compile("|".join(map(regex.escape, longest_first(special_tokens))) or "(?!)")
+def special_pattern(special_tokens: Sequence[str]) -> re.Pattern:
+    """What finds special tokens, and of those that begin together the longest.
+
+    By Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal letters.
+    """
+    return re.compile("|".join(map(re.escape, longest_first(special_tokens))) or "(?!)")
 
 
 def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
@@ -94,7 +99,7 @@ def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
 def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     """The special tokens, each once, in the order given; none for None, a set's sorted.
 
-    Raises: TypeError where it is no list of strings, ValueError where one is empty.
+    Raises: TypeError where it is no list of strings, ValueError where one is empty or has no UTF-8.
     """
     if isinstance(special_tokens, str):
         raise TypeError(
@@ -107,6 +112,10 @@ def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
             raise TypeError(f"a special token is a string, got {token!r}; decode it first")
         if not token:
             raise ValueError("a special token may not be empty: it would match everywhere")
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(f"the special token {token!r}") from error
     # The order of a set differs from run to run, and ids follow the order.
     return sorted(tokens) if isinstance(special_tokens, Set) else tokens
 
@@ -122,7 +131,7 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
             yield piece[start : start + PIECE]
 
 
-def _settled(text: str, special: regex.Pattern, certain: int, finished: bool = False) -> list[str]:
+def _settled(text: str, special: re.Pattern, certain: int, finished: bool = False) -> list[str]:
     """The tokens at the beginning of `text` that stay as they are whatever text follows.
 
     Special tokens that start before index `certain` are wholly in sight; behind it the text may
@@ -154,18 +163,17 @@ def count_pretokens(
     With an executor (processes, or a cluster whose workers see the file), spans of the file are
     counted side by side; the cuts between them are exact. Memory depends on the number of
     different pre-tokens, not on the size of the file.
-    Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
-    cuts = [0, path.stat().st_size]
-    if executor is None:
-        return _count_span(path, special_tokens, *cuts)
-    cuts = cut_points(path, special_tokens)
-    starts, ends = zip(*pairwise(cuts), strict=True)
-    total: Counter[str] = Counter()
-    for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
-        total.update(counts)
-    return total
+    with unchanged(path):
+        if executor is None:
+            return _count_span(path, special_tokens, 0, path.stat().st_size)
+        starts, ends = zip(*pairwise(cut_points(path, special_tokens)), strict=True)
+        total: Counter[str] = Counter()
+        for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
+            total.update(counts)
+        return total
 
 
 def text_file(path: str | os.PathLike) -> Path:
@@ -221,11 +229,21 @@ def read_span(path: Path, start: int, end: int) -> Iterator[str]:
         file.seek(start)
         while (at := file.tell()) < end:
             data = file.read(min(PIECE, end - at))
+            if not data:  # it has become shorter, and would be read for ever
+                raise changed(path)
             try:
                 yield decoder.decode(data, final=at + len(data) == end)
             except UnicodeDecodeError as error:
                 held = len(error.object) - len(data)
                 raise not_utf8(path, at - held, error) from error
+
+
+def lone_surrogate(what: str) -> ValueError:
+    """The error for text, named by `what`, that no UTF-8 stands for."""
+    return ValueError(
+        f"{what} holds a lone surrogate, which has no UTF-8; decode the text with "
+        f'errors="replace" where it comes from'
+    )
 
 
 def not_utf8(path: Path, start: int, error: UnicodeDecodeError) -> ValueError:

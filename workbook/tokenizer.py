@@ -25,10 +25,12 @@ from typing import Self
 import numpy as np
 
 from workbook import gpt2_files
+from workbook.files import unchanged
 from workbook.pretokens import (
     COMPILED_FROM,
     check_special_tokens,
     cut_points,
+    lone_surrogate,
     pretokenize,
     read_span,
     special_pattern,
@@ -67,8 +69,8 @@ class Tokenizer(Encoder):
 
     Special tokens that the vocabulary lacks get the next free ids; of overlapping ones the longest
     wins. Text that holds a special token always yields its id.
-    Raises: ValueError where a merge needs a token that is not in the vocabulary, TypeError where
-    the vocabulary does not map ids to bytes.
+    Raises: ValueError where a merge is no pair or needs a token that is not in the vocabulary, or
+    an id is negative; TypeError where the vocabulary does not map ids to bytes.
     """
 
     def __init__(
@@ -81,6 +83,8 @@ class Tokenizer(Encoder):
         for token_id, token in self.vocab.items():
             if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
                 raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
+            if token_id < 0:
+                raise ValueError(f"an id is 0 or more, got {token_id} for {token!r}")
         self.merges = list(merges)
         self.special_tokens = check_special_tokens(special_tokens)
         known = set(self.vocab.values())
@@ -91,7 +95,10 @@ class Tokenizer(Encoder):
         self._id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
         self._special_ids = {token: (self._id_of[token.encode()],) for token in self.special_tokens}
         self._ranks = {}
-        for rank, (left, right) in enumerate(self.merges):
+        for rank, merge in enumerate(self.merges):
+            if len(merge) != 2:
+                raise ValueError(f"merge {rank} is two tokens, got {len(merge)}: {merge!r}")
+            left, right = merge
             for token in (left, right, left + right):
                 if token not in self._id_of:
                     raise ValueError(
@@ -145,7 +152,7 @@ class Tokenizer(Encoder):
             try:
                 ids = encoder.encode(text).tolist()
             except UnicodeEncodeError as error:
-                raise _lone_surrogate(text[error.start]) from error
+                raise lone_surrogate(repr(text[error.start])) from error
             self._idle_encoders.append(encoder)  # unless it was interrupted in the middle
             return ids
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
@@ -162,16 +169,17 @@ class Tokenizer(Encoder):
 
         With an executor (processes, threads, or a cluster whose workers see the file), parts of
         the file are encoded side by side.
-        Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+        Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
-        cuts = cut_points(path, self.special_tokens)
-        if executor is None:
-            parts = self.encode_spans(path, cuts)
-        else:
-            task = partial(encode_task, pickle.dumps(self), path)
-            parts = executor.map(task, task_cuts(cuts))
-        return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
+        with unchanged(path):
+            cuts = cut_points(path, self.special_tokens)
+            if executor is None:
+                parts = self.encode_spans(path, cuts)
+            else:
+                task = partial(encode_task, pickle.dumps(self), path)
+                parts = executor.map(task, task_cuts(cuts))
+            return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which `cut_points` found."""
@@ -248,7 +256,7 @@ class Tokenizer(Encoder):
         try:
             return [self._id_of[bytes([byte])] for byte in pretoken.encode()]
         except UnicodeEncodeError as error:
-            raise _lone_surrogate(pretoken) from error
+            raise lone_surrogate(repr(pretoken)) from error
         except KeyError as error:
             raise ValueError(
                 f"the vocabulary lacks the byte {error.args[0]!r} of {pretoken!r}; a byte-level "
@@ -263,13 +271,6 @@ class Tokenizer(Encoder):
 def _ids(memory: Memory, tokens: Iterable[str]) -> Iterator[int]:
     """The ids of tokens one behind the other."""
     return chain.from_iterable(map(memory.__getitem__, tokens))
-
-
-def _lone_surrogate(text: str) -> ValueError:
-    return ValueError(
-        f"{text!r} holds a lone surrogate, which has no UTF-8; decode the text with "
-        f'errors="replace" where it comes from'
-    )
 
 
 def encode_task(tokenizer: bytes, path: str | os.PathLike, cuts: Sequence[int]) -> np.ndarray:

@@ -15,6 +15,7 @@ import pickle
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -24,9 +25,11 @@ from tqdm import tqdm
 
 from workbook import bpe, config, corpora
 from workbook.data import join_tokens
-from workbook.files import alone, atomic_write
+from workbook.files import alone, atomic_write, file_state, unchanged
 from workbook.pretokens import cut_points, task_cuts, text_file
 from workbook.tokenizer import Tokenizer, token_dtype, unpickled
+
+VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
 
 # What a tokenizer for each corpus is trained on, by default: bytes (None: all) and ids.
 DEFAULTS = {
@@ -49,7 +52,7 @@ def tokenize_file(
 
     With an executor (processes, or a cluster whose workers see both folders) shards are encoded
     side by side. Memory does not depend on the size of the file.
-    Raises: FileNotFoundError; ValueError where the file is not UTF-8.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     source, target = text_file(source).resolve(), Path(target).resolve()
     with alone(target.parent):
@@ -60,16 +63,19 @@ def _tokenize_file(
     tokenizer: Tokenizer, source: Path, target: Path, executor: Executor | None
 ) -> int:
     """The same, while nobody else makes token files there."""
+    state = file_state(source)
     cuts = cut_points(source, tokenizer.special_tokens)
     facts = {
         "source": str(source),
         "bytes": cuts[-1],
         "vocab_size": tokenizer.vocab_size,
         "dtype": token_dtype(tokenizer.vocab_size).name,
-        "job": _job(tokenizer, source, cuts),
+        "job": _job(tokenizer, source, state, cuts),
     }
     record = target.with_suffix(".json")
-    if (made := _read(record)) and target.is_file() and facts.items() <= made.items():
+    made = _read(record)
+    whole = target.is_file() and target.stat().st_size == made.get("file_bytes")
+    if whole and facts.items() <= made.items():
         return made["tokens"]
     folder = target.with_name(f".{target.name}.{facts['job']}.parts")
     for old in target.parent.glob(f".{target.name}.*.parts"):
@@ -81,34 +87,54 @@ def _tokenize_file(
     with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
         bar.update(cuts[-1] - sum(shards[number][-1] - shards[number][0] for number in missing))
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
-        work = partial(encode_shard, pickle.dumps(tokenizer), source)
+        work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
         for done in executor.map(work, *todo) if executor else map(work, *todo):
             bar.update(done)
-    facts["tokens"] = join_tokens(target, parts)
-    with atomic_write(record) as file:
-        json.dump(facts, file, indent=2)
-        file.write("\n")
+    facts |= {"tokens": join_tokens(target, parts), "file_bytes": target.stat().st_size}
+    _write(record, facts)
     shutil.rmtree(folder)
     return facts["tokens"]
 
 
-def encode_shard(tokenizer: bytes, source: Path, cuts: Sequence[int], part: Path) -> int:
-    """Encode what lies between the cuts into the file `part`; how many bytes of text that was."""
-    ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
+def encode_shard(
+    tokenizer: bytes, source: Path, state: tuple[int, int], cuts: Sequence[int], part: Path
+) -> int:
+    """Encode what lies between the cuts into the file `part`; how many bytes of text that was.
+
+    Raises: ValueError where the text is no longer in this `files.file_state`: a shard that is there
+    belongs to its job, whatever became of the text since.
+    """
+    with unchanged(source, state):
+        ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
     with atomic_write(part, "wb") as file:
         np.save(file, ids)
     return cuts[-1] - cuts[0]
 
 
-def _job(tokenizer: Tokenizer, source: Path, cuts: Sequence[int]) -> str:
+def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Sequence[int]) -> str:
     """A name for all that decides which ids come out, and in which shards."""
-    state = source.stat()
-    digest = sha256()
-    for fact in (source, state.st_size, state.st_mtime_ns, cuts):
-        digest.update(f"{fact}\n".encode())
-    for fact in (sorted(tokenizer.vocab.items()), tokenizer.merges, tokenizer.special_tokens):
-        digest.update(repr(fact).encode())
-    return digest.hexdigest()[:16]
+    facts = source, *state, cuts, fingerprint(tokenizer)
+    return _short_hash("\n".join(map(str, facts)))
+
+
+def fingerprint(tokenizer: Tokenizer) -> str:
+    """A short hash of the vocabulary, the merges and the special tokens.
+
+    Tokenizers with the same one give the same ids, on any machine.
+    """
+    vocab = sorted((int(token_id), token) for token_id, token in tokenizer.vocab.items())
+    merges = [tuple(merge) for merge in tokenizer.merges]
+    return _short_hash(repr((vocab, merges, sorted(tokenizer.special_tokens))))
+
+
+def _short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _write(record: Path, facts: dict) -> None:
+    with atomic_write(record) as file:
+        json.dump(facts, file, indent=2)
+        file.write("\n")
 
 
 def _read(record: Path) -> dict:
@@ -126,22 +152,71 @@ def tokenizer_for(
     """A name for a corpus' tokenizer, such as "stories-2048", and the tokenizer itself.
 
     From the files given, else the one in the data folder, which is trained first if need be.
+    Raises: ValueError where no corpus has that name, or the files in the data folder are damaged.
     """
     if (vocab is None) != (merges is None):
         raise ValueError("--vocab and --merges belong together: give both files or neither")
-    specials = [corpora.END_OF_TEXT]
     if vocab is not None:
-        tokenizer = Tokenizer.from_files(vocab, merges, specials)
+        tokenizer = Tokenizer.from_files(vocab, merges, [corpora.END_OF_TEXT])
         return f"{name}-{tokenizer.vocab_size}", tokenizer
+    if name not in DEFAULTS:
+        raise ValueError(f"{name!r} is no corpus; there are {', '.join(DEFAULTS)}")
+    folder = config.data_folder() / "tokenizers" / f"{name}-{DEFAULTS[name][1]}"
+    if not _has_files(folder):
+        with alone(folder):
+            if not _has_files(folder):  # another process may have trained it meanwhile
+                _train_tokenizer(name, folder)
+    return folder.name, _load_tokenizer(name, folder)
+
+
+def _has_files(folder: Path) -> bool:
+    return (folder / VOCAB).is_file() and (folder / MERGES).is_file()
+
+
+def _train_tokenizer(name: str, folder: Path) -> None:
+    """Train the tokenizer of a corpus. Its record comes last: both files are whole by then."""
     size, vocab_size = DEFAULTS[name]
-    folder = config.data_folder() / "tokenizers" / f"{name}-{vocab_size}"
-    files = folder / "vocab.json", folder / "merges.txt"
-    if not all(file.is_file() for file in files):
-        print(f"training a tokenizer of {vocab_size:,} ids: {folder}", flush=True)
-        Tokenizer(
-            *bpe.train_bpe(corpora.path(name, "train", size), vocab_size, specials), specials
-        ).save(*files)
-    return folder.name, Tokenizer.from_files(*files, specials)
+    print(f"training a tokenizer of {vocab_size:,} ids: {folder}", flush=True)
+    text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
+    tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
+    for old in (RECORD, VOCAB, MERGES):  # one that is left would not fit the new ones
+        (folder / old).unlink(missing_ok=True)
+    tokenizer.save(folder / VOCAB, folder / MERGES)
+    _write_record(folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
+
+
+def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
+    """The tokenizer of a corpus, if its files are those that their record tells of.
+
+    Files from before there were records get one if the merges fit the vocabulary.
+    """
+    made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained anew"
+    for file, digest in _hashes(folder).items():
+        if made and made.get(file) != digest:
+            raise ValueError(
+                f"{folder / file} is not as it was when the tokenizer was trained; {advice}"
+            )
+    tokenizer = Tokenizer.from_files(folder / VOCAB, folder / MERGES, [corpora.END_OF_TEXT])
+    expected = tokenizer.vocab_size - 256 - len(tokenizer.special_tokens)
+    if len(tokenizer.merges) != expected:
+        raise ValueError(
+            f"{folder / MERGES} has {len(tokenizer.merges):,} merges, and a vocabulary of"
+            f" {tokenizer.vocab_size:,} ids needs {expected:,}; {advice}"
+        )
+    if not made:
+        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+            _write_record(folder, corpus=name, vocab_size=tokenizer.vocab_size)
+    return tokenizer
+
+
+def _write_record(folder: Path, **origin) -> None:
+    """Write what a tokenizer was made from, as far as it is known, and what its files are."""
+    _write(folder / RECORD, origin | _hashes(folder))
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of both files of a tokenizer, by their names."""
+    return {name: sha256((folder / name).read_bytes()).hexdigest() for name in (VOCAB, MERGES)}
 
 
 def tokenize_corpus(

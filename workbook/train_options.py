@@ -57,6 +57,17 @@ def or_none(kind: Callable) -> Callable:
     return read
 
 
+def between(least: int, most: int) -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
     known = {field.name for kind in (TrainConfig, *PARTS.values()) for field in fields(kind)}

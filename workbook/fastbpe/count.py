@@ -20,6 +20,7 @@ from workbook.fastbpe.machine import PADDING, compiled, store, word
 from workbook.fastbpe.scan import character_kinds, token_end
 from workbook.fastbpe.table import KEYS_BYTES, PLACE_BITS, SLOT_BYTES, Table, entry, pooled
 from workbook.fastbpe.text import Documents, read_documents
+from workbook.files import unchanged
 from workbook.pretokens import cut_points, task_cuts
 
 
@@ -37,15 +38,16 @@ def count_file(
 ) -> Counts:
     """What `count_pretokens` counts, faster; with an executor, spans of the file side by side.
 
-    Raises: ValueError where the file is not UTF-8.
+    Raises: ValueError where the file is not UTF-8, or changes meanwhile.
     """
-    cuts = cut_points(path, special_tokens)
-    if executor is None:
-        return count_spans(path, special_tokens, cuts)
-    table = Table()
-    for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
-        add_counts(table, counts)
-    return counts_of(table)
+    with unchanged(path):
+        cuts = cut_points(path, special_tokens)
+        if executor is None:
+            return count_spans(path, special_tokens, cuts)
+        table = Table()
+        for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
+            add_counts(table, counts)
+        return counts_of(table)
 
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:

@@ -1,15 +1,16 @@
 """Text as the compiled code takes it: padded bytes, checked, cut into documents."""
 
 import codecs
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import regex
 
 from workbook.fastbpe.machine import PADDING
+from workbook.files import changed
 from workbook.pretokens import PIECE, longest_first, not_utf8
 
 
@@ -22,13 +23,13 @@ class Documents(NamedTuple):
     specials: list[bytes]  # the special token behind each document but the last
 
 
-def special_bytes(special_tokens: Sequence[str]) -> regex.Pattern:
+def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
     """What finds the special tokens in bytes, of those that begin together the longest."""
-    specials = [regex.escape(token.encode()) for token in longest_first(special_tokens)]
-    return regex.compile(b"|".join(specials) or b"(?!)")
+    specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
+    return re.compile(b"|".join(specials) or b"(?!)")
 
 
-def documents_of(text: np.ndarray, special: regex.Pattern) -> Documents:
+def documents_of(text: np.ndarray, special: re.Pattern) -> Documents:
     """The documents between the special tokens of a padded text."""
     found = list(special.finditer(memoryview(text)[:-PADDING]))
     edges = [0, *(edge for match in found for edge in match.span()), len(text) - PADDING]
@@ -42,7 +43,7 @@ def read_documents(
 ) -> Iterator[Documents]:
     """The documents of a file, span by span between the cuts; each must be used before the next.
 
-    Raises: ValueError where the file is not UTF-8.
+    Raises: ValueError where the file is not UTF-8, or ends before the last cut.
     """
     special = special_bytes(special_tokens)
     buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
@@ -50,7 +51,8 @@ def read_documents(
         for start, end in pairwise(cuts):
             text = buffer[: end - start + PADDING]
             file.seek(start)
-            file.readinto(text[:-PADDING])
+            if file.readinto(text[:-PADDING]) < end - start:  # the rest is the span's before it
+                raise changed(path)
             text[-PADDING:] = 0
             check_utf8(path, start, text[:-PADDING])
             yield documents_of(text, special)
