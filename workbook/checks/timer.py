@@ -2,6 +2,7 @@
 
 import _thread
 import ctypes
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,8 @@ from types import FrameType
 from workbook.checks.tripwire import Tripwire
 
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
+NEAR = 50  # frames: what the end of a `limit` calls is never as deep
+end_process, process_id = os._exit, os.getpid  # as they are before an attempt can replace them
 
 
 class TimedOut(Exception):  # noqa: N818 - read as a fact, like `limit`
@@ -40,6 +43,9 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     A stop that breaks into a destructor, or into a callback of the garbage collector, is thrown
     away by the interpreter. The next one comes, so nobody needs to be told of it.
+
+    A child process that the block forked ends where it would leave the block: it is a copy of us,
+    and would go on with our work beside us.
     """
 
     def __init__(self, seconds: float):
@@ -48,6 +54,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     def __enter__(self) -> "limit":
         self.active = True
+        self.process = process_id()
         self.started = time.monotonic()
         self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
         self.tripwire = Tripwire(self.stop)
@@ -66,6 +73,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     def __exit__(self, kind, error, trace) -> bool:
         self.active = False
+        if process_id() != self.process:
+            end_process(isinstance(error, Exception))  # status 1, but not for a SystemExit
         self.tripwire.remove()
         if self.by_signal:
             self._restore_alarm()
@@ -126,7 +135,15 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
 
 def _is_leaving(frame: FrameType | None) -> bool:
-    """Whether the end of a `limit` is what an alarm broke into."""
-    while frame is not None and frame.f_code is not limit.__exit__.__code__:
+    """Whether the end of a `limit` is what an alarm broke into.
+
+    Only the nearest frames are asked. To walk millions of them, as an endless recursion leaves,
+    takes longer than the alarm waits to ring again: the handler would never come to its stop.
+    """
+    for _ in range(NEAR):
+        if frame is None:
+            return False
+        if frame.f_code is limit.__exit__.__code__:
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
