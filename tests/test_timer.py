@@ -228,3 +228,37 @@ print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_child_that_the_block_forked_ends_with_the_block():
     assert printed_by(FORKS) == "after the block\n" * 3 + "[0, 0, 1]\n"
+
+
+SURFACES = """
+import sys, threading, time
+from workbook.checks import timer
+
+def surfaces(n):
+    while n == 0:
+        if time.monotonic() > begun + 0.97:
+            raise KeyError
+    return surfaces(n - 1)
+
+def run():
+    global begun
+    begun = time.monotonic()
+    try:
+        timer.limited(1, lambda: surfaces(300_000))
+    except (KeyError, timer.TimedOut):
+        begun = time.monotonic()
+        while time.monotonic() < begun + 3 * timer.REPEAT_SECONDS:
+            pass
+        print("undisturbed")
+
+timer.REPEAT_SECONDS = 0.1
+sys.setrecursionlimit(10**9)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_stop_that_comes_while_the_block_ends_does_not_outlive_it():
+    """It finds the stack being unwound, and waits until there is a line to break into."""
+    assert printed_by(SURFACES) == "undisturbed\n"

@@ -7,8 +7,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import Any
 
 from workbook.checks.tripwire import Tripwire
 
@@ -51,12 +53,12 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     def __init__(self, seconds: float):
         self.seconds = seconds
         self.expired = False
+        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
 
     def __enter__(self) -> "limit":
         self.active = True
         self.process = process_id()
         self.started = time.monotonic()
-        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
         self.tripwire = Tripwire(self.stop)
         self.old_hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         main = threading.current_thread() is threading.main_thread()
@@ -75,6 +77,14 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         self.active = False
         if process_id() != self.process:
             end_process(isinstance(error, Exception))  # status 1, but not for a SystemExit
+        self.close()
+        if self.expired:
+            raise TimedOut(self.seconds) from error
+        return False
+
+    def close(self) -> None:
+        """Take away everything that would stop the code after the block. May be called again."""
+        self.active = False
         self.tripwire.remove()
         if self.by_signal:
             self._restore_alarm()
@@ -85,9 +95,6 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         if "__del__" in vars(self.stop):
             del self.stop.__del__
         sys.unraisablehook = self.old_hook
-        if self.expired:
-            raise TimedOut(self.seconds) from error
-        return False
 
     def _trip_when_swallowed(self, trip) -> None:
         if not Tripwire.is_there:
@@ -132,6 +139,21 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self._expire()
             raise_in_thread()
             self.done.wait(REPEAT_SECONDS)
+
+
+def limited(seconds: float, function: Callable[[], Any]) -> Any:
+    """What the function returns, or `TimedOut`.
+
+    Safer than the bare block on other threads than the main one: there, a stop that is on its way
+    while the block ends breaks into the first line of `limit.__exit__`, and nothing was taken away.
+    """
+    block = limit(seconds)
+    try:
+        with block:
+            return function()
+    except block.stop as stop:
+        block.close()
+        raise TimedOut(seconds) from stop
 
 
 def _is_leaving(frame: FrameType | None) -> bool:
