@@ -1,12 +1,19 @@
 """The `workbook` command does what it says, and says in one line what it cannot do."""
 
+import multiprocessing
 import subprocess
 import sys
 
 import pytest
 
 from workbook import __version__, cli, corpora, exercise, lab, notebooks, study
-from workbook.report import Report
+from workbook.progress import Progress
+
+SOFTMAX = """
+def softmax(x, dim):
+    powers = (x - x.max(dim=dim, keepdim=True).values).exp()
+    return powers / powers.sum(dim=dim, keepdim=True)
+"""
 
 
 @pytest.fixture
@@ -15,20 +22,6 @@ def attempt(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def train_bpe(*arguments):\n    return 'mine'\n\nANSWER = b'\\xc3\\x28'\n")
     return path
-
-
-@pytest.fixture
-def checked(monkeypatch):
-    """What `check` was called with; it finds "mine" correct."""
-    calls = []
-
-    def check(problem, attempt, part=None):
-        calls.append((problem, attempt, part))
-        correct = not callable(attempt) or attempt() == "mine"
-        return Report("correct" if correct else "wrong", problem, part, "so it is")
-
-    monkeypatch.setattr(exercise, "check", check)
-    return calls
 
 
 def test_the_version_is_the_packages(capsys):
@@ -52,27 +45,104 @@ def test_output_that_nobody_reads_is_no_error(redirected):
     assert (done.returncode, done.stderr) in [(0, ""), (141, "")]
 
 
-def test_the_default_attempt_is_named_as_the_problem_asks(attempt, checked, capsys):
-    assert cli.main(["check", "train_bpe", str(attempt)]) == 0
-    [(problem, function, part)] = checked
-    assert (problem, function(), part) == ("train_bpe", "mine", None)
-    assert "so it is" in capsys.readouterr().out
+def test_the_default_attempt_is_named_as_the_problem_asks(attempt, capsys):
+    attempt.write_text(SOFTMAX)
+    assert cli.main(["check", "softmax", str(attempt)]) == 0
+    assert "✓ softmax: correct" in capsys.readouterr().out
 
 
-def test_a_named_attempt_may_be_a_value_of_a_written_part(attempt, checked):
+def test_a_named_attempt_may_be_a_value_of_a_written_part(attempt, capsys):
     assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
-    assert checked == [("unicode2", b"\xc3\x28", "c")]
+    assert "✓ unicode2 (c): correct" in capsys.readouterr().out
 
 
-def test_a_wrong_attempt_has_exit_status_1(attempt, checked):
-    attempt.write_text("def train_bpe():\n    return 'other'\n")
+def test_a_wrong_attempt_has_exit_status_1(attempt, capsys):
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
+    assert "✗ train_bpe: wrong" in capsys.readouterr().out
 
 
-def test_a_file_may_import_its_neighbour(attempt, checked, tmp_path):
-    (tmp_path / "my_neighbour_of_train_bpe.py").write_text("def train_bpe(): return 'mine'")
-    attempt.write_text("from my_neighbour_of_train_bpe import train_bpe\n")
-    assert cli.main(["check", "train_bpe", str(attempt)]) == 0
+def test_a_file_may_import_its_neighbour(attempt, tmp_path):
+    (tmp_path / "my_neighbour.py").write_text("ANSWER = b'\\xc3\\x28'")
+    attempt.write_text("from my_neighbour import ANSWER\n")
+    assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
+
+
+def test_a_file_name_may_have_two_lines(attempt):
+    renamed = attempt.rename(attempt.with_name("a\nb.py"))
+    assert cli.main(["check", "unicode2", f"{renamed}:ANSWER", "--part", "c"]) == 0
+
+
+@pytest.mark.parametrize("name", ["random.py", "torch.py"])
+def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, name, capsys):
+    (tmp_path / name).write_text(f"import random, torch\n{SOFTMAX}")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check", "softmax", name]) == 0, capsys.readouterr()
+
+
+ENDS = """
+import os, signal
+if {at_import}:
+    os._exit(0)
+def train_bpe(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize(
+    ("at_import", "how"), [(True, "with exit status 0"), (False, "by signal 9 (Killed")]
+)
+def test_an_attempt_that_ends_the_process_is_wrong(attempt, monkeypatch, at_import, how, capsys):
+    attempt.write_text(ENDS.format(at_import=at_import))
+    monkeypatch.chdir(attempt.parent)
+    (attempt.parent / ".workbook").mkdir()
+    assert cli.main(["check", "train_bpe", str(attempt)]) == 1
+    assert f"It ended the Python process, {how}" in capsys.readouterr().out
+    assert Progress(attempt.parent).read()["train_bpe"]["attempted"] == [""]
+
+
+def test_a_check_is_noted_in_the_study_folder(attempt, monkeypatch):
+    monkeypatch.chdir(attempt.parent)
+    (attempt.parent / ".workbook").mkdir()
+    cli.main(["check", "unicode2", "mine.py:ANSWER", "--part", "c"])
+    noted = Progress(attempt.parent).read()["unicode2"]
+    assert (noted["correct"], noted["source"]) == (["c"], {"c": repr(b"\xc3\x28")})
+
+
+WORKERS = """
+import multiprocessing
+
+def double(n):
+    return 2 * n
+
+def train_bpe(*arguments):
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        raise ValueError(f"the workers say {{pool.map(double, [1, 2])}}")
+"""
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys):
+    attempt.write_text(WORKERS.format(method=method))
+    cli.main(["check", "train_bpe", str(attempt)])
+    assert "the workers say [2, 4]" in capsys.readouterr().out
+
+
+def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
+    monkeypatch.setattr(exercise, "TOTAL_SECONDS", 0.3)
+    monkeypatch.syspath_prepend("")  # puts the import path back afterwards
+    attempt.write_text("while True: pass")
+    with pytest.raises(ValueError, match=r"mine.py does not run: it was stopped after 0.3 s"):
+        cli.load_module(attempt)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the folder that one is in")
+def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli.main(["check", "train_bpe", str(attempt)]) == 2
+    assert "this folder was deleted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -83,6 +153,7 @@ def test_a_file_may_import_its_neighbour(attempt, checked, tmp_path):
         (["check", "train_bpe", "{file}:Other"], "defines no Other"),
         (["check", "tokenizer", "{file}"], "defines no Tokenizer"),
         (["check", "unicode1", "{file}"], "unicode1 asks for no single name"),
+        (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),

@@ -116,15 +116,112 @@ def exits(n):
     sys.exit(1)
 
 
+def ends_python(n):
+    os._exit(0)
+
+
+def aborts(n):
+    os.abort()
+
+
 def reads(n):
     return int(input("n? ")) ** 2
 
 
+def recurses_without_limit(n):
+    sys.setrecursionlimit(10**9)
+    return recurses(n)
+
+
+def opens(n):
+    return len(open("text.txt").read())
+
+
 @pytest.mark.parametrize(
-    ("attempt", "named"), [(recurses, "RecursionError"), (exits, "SystemExit"), (reads, "EOFError")]
+    ("attempt", "named"),
+    [
+        (recurses, "RecursionError"),
+        (exits, "SystemExit"),
+        (ends_python, "It ended the Python process."),
+        (aborts, "It ended the Python process."),
+        (reads, "EOFError"),
+        (opens, "an empty folder of its own"),
+    ],
 )
 def test_code_that_cannot_end_well_is_wrong(attempt, named):
     assert named in judged(attempt, "wrong")
+
+
+def test_recursion_without_limit_ends_here_and_on_another_thread():
+    reports = []
+
+    def run():
+        reports.append(check("train_bpe", recurses_without_limit))
+
+    run()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(120)
+    assert [report.status for report in reports] == ["wrong", "wrong"]
+
+
+def test_a_high_recursion_limit_is_no_mistake():
+    def sums(n, k):
+        return n + sums(n, k - 1) if k else 0
+
+    def attempt(n):
+        sys.setrecursionlimit(10**6)
+        assert sums(1, 5_000) == 5_000
+        return n * n
+
+    judged(attempt, "correct")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_process_that_the_attempt_forks_does_not_go_on_with_the_check():
+    asked = os.getpid()
+
+    def forks(n):
+        os.fork()
+        return n * n
+
+    try:
+        judged(forks, "correct")
+    finally:
+        if os.getpid() != asked:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows cannot block signals")
+def test_an_attempt_that_blocks_all_signals_is_stopped_too():
+    def blocks(n):
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        sleeps(n)
+
+    assert "It was stopped after 0.5 s." in judged(blocks, "wrong")
+
+
+def test_files_that_an_attempt_leaves_are_removed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def attempt(n):
+        with open("left.txt", "a") as file:
+            file.write("text")
+        return n * n
+
+    judged(attempt, "correct")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_comparing_is_out_of_an_attempts_reach(monkeypatch):
+    def softmax(x, dim):
+        for name in ("allclose", "isclose", "equal"):
+            setattr(torch, name, lambda *args, **kwargs: True)
+        return x * 0
+
+    before = torch.allclose, torch.isclose, torch.equal
+    assert check("softmax", softmax).status == "wrong"
+    assert (torch.allclose, torch.isclose, torch.equal) == before
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -70,11 +72,9 @@ HANGING = [
 
 @pytest.mark.parametrize("attempt", HANGING)
 def test_an_attempt_that_hangs_is_stopped(attempt):
-    started = time.monotonic()
     with pytest.raises(Wrong, match=r"stopped after 0.3 s") as caught:
         call(attempt, 2, seconds=0.3)
     assert caught.value.timed_out
-    assert time.monotonic() - started < 2
 
 
 def on_a_thread(attempt):
@@ -89,7 +89,7 @@ def on_a_thread(attempt):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join(120)
     return raised
 
 
@@ -100,9 +100,9 @@ def test_it_is_stopped_on_another_thread_as_well(attempt):
 
 
 def test_what_ends_in_time_is_left_alone():
-    with limit(0.2):
+    with limit(30):
         time.sleep(0.1)
-    time.sleep(0.2)
+    assert not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_limits_may_be_nested():
@@ -146,11 +146,13 @@ def test_a_stop_inside_a_destructor_is_lost_without_a_word(monkeypatch):
 def test_an_alarm_of_somebody_else_goes_off_all_the_same():
     rung = []
     old = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
-    old_timer = signal.setitimer(signal.ITIMER_REAL, 0.3)
+    old_timer = signal.setitimer(signal.ITIMER_REAL, 1.5)
     with pytest.raises(TimedOut), limit(0.1):
         swallows(2)
     assert rung == []
-    time.sleep(0.3)
+    give_up = time.monotonic() + 120
+    while not rung and time.monotonic() < give_up:
+        time.sleep(0.01)
     signal.signal(signal.SIGALRM, old)
     signal.setitimer(signal.ITIMER_REAL, *old_timer)
     assert rung == [True]
@@ -172,3 +174,91 @@ def test_an_alarm_at_the_end_of_the_block_does_not_outlive_it(monkeypatch):
         with pytest.raises(TimedOut), limit(0.2):
             hoards()
         assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def printed_by(program):
+    """What a program prints in a process of its own, which may hang or multiply."""
+    run = [sys.executable, "-c", program]
+    return subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+DIVES = """
+import sys
+from workbook.checks import timer
+from workbook.checks.base import Wrong, call
+
+def dives(n):
+    while n == 0:
+        pass
+    return dives(n - 1)
+
+timer.REPEAT_SECONDS = 0.01
+sys.setrecursionlimit(10**9)
+try:
+    call(dives, 300_000, seconds=1)
+except Wrong as wrong:
+    print(wrong)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no alarm")
+def test_the_next_alarm_does_not_interrupt_the_one_that_stops_a_deep_recursion():
+    """To walk as many frames takes longer than the alarm waits to ring again."""
+    assert printed_by(DIVES) == "It was stopped after 1 s.\n"
+
+
+FORKS = """
+import os, sys
+from workbook.checks.timer import limit
+
+children = []
+for leave in (lambda: None, sys.exit, lambda: 1 / 0):
+    try:
+        with limit(60):
+            children.append(os.fork())
+            if children[-1] == 0:
+                leave()
+    except BaseException:
+        print("a child is here")
+    print("after the block", flush=True)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_that_the_block_forked_ends_with_the_block():
+    assert printed_by(FORKS) == "after the block\n" * 3 + "[0, 0, 1]\n"
+
+
+SURFACES = """
+import sys, threading, time
+from workbook.checks import timer
+
+def surfaces(n):
+    while n == 0:
+        if time.monotonic() > begun + 0.97:
+            raise KeyError
+    return surfaces(n - 1)
+
+def run():
+    global begun
+    begun = time.monotonic()
+    try:
+        timer.limited(1, lambda: surfaces(300_000))
+    except (KeyError, timer.TimedOut):
+        begun = time.monotonic()
+        while time.monotonic() < begun + 3 * timer.REPEAT_SECONDS:
+            pass
+        print("undisturbed")
+
+timer.REPEAT_SECONDS = 0.1
+sys.setrecursionlimit(10**9)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_stop_that_comes_while_the_block_ends_does_not_outlive_it():
+    """It finds the stack being unwound, and waits until there is a line to break into."""
+    assert printed_by(SURFACES) == "undisturbed\n"

@@ -5,15 +5,31 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 
 import argparse
 import importlib.util
+import json
 import os
 import re
+import signal
+import subprocess
 import sys
+import tempfile
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from workbook import __version__, experiment_commands, model_commands, problems, train_options
 from workbook import config as settings
 
 MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
+
+PACKAGE = Path(__file__).resolve().parent
+JUDGE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is not the user's own
+sys.path.insert(0, {root!a})
+import workbook  # this one, whichever is installed
+sys.path.append(sys.path.pop(0))
+from workbook.cli import judge
+judge({!a}, {!a}, {!a}, {!a}, {!a})
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -156,12 +172,17 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def load_attempt(file: str, problem: problems.Problem):
-    """The object named by "path.py:name"; without a name, the one that the problem asks for."""
-    path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file).groups()
-    if name is None:
-        name = asked_name(problem)
-    defined = vars(load_module(Path(path)))
+def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
+    """The parts of "path.py:name"; without a name, the one that the problem asks for."""
+    path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
+    return Path(path), name or asked_name(problem)
+
+
+def load_attempt(path: Path, name: str):
+    """The object of this name in the file `path`."""
+    defined = vars(load_module(path))
     if name not in defined:
         raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
     return defined[name]
@@ -176,19 +197,27 @@ def asked_name(problem: problems.Problem) -> str:
 
 
 def load_module(path: Path):
-    """The module in the file `path`, run as an import would run it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
+    """The module in the file `path`, run as an import would run it, but not for ever."""
+    from workbook.checks.timer import TimedOut, limited
+    from workbook.exercise import TOTAL_SECONDS
+
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None:
         raise ValueError(f"{path} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # the file may import its neighbours
-    sys.modules.setdefault(path.stem, module)  # worker processes look its functions up by name
+    # Where Python has a module of this name, as in random.py, everybody else goes on to get that.
+    if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
+        sys.modules[path.stem] = module  # worker processes look its functions up by name
+    sys.path.append(str(path.resolve().parent))  # the file may import its neighbours
     try:
-        spec.loader.exec_module(module)
+        limited(TOTAL_SECONDS, lambda: spec.loader.exec_module(module))
     except KeyboardInterrupt:
         raise
+    except TimedOut as error:
+        raise ValueError(
+            f"{path} does not run: it was {error}; put what takes long"
+            ' under `if __name__ == "__main__":`'
+        ) from error
     except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
     return module
@@ -209,13 +238,63 @@ def run_study(options: argparse.Namespace) -> None:
 
 
 def run_check(options: argparse.Namespace) -> int:
-    from workbook import exercise
-
+    """Have an attempt judged in a process of its own, which the attempt may end."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
     problem = problems.get(options.problem)
-    attempt = load_attempt(options.file, problem)
-    report = exercise.check(problem.id, attempt, part=options.part)
-    print(report)
-    return 0 if report.status == "correct" else 1
+    part = problems.part_of(problem, options.part)
+    path, name = attempt_place(options.file, problem)
+    with tempfile.TemporaryDirectory() as folder:
+        verdict = Path(folder, "verdict.json")
+        arguments = (problem.id, part, str(path), name, str(verdict))
+        code = JUDGE.format(*arguments, root=str(PACKAGE.parent))
+        # -P: no file of the learner's folder is imported in place of Python's own
+        ended = subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode
+        if ended in (130, -signal.SIGINT):
+            raise KeyboardInterrupt
+        if not verdict.exists():
+            raise OSError(f"the check could not begin: Python ended with status {ended}")
+        written = verdict.read_text()
+    status, words = json.loads(written) if written else (1, str(ended_early(problem, part, ended)))
+    if status == 2:
+        raise ValueError(words)
+    print(words)
+    return status
+
+
+def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
+    """Write the exit status and the words for an attempt to the file `verdict`."""
+    from workbook import checks, exercise
+
+    try:
+        checks.load(problem)
+        Path(verdict).touch()  # from here on, what ends the process is the attempt
+        report = exercise.check(problem, load_attempt(Path(path), name), part)
+        said = (0 if report.status == "correct" else 1, str(report))
+    except (OSError, ValueError) as error:
+        said = (2, str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    Path(verdict).write_text(json.dumps(said))
+
+
+def ended_early(problem: problems.Problem, part: str | None, ended: int):
+    """The report on an attempt that ended the process which ran it."""
+    from workbook.progress import record_check
+    from workbook.report import Report
+
+    if ended < 0:
+        how = f"by signal {-ended} ({signal.strsignal(-ended)})"
+        likely = "It took more memory than there is, or a recursion went too deep."
+    else:
+        how = f"with exit status {ended}"
+        likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
+    if part or not problem.parts:
+        record_check(problem.id, part, "wrong", None)
+    claim = f"It ended the Python process, {how}, before the check was over."
+    return Report("wrong", problem.id, part, claim, likely=likely)
 
 
 def run_data_list(options: argparse.Namespace) -> None:

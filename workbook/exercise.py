@@ -21,7 +21,7 @@ from workbook.checks.base import (
 )
 from workbook.checks.isolation import isolated
 from workbook.checks.takes import TAKES
-from workbook.checks.timer import TimedOut, limit
+from workbook.checks.timer import TimedOut, limited
 from workbook.hints import HINTS
 from workbook.problems import Problem
 from workbook.progress import record_check
@@ -65,8 +65,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
 def _note(report: Report, attempt: Any) -> None:
     """Tell the learner's progress, without being held up by an attempt whose repr never ends."""
     try:
-        with limit(2):
-            record_check(report.problem, report.part, report.status, attempt)
+        limited(2, lambda: record_check(report.problem, report.part, report.status, attempt))
     except KeyboardInterrupt:
         raise
     except BaseException:  # the attempt's own __repr__ may raise anything
@@ -92,9 +91,7 @@ def _fitting(problem: Problem, attempt: Any, part: str | None) -> Report:
 def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
     """The report of one checker, run under a time limit that the attempt cannot outlast."""
     try:
-        with limit(TOTAL_SECONDS):
-            _expect_its_kind(problem, attempt)
-            said = CHECKS[problem.id](_plain(attempt), part)
+        said = limited(TOTAL_SECONDS, lambda: _said(problem, attempt, part))
         if isinstance(said, Facts):
             return Report("read", problem.id, part, said.claim, facts=tuple(said))
         return Report("correct", problem.id, part, said or "It passes every case.")
@@ -114,6 +111,11 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
         claim = "It raised an error." if raised else "What it gave back could not be examined."
         return _wrong(problem, part, Wrong(claim, got=Words(failure(error))))
+
+
+def _said(problem: Problem, attempt: Any, part: str | None) -> str | Facts | None:
+    _expect_its_kind(problem, attempt)
+    return CHECKS[problem.id](_plain(attempt), part)
 
 
 def _plain(attempt: Any) -> Any:

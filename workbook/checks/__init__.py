@@ -50,6 +50,12 @@ OF_RUNS = {
 }
 
 
+def load(problem: str) -> None:
+    """Import what the check of a problem needs, before an attempt can be in its way."""
+    if module := (WITH_TORCH | OF_RUNS).get(problem):
+        import_module(f"workbook.checks.{module}")
+
+
 def _loaded_when_called(name: str, module: str, with_torch: bool) -> Callable:
     def checker(attempt, part=None):
         check = getattr(import_module(f"workbook.checks.{module}"), name)

@@ -15,10 +15,12 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from workbook.checks.timer import Stopped, TimedOut, limit
+from workbook.checks.timer import Stopped, TimedOut, limited
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")})
+NOT_THEIRS = (str(PACKAGE), *LIBRARIES, "<frozen")  # files that no line of a learner's is in
+OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is handed in."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -131,8 +133,7 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         given = shown_call(function, args, kwargs)
     _expect_arguments_fit(function, args, kwargs, given)
     try:
-        with limit(seconds):
-            return function(*args, **kwargs)
+        return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
     except NotImplementedError as error:
@@ -146,7 +147,12 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             timed_out=True,
         ) from error
     except BaseException as error:
-        raise Wrong("It raised an error.", given=given, got=Words(failure(error))) from error
+        raise Wrong(
+            "It raised an error.",
+            given=given,
+            got=Words(failure(error)),
+            mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
+        ) from error
 
 
 def failure(error: BaseException) -> str:
@@ -161,12 +167,16 @@ def failure(error: BaseException) -> str:
 
 def where(error: BaseException | None) -> str:
     """The learner's line that an error came from, as ", at line 7, in encode: `ids[3]`"."""
-    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
-    for frame in reversed(frames):
-        if not frame.filename.startswith((str(PACKAGE), *LIBRARIES, "<frozen")):
-            code = f": `{frame.line}`" if frame.line else ""
-            return f", at line {frame.lineno}, in {frame.name}{code}"
-    return ""
+    trace, last = error.__traceback__ if error is not None else None, None
+    while trace is not None:  # one by one: an endless recursion leaves millions
+        if not trace.tb_frame.f_code.co_filename.startswith(NOT_THEIRS):
+            last = trace
+        trace = trace.tb_next
+    if last is None:
+        return ""
+    (frame,) = traceback.extract_tb(last, limit=1)
+    code = f": `{frame.line}`" if frame.line else ""
+    return f", at line {frame.lineno}, in {frame.name}{code}"
 
 
 def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:

@@ -1,7 +1,7 @@
 """Whether new weights are drawn from the distribution that the course names."""
 
-import math
 from collections.abc import Mapping
+from math import isclose, isfinite  # by name: an attempt may replace math's
 
 from torch import Tensor
 
@@ -28,7 +28,7 @@ def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: s
         ),
     }
     claim = "The weight is not drawn as the course asks."
-    if not math.isfinite(spread):
+    if not isfinite(spread):
         mistake = "`torch.empty` holds whatever was in memory: fill it."
     elif spread < 1e-12 or weight.unique().numel() < 10:
         mistake = "All numbers are (nearly) the same: rows that start equal stay equal. Draw them."
@@ -38,12 +38,12 @@ def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: s
         )
     elif largest < 1.9 * spread:
         mistake = "The numbers are uniform, not normal."
-    elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
+    elif not isclose(spread, std * CUT_STD, rel_tol=0.04):
         mistake = next(
             (
                 words
                 for other, words in others.items()
-                if any(math.isclose(spread, f * other, rel_tol=0.02) for f in (1, CUT_STD))
+                if any(isclose(spread, f * other, rel_tol=0.02) for f in (1, CUT_STD))
             ),
             _too_narrow(spread, largest, std),
         )

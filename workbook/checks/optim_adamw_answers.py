@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, equal, nn  # `equal` by name: an attempt may replace torch's
 
 from workbook.checks.base import Words, Wrong, call
 from workbook.checks.optim_adamw_reference import FORMS, Case, Values, after_steps
@@ -105,7 +105,7 @@ def step(
         # A step that clears gradients spoils nothing. One that rewrites them spoils what is
         # accumulated or logged.
         cleared = theta.grad is None or not theta.grad.any()
-        if old is not None and not cleared and not torch.equal(theta.grad, old):
+        if old is not None and not cleared and not equal(theta.grad, old):
             raise Wrong(
                 "The step rewrote a gradient.",
                 given=shown,

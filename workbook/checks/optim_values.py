@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from math import isclose, isfinite, isnan  # by name: an attempt may replace math's
 from typing import Any, NamedTuple
 
 from workbook.checks.base import Words, Wrong
@@ -30,9 +31,9 @@ def same(one: Sequence[float] | str, other: Sequence[float] | str) -> bool:
 
 
 def _alike(a: float, b: float) -> bool:
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return a == b or (math.isnan(a) and math.isnan(b))
-    return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    if not (isfinite(a) and isfinite(b)):
+        return a == b or (isnan(a) and isnan(b))
+    return isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
 
 
 def row(values: Sequence[float]) -> Words:

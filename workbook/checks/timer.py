@@ -2,16 +2,21 @@
 
 import _thread
 import ctypes
+import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import Any
 
 from workbook.checks.tripwire import Tripwire
 
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
+NEAR = 50  # frames: what the end of a `limit` calls is never as deep
+end_process, process_id = os._exit, os.getpid  # as they are before an attempt can replace them
 
 
 class TimedOut(Exception):  # noqa: N818 - read as a fact, like `limit`
@@ -40,16 +45,20 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     A stop that breaks into a destructor, or into a callback of the garbage collector, is thrown
     away by the interpreter. The next one comes, so nobody needs to be told of it.
+
+    A child process that the block forked ends where it would leave the block: it is a copy of us,
+    and would go on with our work beside us.
     """
 
     def __init__(self, seconds: float):
         self.seconds = seconds
         self.expired = False
+        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
 
     def __enter__(self) -> "limit":
         self.active = True
+        self.process = process_id()
         self.started = time.monotonic()
-        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
         self.tripwire = Tripwire(self.stop)
         self.old_hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         main = threading.current_thread() is threading.main_thread()
@@ -66,6 +75,16 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     def __exit__(self, kind, error, trace) -> bool:
         self.active = False
+        if process_id() != self.process:
+            end_process(isinstance(error, Exception))  # status 1, but not for a SystemExit
+        self.close()
+        if self.expired:
+            raise TimedOut(self.seconds) from error
+        return False
+
+    def close(self) -> None:
+        """Take away everything that would stop the code after the block. May be called again."""
+        self.active = False
         self.tripwire.remove()
         if self.by_signal:
             self._restore_alarm()
@@ -76,9 +95,6 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         if "__del__" in vars(self.stop):
             del self.stop.__del__
         sys.unraisablehook = self.old_hook
-        if self.expired:
-            raise TimedOut(self.seconds) from error
-        return False
 
     def _trip_when_swallowed(self, trip) -> None:
         if not Tripwire.is_there:
@@ -125,8 +141,31 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self.done.wait(REPEAT_SECONDS)
 
 
+def limited(seconds: float, function: Callable[[], Any]) -> Any:
+    """What the function returns, or `TimedOut`.
+
+    Safer than the bare block on other threads than the main one: there, a stop that is on its way
+    while the block ends breaks into the first line of `limit.__exit__`, and nothing was taken away.
+    """
+    block = limit(seconds)
+    try:
+        with block:
+            return function()
+    except block.stop as stop:
+        block.close()
+        raise TimedOut(seconds) from stop
+
+
 def _is_leaving(frame: FrameType | None) -> bool:
-    """Whether the end of a `limit` is what an alarm broke into."""
-    while frame is not None and frame.f_code is not limit.__exit__.__code__:
+    """Whether the end of a `limit` is what an alarm broke into.
+
+    Only the nearest frames are asked. To walk millions of them, as an endless recursion leaves,
+    takes longer than the alarm waits to ring again: the handler would never come to its stop.
+    """
+    for _ in range(NEAR):
+        if frame is None:
+            return False
+        if frame.f_code is limit.__exit__.__code__:
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
