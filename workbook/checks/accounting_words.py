@@ -40,12 +40,13 @@ def dominant_part(attempt: Any, edition: Edition) -> str | Facts | None:
     if not isinstance(attempt, str):
         texts = [each for each in attempt if isinstance(each, str)]
         attempt = " ".join(texts)
-    named = _named(attempt)
+    named = parts_named(attempt)
     if not named:
         return None
     prose = is_explained(attempt)
     clauses = re.split(r"[.;,:!?]\s|\n|\bbut\b|\bwhereas\b|\bfollowed\b|\bthen\b", attempt)
-    votes = [_named(c)[0] for c in clauses if _MOST.search(c) and not _LESS.search(c) and _named(c)]
+    most = [parts_named(c) for c in clauses if _MOST.search(c) and not _LESS.search(c)]
+    votes = [parts[0] for parts in most if parts]
     # "feed-forward > attention > head", "the attention scores"
     ranked = len(named) == 1 or ">" in attempt or "feed-forward" not in named
     winner = votes[0] if votes else named[0] if not prose and ranked else None
@@ -76,7 +77,7 @@ _WHY = {
 }
 
 
-def _named(text: str) -> list[str]:
+def parts_named(text: str) -> list[str]:
     """The parts of the model that a text names, in order; a place in a text belongs to one part."""
     found = []
     for part, pattern in _PARTS.items():
@@ -110,7 +111,7 @@ def refuse_trend(attempt: Any) -> None:
         return
     for clause in re.split(r"[.;,]\s|\n|\bbut\b|\bwhile\b|\bwhereas\b|\band\b", attempt):
         rest = _AS_IT_GROWS.sub(" ", clause)
-        named = _named(rest)
+        named = parts_named(rest)
         grows, falls = _GROWS.search(rest), _FALLS.search(rest)
         if len(named) != 1 or bool(grows) == bool(falls) or re.search(r"\bnot\b|n't\b", rest):
             continue
