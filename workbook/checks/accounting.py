@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbook import config
-from workbook.accounting import asked_model, forward_flops, parameters
+from workbook.accounting import asked_model, parameters
 from workbook.accounting.answers import MEMORY
 from workbook.accounting.explain import GIVEN, shared_cause
 from workbook.accounting.quoted import Quoted
@@ -17,11 +17,13 @@ from workbook.checks.accounting_figures import (
     Verdict,
     as_text,
     figures,
+    is_row,
     judged,
     praise,
     refuse,
 )
 from workbook.checks.accounting_words import (
+    FACTS,
     dominant_part,
     parts_named,
     refuse_linear,
@@ -30,47 +32,7 @@ from workbook.checks.accounting_words import (
 )
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained
-from workbook.config import EDITIONS, Edition, gpt2
-
-FACTS = {
-    (MODEL, "a"): (
-        "the number of parameters",
-        "the bytes for it in float32, in GB or GiB, and which of the two",
-    ),
-    (MODEL, "b"): (
-        "each product with its shapes: Q, K, V, scores, weighted sum, output, the feed-forward"
-        " matrices, the head",
-        "how often it occurs: once a block, the head once",
-        "the total for one sequence of 1,024 ids",
-    ),
-    (MODEL, "c"): ("which part needs most", "its share of the total"),
-    (MODEL, "d"): (
-        "a total and the shares for each of the three sizes",
-        "the rule that d_ff follows, since the handout gives it for XL alone",
-        "what grows as the model does (feed-forward layers, projections) and what shrinks (head,"
-        " scores)",
-    ),
-    (MODEL, "e"): (
-        "the new total, and how many times the old one it is",
-        "that the products of T × T need most now, because they alone grow with the square of T",
-    ),
-    (ADAMW, "a"): (
-        "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
-        "the activations tensor by tensor: norms, attention with its maps of T × T, feed-forward,"
-        " last norm, logits, cross-entropy",
-        "the sum of the four",
-    ),
-    (ADAMW, "b"): ("memory as a·batch + b, with units", "the largest whole batch in 80 GB"),
-    (ADAMW, "c"): (
-        "the operations for one parameter, step by step: moments, update, decay",
-        "their number times P",
-    ),
-    (ADAMW, "d"): (
-        "the FLOPs of one step: forward and twice as much backward, times the batch",
-        "the FLOP/s that half the peak is",
-        "the time, in days or hours",
-    ),
-}
+from workbook.config import Edition
 
 
 def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
@@ -123,16 +85,16 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
         # Praise is for a text of which everything was recognised: each number, and what it is of.
         prose = prose or any(not _is_known(each, edition) for each in steps)
     elif any(each.good for each in verdicts):
-        bad = [each for each in bad if not _is_row(each.quoted.value, edition)]
+        bad = [each for each in bad if not is_row(each.quoted.value, edition)]
     if bad:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
         refuse(replace(first, ways=shared or first.ways), problem, part, edition)
-    named = as_text(attempt)
+    words = as_text(attempt)
     good = [each for each in verdicts if each.good]
     doubtful = not good or ((problem, part) == (ADAMW, "b") and _mixes_units(good))
-    if prose or doubtful or any(_is_unclear(each, named, part) for each in good):
+    if prose or doubtful or any(_is_unclear(each, words, part) for each in good):
         return Facts(FACTS[problem, part])
     return praise(good, edition)
 
@@ -230,7 +192,7 @@ def _is_known(verdict: Verdict, edition: Edition) -> bool:
     scales = (1,) if quoted.kind else (1, 1e9, 1e12)
     return any(
         abs(quoted.value - count / scale) <= quoted.half
-        or _is_row(quoted.value * scale, edition, quoted.half * scale)
+        or is_row(quoted.value * scale, edition, quoted.half * scale)
         for scale in scales
     )
 
@@ -274,7 +236,7 @@ def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]
     """The kinds of numbers of which as many are right as surely wrong: one may be by accident."""
     right: dict[str, int] = {}
     for each in verdicts:
-        wrong = _is_sure(each) and not _is_row(each.quoted.value, edition)
+        wrong = _is_sure(each) and not is_row(each.quoted.value, edition)
         change = 1 if each.good else -1 if wrong else 0
         right[each.quoted.kind] = right.get(each.quoted.kind, 0) + change
     good = {each.quoted.kind for each in verdicts if each.good}
@@ -298,7 +260,7 @@ def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition:
     flipped = [[switch.field for switch in way.flipped] for way in verdict.ways]
     if (prose or beside) and ["context_length"] in flipped:
         return True  # what it was before the context grew
-    if beside and (prose or not sure or _is_row(quoted.value, edition)):
+    if beside and (prose or not sure or is_row(quoted.value, edition)):
         return True
     if beside and ["number_bytes"] in flipped:
         return True  # what it would be in another precision
@@ -306,7 +268,7 @@ def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition:
         return True  # rounded more coarsely than a share can be judged
     called = r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$"
     total = re.search(called, text[: quoted.start], re.I)
-    return prose and (not sure or (_is_row(quoted.value, edition) and not total))
+    return prose and (not sure or (is_row(quoted.value, edition) and not total))
 
 
 def _is_role(quoted: Quoted, text: str) -> bool:
@@ -321,25 +283,3 @@ def _is_batch(quoted: Quoted, text: str) -> bool:
         return False
     named = r"(?:batch[\w ]*|max\w*|\bB|\bso|->|=>|→)\s*(?:is|of|[:=≤~]|<=)?\s*$"
     return bool(re.search(named, text[: quoted.start], re.I))
-
-
-def _is_row(value: float, edition: Edition, half: float = 0.0) -> bool:
-    """True for a number that is a row of a table, or what a part of the model adds up to."""
-    tables = [
-        table(model(name))
-        for name in EDITIONS
-        for model in (_model, asked_model)
-        for table in (parameters, forward_flops)
-    ]
-    rows = [row for table in tables for row in table]
-    # Q, K and V are one step to many, and so are the three matrices of SwiGLU.
-    steps = {each for row in rows for each in (row.each, 3 * row.each, row.total)}
-    for table in tables:
-        steps |= {*table.by_part().values()}
-        steps.add(sum(row.each for row in table if row.times > 1))  # one block
-        steps.add(sum(row.total for row in table if row.times > 1))  # all blocks
-    return any(abs(value - step) <= max(5e-3 * step, half) for step in steps)
-
-
-def _model(edition: Edition) -> config.ModelConfig:
-    return gpt2("xl", edition)

@@ -7,8 +7,10 @@ choice is right. A number that other assumptions give is wrong, and they are nam
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+from workbook.accounting import asked_model, forward_flops, parameters
 from workbook.accounting.answers import Answer, answers
 from workbook.accounting.assumptions import asked
 from workbook.accounting.explain import (
@@ -22,7 +24,7 @@ from workbook.accounting.explain import (
 from workbook.accounting.quoted import Quoted, significant
 from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
 from workbook.checks.figures import LONGEST
-from workbook.config import Edition
+from workbook.config import EDITIONS, Edition, gpt2
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
 # What the course leaves open: by part the assumptions that may be made, and their values.
@@ -265,3 +267,21 @@ def praise(verdicts: list[Verdict], edition: Edition) -> str:
             words = f"{way.quantity}."
         said.setdefault(words, []).append(verdict.quoted.text)
     return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())
+
+
+def is_row(value: float, edition: Edition, half: float = 0.0) -> bool:
+    """True for a number that is a row of a table, or what a part of the model adds up to."""
+    tables = [
+        table(model(name))
+        for name in EDITIONS
+        for model in (partial(gpt2, "xl"), asked_model)
+        for table in (parameters, forward_flops)
+    ]
+    rows = [row for table in tables for row in table]
+    # Q, K and V are one step to many, and so are the three matrices of SwiGLU.
+    steps = {each for row in rows for each in (row.each, 3 * row.each, row.total)}
+    for table in tables:
+        steps |= {*table.by_part().values()}
+        steps.add(sum(row.each for row in table if row.times > 1))  # one block
+        steps.add(sum(row.total for row in table if row.times > 1))  # all blocks
+    return any(abs(value - step) <= max(5e-3 * step, half) for step in steps)

@@ -4,10 +4,51 @@ import re
 from typing import Any
 
 from workbook.accounting import forward_flops
+from workbook.checks.accounting_figures import ADAMW, MODEL
 from workbook.checks.base import Facts, Words, Wrong
 from workbook.checks.figures import claims, is_explained
 from workbook.config import Edition, gpt2
 
+# What a good answer to each part says.
+FACTS = {
+    (MODEL, "a"): (
+        "the number of parameters",
+        "the bytes for it in float32, in GB or GiB, and which of the two",
+    ),
+    (MODEL, "b"): (
+        "each product with its shapes: Q, K, V, scores, weighted sum, output, the feed-forward"
+        " matrices, the head",
+        "how often it occurs: once a block, the head once",
+        "the total for one sequence of 1,024 ids",
+    ),
+    (MODEL, "c"): ("which part needs most", "its share of the total"),
+    (MODEL, "d"): (
+        "a total and the shares for each of the three sizes",
+        "the rule that d_ff follows, since the handout gives it for XL alone",
+        "what grows as the model does (feed-forward layers, projections) and what shrinks (head,"
+        " scores)",
+    ),
+    (MODEL, "e"): (
+        "the new total, and how many times the old one it is",
+        "that the products of T × T need most now, because they alone grow with the square of T",
+    ),
+    (ADAMW, "a"): (
+        "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
+        "the activations tensor by tensor: norms, attention with its maps of T × T, feed-forward,"
+        " last norm, logits, cross-entropy",
+        "the sum of the four",
+    ),
+    (ADAMW, "b"): ("memory as a·batch + b, with units", "the largest whole batch in 80 GB"),
+    (ADAMW, "c"): (
+        "the operations for one parameter, step by step: moments, update, decay",
+        "their number times P",
+    ),
+    (ADAMW, "d"): (
+        "the FLOPs of one step: forward and twice as much backward, times the batch",
+        "the FLOP/s that half the peak is",
+        "the time, in days or hours",
+    ),
+}
 _PARTS = {
     "feed-forward": r"feed[\s-]?forwards?|ffns?|ff layers?|mlps?|swi?glu|position-?wise|w1\b|w3\b"
     r"|gated",
