@@ -72,8 +72,6 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         (MODEL, "d", "small 3.50e11, medium 1.03e12, large 2.26e12"),
         (MODEL, "d", (291648307200, 830172299264, 1768530903040)),
         (MODEL, "d", (0.35, 1.03, 2.26)),
-        (MODEL, "d", "FFN 49.75 %, 59.87 %, 64.2 %"),
-        (MODEL, "d", {"small": {"ffn": 49.75, "head": 22.61}, "large": {"ffn": 64.2}}),
         (MODEL, "e", 149522795724800),
         (MODEL, "e", 1.495e14),
         (MODEL, "e", "1.50e14"),
@@ -93,6 +91,10 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         (ADAMW, "a", "1.64e9"),
         (ADAMW, "a", "16P = 26.17 GB"),
         (ADAMW, "a", {"parameters_gb": 6.54, "optimizer_gb": 13.08}),
+        (ADAMW, "a", 2127057600),
+        (ADAMW, "a", "16P = 34 GB"),
+        (ADAMW, "a", "31.7 GiB"),
+        (ADAMW, "a", "params 8.5 GB, grads 8.5 GB, optimizer 17 GB"),
         (ADAMW, "b", 3),
         (ADAMW, "b", "3"),
         (ADAMW, "b", "batch 3"),
@@ -105,6 +107,10 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         (ADAMW, "b", {"a": 15.518, "b": 26.169, "batch": 3}),
         (ADAMW, "b", (15517753344, 26168601600)),
         (ADAMW, "b", "(80 - 26.17) / 15.52 = 3.47, so 3"),
+        (ADAMW, "b", "In 80 GB the largest batch is 3."),
+        (ADAMW, "b", "max batch: 3 (80 GB)"),
+        (ADAMW, "b", "26.17 + 15.52 x batch_size GB <= 80 GB -> batch_size = 3"),
+        (ADAMW, "b", "15.52 GB * B + 34 GB"),
         (ADAMW, "c", 14),
         (ADAMW, "c", "14P"),
         (ADAMW, "c", "14 P"),
@@ -126,6 +132,12 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         (ADAMW, "d", "14 years"),
         (ADAMW, "d", "5115 days (14.0 years)"),
         (ADAMW, "d", "6584 days"),
+        (ADAMW, "d", 6564.1),
+        (ADAMW, "d", "18 years, i.e. 6,570 days"),
+        (ADAMW, "d", "about 6,570 days"),
+        (ADAMW, "d", "6.5k days"),
+        (ADAMW, "d", "157,000 hours"),
+        (ADAMW, "d", 5105.4),
         (ADAMW, "d", "4.42e8 seconds"),
         (ADAMW, "d", "122,764 hours"),
         (ADAMW, "d", {"days": 5115.2}),
@@ -206,11 +218,14 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch):
         (MODEL, "e", "149.8e12, x33.2", "is it a slip in a sum?"),
         (MODEL, "e", 16, "T × T"),
         (MODEL, "e", "The total grows 16 times, because everything is linear in T.", "256 times"),
-        (ADAMW, "a", 2127057600, "three matrices (SwiGLU)"),
         (ADAMW, "a", "parameters 4P, gradients 4P, optimizer state 4P", "two numbers"),
         (ADAMW, "b", "10.49 B + 26.17 GB, batch 5", "only one map of T × T"),
         (ADAMW, "b", 5, "only one map of T × T"),
         (ADAMW, "b", 4, "the batch is rounded up"),
+        (ADAMW, "b", "In 80 GB the largest batch is 4.", "the batch is rounded up"),
+        (ADAMW, "b", 3.47, "not rounded down"),
+        (ADAMW, "c", 18, "expected"),
+        (ADAMW, "c", 30, "expected"),
         (ADAMW, "b", "15.52 B + 24.37 GB, batch 3", "GiB are called GB"),
         (ADAMW, "b", "15.52 B + 26.17 GB, batch size 4", "the batch is rounded up"),
         (ADAMW, "b", {"a": 15.52, "b": 26.17, "batch": 4}, "the batch is rounded up"),
@@ -228,6 +243,31 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch):
 def test_wrong_answers_are_told_why(problem, part, attempt, mistake):
     report = check(problem, attempt, part)
     assert report.status == "wrong" and mistake in report.message, report
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "attempt"),
+    [
+        (MODEL, "c", "FFN 22 %"),
+        (MODEL, "c", "FFN 70 percent"),
+        (MODEL, "d", "small: attention 50%, ffn 30%, head 20%"),
+        (MODEL, "d", "head 3% small, 30% xl"),
+        (MODEL, "d", "FFN 10 -> 20 -> 30 -> 60 %"),
+        (MODEL, "d", {"small": {"ffn": 40}}),
+        (MODEL, "d", "FFN 49.75 %, 59.87 %, 64.2 %"),
+        (MODEL, "d", {"small": {"ffn": 49.75, "head": 22.61}, "large": {"ffn": 64.2}}),
+        (MODEL, "e", "scores 33 %"),
+        (ADAMW, "b", "14.4 * B + 34"),
+        (ADAMW, "b", "14.4*B+26.2 -> 3.7, so 3"),
+    ],
+)
+def test_of_what_a_text_may_say_something_else_nothing_is_praised(problem, part, attempt):
+    report = check(problem, attempt, part)
+    assert report.status == "read" and report.facts, report
+
+
+def test_the_memory_of_the_device_is_no_answer():
+    assert check(ADAMW, "80 GB", "b").status == "not attempted"
 
 
 def test_verdicts_on_published_claims_agree():

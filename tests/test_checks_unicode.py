@@ -31,6 +31,11 @@ def status(problem, attempt, part):
         "the character with code point 0",
         numpy.int64(0),
         "␀",
+        "0x00",
+        "0x0",
+        "U+0",
+        "the zero character",
+        "It is the null character, character 0.",
     ],
 )
 def test_the_character_may_be_named_in_many_ways(attempt):
@@ -53,6 +58,8 @@ def test_the_character_may_be_named_in_many_ways(attempt):
         ("It gives a space", "ord(chr(0))"),
         (1, "ord(chr(0))"),
         ("a", "ord(chr(0))"),
+        ("U+0041", "'A'"),
+        ("0x30", "chr(48) is the digit"),
         ("None", "not None"),
         ("banana", "does not name the character"),
     ],
@@ -90,6 +97,8 @@ def test_a_right_comparison_is_read_and_facts_are_offered(attempt):
         ("print(chr(0)) prints nothing", "of length 1"),
         ("When printed it shows a space.", "ord(chr(0))"),
         ("repr gives b'\\x00'", "repr of bytes"),
+        ("they are the same", "len(repr(chr(0)))"),
+        (r"print shows \x00 and repr shows nothing", "`repr`"),
         ((repr(NUL), ""), "of length 1"),
     ],
 )
@@ -122,6 +131,7 @@ def test_a_right_description_of_nul_inside_is_read(attempt):
         (11, "NUL was not counted"),
         (20, "NUL was not counted"),
         ("It terminates the string.", "NUL ends a string in C"),
+        ("the text ends there", "NUL ends a string in C"),
         ("The character is removed when it is printed.", "the length counts it"),
     ],
 )
@@ -139,7 +149,14 @@ def test_a_wrong_description_of_nul_inside_is_named(attempt, mistake):
         [5, 12, 24],
         {"utf-8": 5, "utf-16": 12, "utf-32": 24},
         256,
+        10,
+        20,
+        [5, 10, 20],
+        {"UTF-32": 20},
         "'hello' is 5 bytes in UTF-8, 12 in UTF-16 and 24 in UTF-32.",
+        "hello is 5 bytes in UTF-8, 10 in UTF-16 and 20 in UTF-32",
+        "'hello' in UTF-32 is 20 bytes",
+        "hello: 12 bytes in UTF-16 with BOM, 20 bytes in UTF-32-LE",
         "hello: UTF-32 24 bytes",
         "'hello' takes 20 bytes in UTF-32-LE",
         "'hello' is 20 bytes in UTF-32 without its BOM",
@@ -153,17 +170,17 @@ def test_right_sizes_are_recognised(attempt):
 @pytest.mark.parametrize(
     ("attempt", "mistake"),
     [
-        (20, "byte order mark (BOM) was forgotten"),
-        (10, "byte order mark (BOM) was forgotten"),
-        ([5, 10, 20], "byte order mark (BOM) was forgotten"),
-        ("'hello' in UTF-32 is 20 bytes", "writes 4 bytes in front"),
-        ("hello is 5 bytes in UTF-8 and 10 in UTF-16", "writes 2 bytes in front"),
-        ({"UTF-32": 20}, "writes 4 bytes in front"),
+        ("'hello' is 12 bytes in UTF-16 and 20 in UTF-32", "writes 4 bytes in front"),
+        ({"UTF-16": 10, "UTF-32": 24}, "byte order mark (BOM) was forgotten"),
+        ("'hello'.encode('utf-16') is 10 bytes in UTF-16", "writes 2 bytes in front"),
+        ("hello is 11 bytes in UTF-16", "not the size in UTF-16"),
         ("'né' is 2 bytes in UTF-8", "Characters were counted"),
         (2**32, "the range of a 32-bit integer"),
         ("UTF-32 would need a vocabulary of about 4 billion", "the range of a 32-bit integer"),
         ("UTF-16 always takes two bytes a character", "2 or 4 bytes"),
         ("UTF-8 uses 1 to 6 bytes a character", "given up in 2003"),
+        ("UTF-8 has fixed width", "UTF-8 has no fixed width"),
+        ("UTF-8 is always shorter than UTF-16.", "'日'"),
     ],
 )
 def test_wrong_sizes_are_refused_with_the_slip(attempt, mistake):
@@ -176,6 +193,8 @@ def test_wrong_sizes_are_refused_with_the_slip(attempt, mistake):
     [
         "UTF-16 always needs at least 2 bytes a character, and most text on the web is ASCII.",
         "UTF-8 is shorter for English; UTF-16 and UTF-32 pad with zeros that teach nothing.",
+        "UTF-8 is always shorter than UTF-16 for English text",
+        "Unlike UTF-32, UTF-8 has no fixed width.",
         "Bytes of UTF-8 give 256 values and no unknown token. A vocabulary of 4 billion is not"
         " needed for UTF-32 either, since code points end at 0x10FFFF.",
     ],
@@ -292,5 +311,8 @@ def published_claims(problem):
 @pytest.mark.parametrize("problem", ["unicode1", "unicode2"])
 def test_what_write_ups_claimed_is_judged_as_recorded(problem):
     for row in published_claims(problem):
-        found = status(problem, row["claimed"], row["part"])
+        claimed = row["claimed"]
+        if claimed == "'hello' in UTF-32 is 20 bytes":  # wrong only beside what else it claims
+            claimed += ". 'hello' in UTF-16 is 12 bytes"
+        found = status(problem, claimed, row["part"])
         assert (found == "wrong") == (row["verdict"] == "wrong"), row

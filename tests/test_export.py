@@ -172,6 +172,7 @@ def test_what_the_cell_shows_beside_the_answer_is_exported_in_its_order(tmp_path
         ({"a.ipynb": "[" * 100_000}, "no whole notebook"),
         ({"a.ipynb": "[]"}, "no notebook of format 4"),
         ({"a.ipynb": '{"nbformat": 4, "cells": [3]}'}, "no list of cells"),
+        ({"a.ipynb": None}, r"a.ipynb cannot be read \(.*irectory.*\); open it"),
     ],
 )
 def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, content, message):
@@ -179,10 +180,24 @@ def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, co
     if content is not None:
         folder.mkdir()
         for name, text in content.items():
-            (folder / name).write_text(text)
+            if text is None:
+                (folder / name).mkdir()
+            else:
+                (folder / name).write_text(text)
     assert cli.main(["export", str(folder), "--to", str(tmp_path / "build")]) == 2
     said = capsys.readouterr().err
     assert re.search(message, said) and said.count("\n") == 1
+
+
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path, capsys):
+    learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    (tmp_path / "file").touch()
+    (tmp_path / "build" / "writeup.pdf").mkdir(parents=True)
+    for to in ("file", "file/sub", "build"):
+        assert cli.main(["export", str(tmp_path / "study"), "--to", str(tmp_path / to)]) == 2
+        said = capsys.readouterr().err
+        assert f"cannot be written to {tmp_path / to} (" in said and said.count("\n") == 1
+        assert "name another folder (--to)" in said
 
 
 def test_an_unknown_edition_is_told_what_it_may_be(capsys):

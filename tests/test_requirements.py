@@ -47,6 +47,7 @@ def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
         ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
         ("unicode2", "c", r"`b'\xc3\x28'` is none.", 0, None),
         ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
+        ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
         ("unicode2", "c", "Two bytes are none.", 0, "it names no example in bytes"),
         ("unicode1", "a", "", 0, None),
     ],

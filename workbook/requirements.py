@@ -17,7 +17,7 @@ QUANTITIES = {
     "a rate in bytes per second": (
         rf"{NUMBER}\s*(?:[kKMGT]i?B|bytes?|tokens?)\s*(?:/|per|a)\s*(?:s\b|sec|second)"
     ),
-    "an example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])",
+    "an example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
 }
 END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
 STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from workbook import config
-from workbook.accounting import asked_model, forward_flops, parameters
+from workbook.accounting import asked_model, parameters
+from workbook.accounting.answers import MEMORY
 from workbook.accounting.explain import GIVEN, shared_cause
 from workbook.accounting.quoted import Quoted
+from workbook.accounting.training import GB
 from workbook.checks.accounting_figures import (
     ADAMW,
     KINDS,
@@ -15,59 +17,22 @@ from workbook.checks.accounting_figures import (
     Verdict,
     as_text,
     figures,
+    is_row,
     judged,
     praise,
     refuse,
 )
 from workbook.checks.accounting_words import (
+    FACTS,
     dominant_part,
+    parts_named,
     refuse_linear,
     refuse_one_moment,
     refuse_trend,
 )
 from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained
-from workbook.config import EDITIONS, Edition, gpt2
-
-FACTS = {
-    (MODEL, "a"): (
-        "the number of parameters",
-        "the bytes for it in float32, in GB or GiB, and which of the two",
-    ),
-    (MODEL, "b"): (
-        "each product with its shapes: Q, K, V, scores, weighted sum, output, the feed-forward"
-        " matrices, the head",
-        "how often it occurs: once a block, the head once",
-        "the total for one sequence of 1,024 ids",
-    ),
-    (MODEL, "c"): ("which part needs most", "its share of the total"),
-    (MODEL, "d"): (
-        "a total and the shares for each of the three sizes",
-        "the rule that d_ff follows, since the handout gives it for XL alone",
-        "what grows as the model does (feed-forward layers, projections) and what shrinks (head,"
-        " scores)",
-    ),
-    (MODEL, "e"): (
-        "the new total, and how many times the old one it is",
-        "that the products of T × T need most now, because they alone grow with the square of T",
-    ),
-    (ADAMW, "a"): (
-        "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
-        "the activations tensor by tensor: norms, attention with its maps of T × T, feed-forward,"
-        " last norm, logits, cross-entropy",
-        "the sum of the four",
-    ),
-    (ADAMW, "b"): ("memory as a·batch + b, with units", "the largest whole batch in 80 GB"),
-    (ADAMW, "c"): (
-        "the operations for one parameter, step by step: moments, update, decay",
-        "their number times P",
-    ),
-    (ADAMW, "d"): (
-        "the FLOPs of one step: forward and twice as much backward, times the batch",
-        "the FLOP/s that half the peak is",
-        "the time, in days or hours",
-    ),
-}
+from workbook.config import Edition
 
 
 def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
@@ -94,6 +59,8 @@ def adamwAccounting(attempt: Any, part: str | None) -> str | Facts:  # noqa: N80
 def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | Facts:
     """The judgement of all numbers that can answer a part; of prose only what is surely wrong."""
     found = _candidates(attempt, problem, part)
+    if (problem, part) == (ADAMW, "b"):
+        _refuse_part_of_a_sequence(found)
     prose = _is_prose(attempt)
     if not found:
         if isinstance(attempt, str) and not prose and part not in "cd":
@@ -115,22 +82,29 @@ def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | F
         steps = [each for each in bad if _is_step(each, kinds, text, prose, edition)]
         roles = (problem, part) == (ADAMW, "b")
         bad = [each for each in bad if each not in steps or (roles and _is_role(each.quoted, text))]
+        # Praise is for a text of which everything was recognised: each number, and what it is of.
+        prose = prose or any(not _is_known(each, edition) for each in steps)
     elif any(each.good for each in verdicts):
-        bad = [each for each in bad if not _is_row(each.quoted.value, edition)]
+        bad = [each for each in bad if not is_row(each.quoted.value, edition)]
     if bad:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
         refuse(replace(first, ways=shared or first.ways), problem, part, edition)
-    if prose:
+    words = as_text(attempt)
+    good = [each for each in verdicts if each.good]
+    doubtful = not good or ((problem, part) == (ADAMW, "b") and _mixes_units(good))
+    if prose or doubtful or any(_is_unclear(each, words, part) for each in good):
         return Facts(FACTS[problem, part])
-    return praise([verdict for verdict in verdicts if verdict.good], edition)
+    return praise(good, edition)
 
 
 def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
     """The numbers of an attempt that can be meant as an answer to a part."""
     kinds = KINDS[problem, part]
     found = figures(attempt, "a number, several, or a text that names them with their units")
+    if (problem, part) == (ADAMW, "b"):  # which gives the memory of the device
+        found = [each for each in found if each.value not in MEMORY.values()]
     text = isinstance(attempt, str | dict)
     formula = (problem, part) == (ADAMW, "a") and isinstance(attempt, str)  # its factors are none
     if len(found) == 1 and not formula and not (text and _is_prose(attempt)):
@@ -184,7 +158,61 @@ def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
     """Of 3 P + 4 P + 5 P + 2 P = 14 P only the last: the others are its terms."""
     small = [each for each in found if each.value < 1_000]
     most = max(small, key=lambda each: each.value, default=None)
-    return [each for each in found if each not in small or each is most]
+    kept = [each for each in found if each not in small or each is most]
+    # A small whole number is one of operations, and never one of GFLOPs.
+    return [
+        replace(each, kind="per parameter")
+        if each is most and not each.kind and float(each.value).is_integer()
+        else each
+        for each in kept
+    ]
+
+
+def _refuse_part_of_a_sequence(found: list[Quoted]) -> None:
+    """Raise `Wrong` for a batch that was not rounded."""
+    if len(found) == 1 and _is_unrounded_batch(found[0]):
+        raise Wrong(
+            "A batch is a whole number of sequences.",
+            got=Words(found[0].text),
+            mistake="The room left was divided, and not rounded down: no part of a sequence can be"
+            " trained on.",
+        )
+
+
+def _is_unrounded_batch(quoted: Quoted) -> bool:
+    return not quoted.kind and 1 < quoted.value < 10 and not float(quoted.value).is_integer()
+
+
+def _is_known(verdict: Verdict, edition: Edition) -> bool:
+    """True for a step on the way that is known by itself, or that an assumption gives."""
+    quoted = verdict.quoted
+    if _is_sure(verdict) or _is_unrounded_batch(quoted):
+        return True
+    count = parameters(asked_model(edition)).total
+    scales = (1,) if quoted.kind else (1, 1e9, 1e12)
+    return any(
+        abs(quoted.value - count / scale) <= quoted.half
+        or is_row(quoted.value * scale, edition, quoted.half * scale)
+        for scale in scales
+    )
+
+
+def _mixes_units(verdicts: list[Verdict]) -> bool:
+    """True where of numbers without a unit some are right as GB, and others as GiB."""
+    bare = [each for each in verdicts if not each.quoted.kind]
+    ratios = [each.ways[0].value / each.quoted.value for each in bare if each.quoted.value < 1e6]
+    return len({ratio > 1.05 * GB for ratio in ratios if ratio > GB / 2}) > 1
+
+
+def _is_unclear(verdict: Verdict, text: str, part: str) -> bool:
+    """True for a share of which a text may say that it is of another part of the model."""
+    ways = [way for way in verdict.ways if way.unit == "share"]
+    if not ways or not text:
+        return False
+    if part == "d":  # of three sizes, so that nearly every share is somebody's
+        return True
+    named = parts_named(text[: verdict.quoted.start])[-1:]
+    return bool(named) and not any(named[0] in way.quantity for way in ways)
 
 
 def _refuse_mixed_sizes(verdicts: list[Verdict], text: str) -> None:
@@ -208,7 +236,7 @@ def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]
     """The kinds of numbers of which as many are right as surely wrong: one may be by accident."""
     right: dict[str, int] = {}
     for each in verdicts:
-        wrong = _is_sure(each) and not _is_row(each.quoted.value, edition)
+        wrong = _is_sure(each) and not is_row(each.quoted.value, edition)
         change = 1 if each.good else -1 if wrong else 0
         right[each.quoted.kind] = right.get(each.quoted.kind, 0) + change
     good = {each.quoted.kind for each in verdicts if each.good}
@@ -218,7 +246,7 @@ def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]
 def _is_sure(verdict: Verdict) -> bool:
     """True for a number that assumptions explain and that has digits enough to tell."""
     quoted = verdict.quoted
-    return verdict.status == "explained" and quoted.digits > (2 if not quoted.kind else 1)
+    return verdict.status == "explained" and quoted.digits > (quoted.kind in ("", "share")) + 1
 
 
 def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition: Edition) -> bool:
@@ -232,13 +260,15 @@ def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition:
     flipped = [[switch.field for switch in way.flipped] for way in verdict.ways]
     if (prose or beside) and ["context_length"] in flipped:
         return True  # what it was before the context grew
-    if beside and (prose or not sure or _is_row(quoted.value, edition)):
+    if beside and (prose or not sure or is_row(quoted.value, edition)):
         return True
     if beside and ["number_bytes"] in flipped:
         return True  # what it would be in another precision
+    if quoted.kind == "share" and not sure:
+        return True  # rounded more coarsely than a share can be judged
     called = r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$"
     total = re.search(called, text[: quoted.start], re.I)
-    return prose and (not sure or (_is_row(quoted.value, edition) and not total))
+    return prose and (not sure or (is_row(quoted.value, edition) and not total))
 
 
 def _is_role(quoted: Quoted, text: str) -> bool:
@@ -253,23 +283,3 @@ def _is_batch(quoted: Quoted, text: str) -> bool:
         return False
     named = r"(?:batch[\w ]*|max\w*|\bB|\bso|->|=>|→)\s*(?:is|of|[:=≤~]|<=)?\s*$"
     return bool(re.search(named, text[: quoted.start], re.I))
-
-
-def _is_row(value: float, edition: Edition) -> bool:
-    """True for a number that is a row of a table, or what a part of the model adds up to."""
-    tables = [
-        table(model(name))
-        for name in EDITIONS
-        for model in (_model, asked_model)
-        for table in (parameters, forward_flops)
-    ]
-    steps = {each for table in tables for row in table for each in (row.each, row.total)}
-    for table in tables:
-        steps |= {*table.by_part().values()}
-        steps.add(sum(row.each for row in table if row.times > 1))  # one block
-        steps.add(sum(row.total for row in table if row.times > 1))  # all blocks
-    return any(abs(value - step) <= 5e-3 * step for step in steps)
-
-
-def _model(edition: Edition) -> config.ModelConfig:
-    return gpt2("xl", edition)

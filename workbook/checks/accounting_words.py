@@ -4,10 +4,51 @@ import re
 from typing import Any
 
 from workbook.accounting import forward_flops
+from workbook.checks.accounting_figures import ADAMW, MODEL
 from workbook.checks.base import Facts, Words, Wrong
 from workbook.checks.figures import claims, is_explained
 from workbook.config import Edition, gpt2
 
+# What a good answer to each part says.
+FACTS = {
+    (MODEL, "a"): (
+        "the number of parameters",
+        "the bytes for it in float32, in GB or GiB, and which of the two",
+    ),
+    (MODEL, "b"): (
+        "each product with its shapes: Q, K, V, scores, weighted sum, output, the feed-forward"
+        " matrices, the head",
+        "how often it occurs: once a block, the head once",
+        "the total for one sequence of 1,024 ids",
+    ),
+    (MODEL, "c"): ("which part needs most", "its share of the total"),
+    (MODEL, "d"): (
+        "a total and the shares for each of the three sizes",
+        "the rule that d_ff follows, since the handout gives it for XL alone",
+        "what grows as the model does (feed-forward layers, projections) and what shrinks (head,"
+        " scores)",
+    ),
+    (MODEL, "e"): (
+        "the new total, and how many times the old one it is",
+        "that the products of T × T need most now, because they alone grow with the square of T",
+    ),
+    (ADAMW, "a"): (
+        "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
+        "the activations tensor by tensor: norms, attention with its maps of T × T, feed-forward,"
+        " last norm, logits, cross-entropy",
+        "the sum of the four",
+    ),
+    (ADAMW, "b"): ("memory as a·batch + b, with units", "the largest whole batch in 80 GB"),
+    (ADAMW, "c"): (
+        "the operations for one parameter, step by step: moments, update, decay",
+        "their number times P",
+    ),
+    (ADAMW, "d"): (
+        "the FLOPs of one step: forward and twice as much backward, times the batch",
+        "the FLOP/s that half the peak is",
+        "the time, in days or hours",
+    ),
+}
 _PARTS = {
     "feed-forward": r"feed[\s-]?forwards?|ffns?|ff layers?|mlps?|swi?glu|position-?wise|w1\b|w3\b"
     r"|gated",
@@ -40,12 +81,13 @@ def dominant_part(attempt: Any, edition: Edition) -> str | Facts | None:
     if not isinstance(attempt, str):
         texts = [each for each in attempt if isinstance(each, str)]
         attempt = " ".join(texts)
-    named = _named(attempt)
+    named = parts_named(attempt)
     if not named:
         return None
     prose = is_explained(attempt)
     clauses = re.split(r"[.;,:!?]\s|\n|\bbut\b|\bwhereas\b|\bfollowed\b|\bthen\b", attempt)
-    votes = [_named(c)[0] for c in clauses if _MOST.search(c) and not _LESS.search(c) and _named(c)]
+    most = [parts_named(c) for c in clauses if _MOST.search(c) and not _LESS.search(c)]
+    votes = [parts[0] for parts in most if parts]
     # "feed-forward > attention > head", "the attention scores"
     ranked = len(named) == 1 or ">" in attempt or "feed-forward" not in named
     winner = votes[0] if votes else named[0] if not prose and ranked else None
@@ -76,7 +118,7 @@ _WHY = {
 }
 
 
-def _named(text: str) -> list[str]:
+def parts_named(text: str) -> list[str]:
     """The parts of the model that a text names, in order; a place in a text belongs to one part."""
     found = []
     for part, pattern in _PARTS.items():
@@ -110,7 +152,7 @@ def refuse_trend(attempt: Any) -> None:
         return
     for clause in re.split(r"[.;,]\s|\n|\bbut\b|\bwhile\b|\bwhereas\b|\band\b", attempt):
         rest = _AS_IT_GROWS.sub(" ", clause)
-        named = _named(rest)
+        named = parts_named(rest)
         grows, falls = _GROWS.search(rest), _FALLS.search(rest)
         if len(named) != 1 or bool(grows) == bool(falls) or re.search(r"\bnot\b|n't\b", rest):
             continue

@@ -25,9 +25,9 @@ NOT_GIVEN = object()  # stands for "no value", because None is a value that a le
 
 
 class Facts(tuple):
-    """What a checker returns for prose in which nothing is wrong: facts for the learner to tick."""
+    """What a checker returns where it does not judge, as for most prose: facts to tick."""
 
-    claim = "Nothing in it is wrong that can be checked here. Does it say these things?"
+    claim = "No mistake was recognised; the rest is for you to judge. Does it say these things?"
 
 
 class Words(str):

@@ -9,6 +9,7 @@ from workbook.utf8 import flaw
 
 WIDTHS = {"8": "utf-8", "16": "utf-16", "32": "utf-32"}
 BOM = "byte order mark"
+UNMARKED = f"without the {BOM} (BOM) that Python's 'utf-16' and 'utf-32' write in front"
 WHY_UTF8 = (
     "sizes of more than one text, English and other, are compared",
     "most text is shorter in UTF-8, and UTF-16 and UTF-32 are full of zero bytes",
@@ -30,20 +31,17 @@ def _why_utf8(attempt: Any) -> str | Facts:
     if type(attempt) in (list, tuple, set, frozenset, dict) and not attempt:
         raise NotAttempted
     if type(attempt) in (list, tuple, set, frozenset):
-        for item in attempt:
-            if type(item) is int:
-                _refuse_missing_bom(item)
-        known = {len("hello".encode(encoding)) for encoding in WIDTHS.values()}
-        if set(attempt) <= known:
-            return 'Those are the sizes of "hello", with the byte order marks.'
+        for mark, said in (("", "with the byte order marks"), ("-le", UNMARKED)):
+            sizes = {_size("hello", encoding, mark) for encoding in WIDTHS.values()}
+            if all(item in sizes for item in attempt):
+                return f'Those are the sizes of "hello", {said}.'
         return Facts(WHY_UTF8)
     if type(attempt) is dict:
-        known = [
-            _check_sizes(f"'hello' in {key} is {value} bytes") for key, value in attempt.items()
-        ]
-        return "The sizes are right." if all(known) else Facts(WHY_UTF8)
+        lines = [f"'hello' in {key} is {value} bytes" for key, value in attempt.items()]
+        praise = _check_sizes("\n".join(lines))
+        return praise if praise and all(map(_sizes_in, lines)) else Facts(WHY_UTF8)
     text = text_of(attempt, "sizes in bytes, or your reasons in words")
-    is_right = _check_sizes(text)
+    praise = _check_sizes(text)
     if claims(text, r"\b4(?:\.[23]\d*)? (?:billion|bn)|\b4[, ]?294[, ]?967|2\s?(?:\*\*|\^)\s?32"):
         _refuse_range_of_integer(2**32)
     if claims(
@@ -57,6 +55,20 @@ def _why_utf8(attempt: Any) -> str | Facts:
             got=2,
             mistake="A code point above U+FFFF takes a pair of 16-bit units: 2 or 4 bytes.",
         )
+    alone = r"\W*utf-?8 {}\W*"  # the whole text: in a longer one it may be denied
+    if re.fullmatch(alone.format("(?:has|uses) (?:a )?fixed[ -](?:width|length)"), text, re.I):
+        raise Wrong(
+            "UTF-8 has no fixed width.",
+            given='[len(each.encode("utf-8")) for each in "aé日🙂"]',
+            expected=[1, 2, 3, 4],
+        )
+    if re.fullmatch(alone.format("is always (?:shorter|smaller) than utf-?16"), text, re.I):
+        raise Wrong(
+            "Not for every text.",
+            given="'日', in UTF-8 and in UTF-16",
+            expected=Words("3 bytes and 2, without a byte order mark"),
+            mistake="Characters from U+0800 to U+FFFF take 3 bytes in UTF-8, and 2 in UTF-16.",
+        )
     if claims(text, r"utf-?8\b.*\b(?:up to|1 to|1-|maximum of) ?(?:5|6|five|six)\b"):
         raise Wrong(
             "UTF-8 stops at 4 bytes a character.",
@@ -65,16 +77,14 @@ def _why_utf8(attempt: Any) -> str | Facts:
             got=6,
             mistake="Forms of 5 and 6 bytes were given up in 2003: Unicode ends at U+10FFFF.",
         )
-    if is_right and not is_explained(text):
-        return "The sizes are right."
-    return Facts(WHY_UTF8)
+    return praise if praise and not is_explained(text) else Facts(WHY_UTF8)
 
 
 def _about_one_figure(figure: int) -> str | Facts:
     for encoding in WIDTHS.values():
-        if figure == len("hello".encode(encoding)):
-            return f'"hello" takes {figure} bytes in {encoding.upper()}.'
-    _refuse_missing_bom(figure)
+        for mark, said in (("", ""), ("-le", f", {UNMARKED}")):
+            if figure == _size("hello", encoding, mark):
+                return f'"hello" takes {figure} bytes in {encoding.upper()}{said}.'
     if abs(figure - 2**32) <= 0.07 * 2**32:
         _refuse_range_of_integer(figure)
     known = {256: "values of a byte", 0x10FFFF: "the last code point", 0x110000: "code points"}
@@ -86,16 +96,15 @@ def _about_one_figure(figure: int) -> str | Facts:
     )
 
 
-def _refuse_missing_bom(figure: int) -> None:
-    for encoding in ("utf-16", "utf-32"):
-        if figure == len("hello".encode(f"{encoding}-le")):
-            _refuse_size("hello", encoding, figure)
+def _size(text: str, encoding: str, mark: str = "") -> int:
+    """The bytes that a text takes; with `mark` "-le" those of its byte order mark are left out."""
+    return len(text.encode(encoding if encoding == "utf-8" else encoding + mark))
 
 
 def _refuse_size(text: str, encoding: str, got: int) -> None:
     """Raise for a size in bytes that is not what Python gives."""
-    right = len(text.encode(encoding))
-    mark = right - len(text.encode(f"{encoding}-le")) if encoding != "utf-8" else 0
+    right = _size(text, encoding)
+    mark = right - _size(text, encoding, "-le")
     mistake = None
     if mark and got == right - mark:
         mistake = (
@@ -126,33 +135,42 @@ def _refuse_range_of_integer(figure: int) -> None:
     )
 
 
-def _check_sizes(text: str) -> bool:
-    """True if the text gives sizes in bytes, all of them right; raises for a wrong one."""
-    found = False
+def _check_sizes(text: str) -> str:
+    """Praise if the text gives sizes in bytes, all of them right; raises for a wrong one.
+
+    With the byte order mark or without, both are right, but not one of each without a word.
+    """
+    found, marked, bare = False, False, []
     for sentence in re.split(r"(?<=[a-z).;])[.;]\s|\n", text):
         named = [each for each in quoted(sentence) if not re.match(r"utf", each, re.I)]
         if not named and re.search(r"\bhello\b", sentence):
             named = ["hello"]
         if len(named) != 1:
             continue
-        for encoding, marked, size in _sizes_in(sentence):
-            allowed = {len(named[0].encode(encoding)), len(named[0].encode(f"{encoding}{marked}"))}
-            if size not in allowed:
+        told = re.search(rf"-le\b|-be\b|BOM|{BOM}", sentence, re.I)
+        for encoding, size in _sizes_in(sentence):
+            with_mark, without = (_size(named[0], encoding, mark) for mark in ("", "-le"))
+            if size == without != with_mark and not told:
+                bare.append((named[0], encoding, size))
+            elif size not in (with_mark, without):
                 _refuse_size(named[0], encoding, size)
+            else:
+                marked = marked or (with_mark != without and not told)
             found = True
-    return found
+    if bare and (marked or re.search(r"encode\(['\"]utf-?(?:16|32)['\"]\)", text, re.I)):
+        _refuse_size(*bare[0])
+    return f"The sizes are right{', ' + UNMARKED if bare else ''}." if found else ""
 
 
-def _sizes_in(sentence: str) -> list[tuple[str, str, int]]:
-    """(encoding, "-le" where the BOM is said to be left out, size) for each size in a sentence."""
+def _sizes_in(sentence: str) -> list[tuple[str, int]]:
+    """Encoding and size for each size in a sentence."""
     if re.search(r"at least|per |each|a character|every|code point|up to", sentence, re.I):
         return []
-    marked = "-le" if re.search(rf"-le\b|-be\b|BOM|{BOM}", sentence, re.I) else ""
     before = r"(\d+)\s*(?:bytes?)?\s*(?:in|with|as|for|under|using)\s*utf-?(8|16|32)\b"
     after = r"utf-?(8|16|32)\b[^\d.;,]{0,25}(\d+)"
     found = [(width, size) for size, width in re.findall(before, sentence, re.I)]
     found = found or re.findall(after, re.sub(r"-[lb]e\b", "", sentence, flags=re.I), re.I)
-    return [(WIDTHS[width], marked if width != "8" else "", int(size)) for width, size in found]
+    return [(WIDTHS[width], int(size)) for width, size in found]
 
 
 def _fails_byte_by_byte(attempt: Any) -> str | Facts:

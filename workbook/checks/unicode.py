@@ -1,6 +1,7 @@
 """The check of unicode1: the character NUL, its repr, its print, its place in a text."""
 
 import re
+import sys
 from typing import Any
 
 from workbook.checks.base import Facts, Words, Wrong
@@ -8,7 +9,7 @@ from workbook.checks.figures import claims, is_prose, text_of
 
 NUL = chr(0)
 NUL_NAMES = re.compile(
-    r"\bnul(?:l|-|\b)|(?:ascii|code ?point|unicode) (?:code )?(?:0|zero)\b"
+    r"\bnul(?:l|-|\b)|(?:ascii|code ?point|unicode) (?:code )?(?:0|zero)\b|\bzero char"
     r"|U\+0000|\\x00|\\u0000|\\0|␀|\^@|\x00",
     re.I,
 )
@@ -40,12 +41,22 @@ def _which_character(attempt: Any) -> str | Facts:
         raise Wrong("That is another character.", **_ords(ord(text)), mistake=_digit(text == "0"))
     _refuse_bytes_repr(text)
     _refuse_empty(text)
-    if claims(text, r"\\x30|chr\(48\)|\bdigit|character ['\"]?(?:0|zero)['\"]?\b"):
+    as_digit = r"character ['\"]?(?:0|zero)['\"]?\b"
+    if claims(text, r"\\x30|chr\(48\)|\bdigit") or (
+        claims(text, as_digit) and not NUL_NAMES.search(text)
+    ):
         raise Wrong("That is the digit 0.", **_ords(48), mistake=_digit(True))
     if claims(text, r"\b(?:is|returns?|gives?|as)\b.{0,20}\bspace\b|^\W*(?:a )?space\W*$"):
         raise Wrong("A space is another character.", **_ords(32))
     if claims(text, r"\breturns? none\b|^\W*none\W*$"):
         raise Wrong("It returns a str, not None.", given="chr(0)", got=text, expected=NUL)
+    if number := re.fullmatch(r"\s*(?:U\+|0x)([0-9a-f]{1,6})\W*", text, re.I):
+        code = int(number[1], 16)
+        if code and code <= sys.maxunicode:
+            named = _digit(code == 48) or f"That number is the character {chr(code)!r}."
+            raise Wrong("That is another code point.", **_ords(code), mistake=named)
+        if code == 0:
+            return right
     if set(text) == {NUL}:
         raise Wrong("It is one character only.", given="len(chr(0))", expected=1, got=len(text))
     if NUL_NAMES.search(text):
@@ -140,6 +151,16 @@ def _repr_and_print(attempt: Any) -> str | Facts:
         raise Wrong("One character is printed.", **_lengths(0))
     if claims(text, r"\b(?:prints?|printed|shows?|displays?)\b.{0,30}\b(?:white)?space\b"):
         raise Wrong("A space is another character.", **_ords(32))
+    same = r"\W*(?:they|both)(?: are| look| show)? (?:the same|equal|identical)\W*"
+    if re.fullmatch(same, text, re.I) or claims(text, r"\brepr\b.{0,20}\bshows? nothing\W*$"):
+        raise Wrong(
+            "They differ.",
+            given="len(repr(chr(0)))",
+            expected=6,
+            got=0 if "nothing" in text else 1,
+            mistake="`repr` gives what you would type, an escape in quotes; `print` writes the"
+            " character itself.",
+        )
     return Facts(
         (
             r"the repr shows an escape, '\x00', in quotes",
@@ -175,7 +196,9 @@ def _inside_text(attempt: Any) -> str | Facts:
     if not in_c and claims(
         text,
         r"\b(?:terminates?|truncates?|cuts?|ends?|stops?)\b.{0,40}\b(?:str|text|it)"
-        r"|\b(?:is|gets?) (?:terminated|truncated|cut|ended)\b",
+        r"|\b(?:is|gets?) (?:terminated|truncated|cut|ended)\b"
+        r"|^\W*(?:the )?(?:text|string|line|it) (?:just |simply )?(?:ends|stops)"
+        r"(?: there| here| at \w+)?\W*$",
     ):
         raise Wrong(
             "The text goes on after it.",

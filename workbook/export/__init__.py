@@ -19,7 +19,7 @@ def export(
     it holds the learner's answers and code alone. `strict` raises ValueError where anything is
     missing, and writes nothing.
     """
-    from workbook.export import codezip, glyphs, pages, pandoc, pdf, states, web
+    from workbook.export import codezip, pages, pandoc, states, web
 
     edition = edition or config.edition()
     if edition not in config.EDITIONS:
@@ -33,28 +33,72 @@ def export(
             f"nothing is written, for this is missing ({len(write_up.missing)}):\n  {lines}"
         )
     document = pages.compose(write_up)
-    missing = pdf.unshown(document)
-    set_in_type, formulas = pdf.pdf(document, missing)
-    said = glyphs.complaints(missing)
-    said += [f"a formula cannot be set and stands as it was typed: {f[:60]}" for f in formulas]
+    try:
+        formats, said = _formats(document)
+    except ValueError as error:
+        document = _with_faults_as_typed(write_up, error)
+        formats, said = _formats(document)
     if strict and (document.notes or said):
         lines = "\n  ".join([*document.notes, *said])
         raise ValueError(f"nothing is written, for this cannot be shown:\n  {lines}")
     to = Path(to)
     files = {
-        "writeup.md": web.markdown(document).encode(),
-        "writeup.html": web.html(document, missing).encode(),
-        "writeup.pdf": set_in_type,
+        **formats,
         "code.zip": codezip.code_zip(write_up),
         **{f"{web.PICTURES}/{name}": data for name, data in document.album.files.items()},
     }
-    for old in (to / web.PICTURES).glob("figure-*"):
-        if f"{web.PICTURES}/{old.name}" not in files:
-            old.unlink()
-    for name, data in files.items():
-        with atomic_write(to / name, "wb") as file:
-            file.write(data)
+    try:
+        for old in (to / web.PICTURES).glob("figure-*"):
+            if f"{web.PICTURES}/{old.name}" not in files:
+                old.unlink()
+        for name, data in files.items():
+            with atomic_write(to / name, "wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise OSError(
+            f"the write-up cannot be written to {to} ({error.strerror}); name another folder (--to)"
+        ) from None
     return report(write_up, to, [*write_up.notes, *document.notes, *said])
+
+
+def _formats(document) -> tuple[dict[str, bytes], list[str]]:
+    """The write-up in each format, and what could not be shown in it."""
+    from workbook.export import glyphs, pdf, web
+
+    missing = pdf.unshown(document)
+    set_in_type, refused = pdf.pdf(document, missing)
+    said = glyphs.complaints(missing)
+    for formula in refused:
+        place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
+        said.append(f"a formula{place} cannot be set and stands as it was typed: {formula[:60]}")
+    formats = {
+        "writeup.md": web.markdown(document).encode(),
+        "writeup.html": web.html(document, missing).encode(),
+        "writeup.pdf": set_in_type,
+    }
+    return formats, said
+
+
+def _with_faults_as_typed(write_up, error: ValueError):
+    """The document with each answer as it was typed that makes pandoc or typst fail.
+
+    Raises the error again where no answer is at fault.
+    """
+    from workbook.export import pages, pdf
+
+    places = [answer.place for entry in write_up.entries for answer in entry.answers.values()]
+
+    def work(some) -> bool:
+        try:
+            _formats(pages.compose(write_up, [place for place in places if place not in some]))
+        except ValueError:
+            return False
+        return True
+
+    bad = pdf.at_fault(places, work) if work([]) else []
+    if not bad:
+        raise error
+    return pages.compose(write_up, bad)
 
 
 def report(write_up, to: Path, notes: list[str]) -> list[str]:

@@ -28,8 +28,10 @@ from workbook.export.nodes import (
 from workbook.export.tables import tidy
 
 MOST = 100_000  # characters of one text, some forty pages
-DEEPEST = 60  # nodes inside each other; a list in a quote in a list needs 20
+DEEPEST = 30  # nodes inside each other, which typst bears; a list in a quote in a list needs 20
+DEEPEST_FORMULA = 12  # braces inside each other; pandoc takes twice as long for each one more
 LINES, LONGEST = 60, 2_000  # of a print-out: lines, and characters in one
+OPENING, CLOSING = ("{", r"\left", r"\begin"), ("}", r"\right", r"\end")
 WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
 EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,(.*)", re.DOTALL)
@@ -71,7 +73,8 @@ class Cleaner:
     keep_picture: Callable[[bytes], str | None]  # gives the name to show it by, None: no picture
     note: Callable[[str], None]  # told what was left out
     texts: dict[str, list[str]] = field(default_factory=lambda: {"markdown": [], "html": []})
-    read: dict[str, list[list[Node]]] = field(default_factory=dict)
+    read: dict[str, list[list[Node] | None]] = field(default_factory=dict)
+    formulas: dict[str, str] = field(default_factory=dict)  # and the place where each stands
 
     def add(self, kind: str, text: str) -> int:
         """A number for a text, by which `blocks` gives what it became."""
@@ -98,13 +101,25 @@ class Cleaner:
 
     def blocks(self, kind: str, number: int, place: str) -> list[Node]:
         """The clean blocks of one text; `place` names it where something is left out."""
-        return rebuilt(self.read[kind][number], lambda item: self._clean(item, place))
+        found = self.read[kind][number]
+        if found is None:
+            self.note(f"{place} is nested too deeply to be read: it stands as it was typed")
+            return printed(self.texts[kind][number])
+        blocks = rebuilt(found, lambda item: self._clean(item, place))
+        if kind == "markdown":  # the HTML that pandas shows has styles of its own
+            before, after = self.texts[kind][number].lower(), text_of(blocks).lower()
+            for tag in sorted(SILENT):
+                if before.count(f"<{tag}") > after.count(f"<{tag}"):
+                    self.note(f"{place} holds <{tag}>, which is left out with all that is in it")
+        return blocks
 
     def _with_html(self, item: Node):
         """HTML among Markdown, read as what it is."""
         if item["t"] != "RawBlock" or item["c"][0] != "html":
             return [] if item["t"] == "RawBlock" else item
         blocks, tag = next(self._raw), TAG.fullmatch(item["c"][1].strip())
+        if blocks is None:
+            return printed(item["c"][1])
         is_text = tag and not KNOWN.fullmatch(tag[2].lower()) and tag[2].lower() not in ENCLOSING
         return [node("Para", [node("Str", tag[0])])] if is_text else blocks
 
@@ -127,6 +142,14 @@ class Cleaner:
             return node("Link", [PLAIN, content[1], [target, ""]]) if is_web else content[1]
         if kind == "Image":
             return self._image(content, place)
+        if kind == "Math":
+            if nesting(content[1]) > DEEPEST_FORMULA:
+                self.note(
+                    f"a formula of {place} is nested too deeply to be set, and stands as it was"
+                    f" typed: {content[1][:40]!a}"
+                )
+                return code(visible(content[1]))
+            self.formulas.setdefault(content[1], place)
         if kind == "Figure":
             return content[2]
         if kind in ("Div", "Span"):
@@ -161,6 +184,15 @@ def visible(text: str) -> str:
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def nesting(formula: str) -> int:
+    """How many braces, or pairs of \\left and \\right, or \\begin and \\end, enclose each other."""
+    level = deepest = 0
+    for sign in re.findall(r"\\(?:left|right|begin|end)\b|\\.|[{}]", formula, re.DOTALL):
+        level += (sign in OPENING) - (sign in CLOSING)
+        deepest = max(deepest, level)
+    return deepest
+
+
 def printed(text: str) -> list[Node]:
     """A print-out as a block; of a very long one the beginning, and how much more there is."""
     lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
@@ -171,18 +203,15 @@ def printed(text: str) -> list[Node]:
     return [listing("\n".join(shown))]
 
 
-def _read(texts: Sequence[str], source: str) -> list[list[Node]]:
-    """The blocks of each text; one that cannot be read, or is a maze, is shown as it stands."""
+def _read(texts: Sequence[str], source: str) -> list[list[Node] | None]:
+    """The blocks of each text, None for one that cannot be read, or is a maze."""
     try:
         found = pandoc.read(texts, source)
     except (ValueError, RecursionError):
         if len(texts) == 1:
-            return [printed(texts[0])]
+            return [None]
         return [_read([text], source)[0] for text in texts]
-    return [
-        printed(text) if depth(blocks) > DEEPEST else blocks
-        for text, blocks in zip(texts, found, strict=True)
-    ]
+    return [None if depth(blocks) > DEEPEST else blocks for blocks in found]
 
 
 def _without_tags(tree):

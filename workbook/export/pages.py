@@ -1,6 +1,6 @@
 """The write-up as one syntax tree: the first page, the table of states, then every problem."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -29,7 +29,7 @@ from workbook.export.states import (
     Entry,
     WriteUp,
 )
-from workbook.export.stored import Answer, Shown
+from workbook.export.stored import Answer, Place, Shown
 
 CHAPTERS = {
     2: "The tokenizer",
@@ -56,13 +56,17 @@ class Document:
     blocks: list[Node]  # everything after it
     album: Album
     notes: list[str] = field(default_factory=list)
+    formulas: dict[str, str] = field(default_factory=dict)  # and the place where each stands
 
 
-def compose(write_up: WriteUp) -> Document:
-    """The whole write-up, with notes on what had to be left out."""
+def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
+    """The whole write-up, with notes on what had to be left out.
+
+    The answers to the places `as_typed` stand in it as print-outs, with no markup read.
+    """
     album, notes = Album(), []
     cleaner = Cleaner(album.keep, notes.append)
-    composer = _Composer(write_up, cleaner, album, notes)
+    composer = _Composer(write_up, cleaner, album, notes, as_typed)
     composer.read()
     blocks = [header(1, words("The state of every problem")), _states(write_up)]
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
@@ -76,6 +80,7 @@ def compose(write_up: WriteUp) -> Document:
         blocks=blocks,
         album=album,
         notes=notes,
+        formulas=cleaner.formulas,
     )
 
 
@@ -153,8 +158,16 @@ def _points(entry: Entry, edition: str) -> str:
 class _Composer:
     """Problems as blocks. What strangers wrote is read in one go, before anything is composed."""
 
-    def __init__(self, write_up: WriteUp, cleaner: Cleaner, album: Album, notes: list[str]):
+    def __init__(
+        self,
+        write_up: WriteUp,
+        cleaner: Cleaner,
+        album: Album,
+        notes: list[str],
+        as_typed: Collection[Place],
+    ):
         self.write_up, self.cleaner, self.album, self.notes = write_up, cleaner, album, notes
+        self.as_typed = as_typed
         self.numbers: dict[int, int] = {}  # by the object that holds the text
         self.prompts: dict[tuple[str, str], int] = {}
         self.figures = 0
@@ -211,7 +224,11 @@ class _Composer:
 
     def answer(self, answer: Answer) -> list[Node]:
         """The text of an answer, what its cell showed, and what it rests on."""
-        blocks = self.cleaner.blocks("markdown", self.numbers[id(answer)], str(answer))
+        if answer.place in self.as_typed:
+            self.notes.append(f"{answer} cannot be set, and stands as it was typed")
+            blocks = printed(answer.text)
+        else:
+            blocks = self.cleaner.blocks("markdown", self.numbers[id(answer)], str(answer))
         if not self.write_up.is_reference:  # there the part stands before what is asked
             blocks = _led(answer.place[1], blocks)
         shown = list(answer.shown)
@@ -232,7 +249,7 @@ class _Composer:
         """One output of the cell that answers."""
         if shown.kind == "picture":
             return list(self.picture(shown, str(answer)))
-        if shown.kind == "text":
+        if shown.kind == "text" or answer.place in self.as_typed:
             return printed(shown.text)
         return self.cleaner.blocks(shown.kind, self.numbers[id(shown)], str(answer))
 

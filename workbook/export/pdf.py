@@ -6,11 +6,13 @@ Whatever strangers wrote reaches typst inside string literals, where nothing is 
 import re
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from workbook.export import glyphs, pandoc, tables
+from workbook.export import glyphs, pandoc, tables, typesetting
 from workbook.export.nodes import Node, joined, node, nodes_in, rebuilt, text_of
 from workbook.export.pages import Document
 from workbook.export.pictures import Album
@@ -23,6 +25,7 @@ FAMILY = "Libertinus Serif"  # of the text; it comes with typst
 TABLE_SIZE = 9  # points, where a table fits
 SMALLEST = 0.7  # of that, before a table is split
 MOST_LETTERS = tables.WIDE / SMALLEST
+T = TypeVar("T")
 
 
 def unshown(document: Document) -> list[str]:
@@ -42,10 +45,10 @@ def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[st
             Path(folder, name).write_bytes(data)
         try:
             done = _compiled(body, document, folder, fonts)
-        except Exception as error:
+        except ValueError:
             bad = _bad_formulas(document, folder, fonts)
             if not bad:
-                raise ValueError(f"typst could not set the write-up: {error}") from None
+                raise
             refused += [formula for formula in bad if formula not in refused]
             done = _compiled(_markup(document, missing, bad)[0], document, folder, fonts)
     return done, list(dict.fromkeys(refused))
@@ -54,28 +57,23 @@ def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[st
 @cache
 def _fonts():
     """The fonts of typst and of this machine, and the DejaVu fonts that come with matplotlib."""
-    import importlib.util
-
     import typst
 
+    return typst.Fonts(font_paths=_deja_vu())
+
+
+def _deja_vu() -> list[str]:
+    import importlib.util
+
     matplotlib = Path(importlib.util.find_spec("matplotlib").origin).parent
-    ours = sorted((matplotlib / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"))
-    return typst.Fonts(font_paths=ours)
+    files = (matplotlib / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf")
+    return sorted(map(str, files))
 
 
 def _compiled(body: str, document: Document, folder: str, fonts) -> bytes:
-    import typst
-
     look = Path(__file__).with_name("writeup.typ").read_text(encoding="utf-8")
-    return typst.compile(
-        f"{look}\n{body}".encode(),
-        root=folder,
-        font_paths=fonts,
-        sys_inputs={"title": document.title, "families": "|".join(fonts.families())},
-        package_path=folder,
-        package_cache_path=folder,
-        timestamp=0,
-    )
+    inputs = {"title": document.title, "families": "|".join(fonts.families())}
+    return typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
 
 
 def _markup(
@@ -192,14 +190,28 @@ def wrapped(text: str) -> str:
 
 
 def _bad_formulas(document: Document, folder: str, fonts) -> list[str]:
-    """The formulas that pandoc takes and typst does not, each tried alone."""
+    """The formulas that pandoc takes and typst does not."""
     blocks = [*document.lead, *document.blocks]
     formulas = {item["c"][1]: item for item in nodes_in(blocks) if item["t"] == "Math"}
-    bad = []
-    for formula, item in formulas.items():
-        source, _ = pandoc.write([node("Para", [item])], "typst")
+
+    def is_set(some: Sequence[str]) -> bool:
+        lines = [node("Para", [formulas[formula]]) for formula in some]
+        for _ in range(3):  # deeper than in the document: it should not fail there by a hair
+            lines = [node("BlockQuote", lines)]
         try:
-            _compiled(source, document, folder, fonts)
-        except Exception:
-            bad.append(formula)
-    return bad
+            _compiled(_markup(replace(document, blocks=lines), ())[0], document, folder, fonts)
+        except ValueError:
+            return False
+        return True
+
+    return at_fault(list(formulas), is_set)
+
+
+def at_fault(items: Sequence[T], works: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Those of the items with which it does not work, found by halves."""
+    if not items or works(items):
+        return []
+    if len(items) == 1:
+        return list(items)
+    middle = len(items) // 2
+    return at_fault(items[:middle], works) + at_fault(items[middle:], works)

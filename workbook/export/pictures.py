@@ -1,6 +1,7 @@
 """The pictures of a write-up: looked into before they are shown, numbered, never fetched."""
 
 import warnings
+from contextlib import suppress
 from io import BytesIO
 
 WIDEST = 2_000  # pixels; more than paper shows at the width of a page
@@ -36,8 +37,12 @@ class Album:
 
 
 def _checked(data: bytes) -> bytes | None:
-    """The picture, made smaller where it is huge; None where it cannot be drawn."""
-    from PIL import Image
+    """The picture drawn anew, smaller where it is huge; None where it cannot be drawn.
+
+    Only the pixels stay, turned as a camera says. What else a file holds, such as where a photo was
+    taken or what follows the picture's end, is not for readers.
+    """
+    from PIL import Image, ImageOps
 
     try:
         with warnings.catch_warnings(), Image.open(BytesIO(data), formats=FORMATS) as picture:
@@ -45,12 +50,15 @@ def _checked(data: bytes) -> bytes | None:
             if picture.width * picture.height > MOST:
                 return None
             picture.load()
-            if picture.width <= WIDEST:
-                return data
-            small = picture.convert("RGBA" if "A" in picture.getbands() else "RGB")
+            kind, drawn = "png" if picture.format == "PNG" else "jpeg", picture
+            with suppress(Exception):  # of metadata that cannot be read
+                drawn = ImageOps.exif_transpose(picture)
+            if drawn.width > WIDEST:
+                kind, drawn = "png", drawn.convert("RGBA" if "A" in drawn.getbands() else "RGB")
+                drawn.thumbnail((WIDEST, 4 * WIDEST))
+            drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
+            done = BytesIO()
+            drawn.save(done, kind, quality=95, optimize=True)
     except Exception:  # Pillow raises many kinds for what is no picture
         return None
-    small.thumbnail((WIDEST, 4 * WIDEST))
-    drawn = BytesIO()
-    small.save(drawn, "png")
-    return drawn.getvalue()
+    return done.getvalue()

@@ -94,6 +94,8 @@ def cells_of(path: Path) -> Iterator[dict]:
     mend = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
         notebook = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); {mend}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
         raise ValueError(f"{path} is no whole notebook ({reason}); {mend}") from None

@@ -1,0 +1,55 @@
+"""Typst, run as a program of its own: a job in JSON comes in, and the PDF goes out.
+
+What is nested too deeply overflows typst's stack. That ends the process that it runs in, and so
+that must not be a learner's kernel.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+SECONDS = 120.0  # for one document
+
+
+def compiled(source: str, root: str, inputs: dict[str, str], fonts: Sequence[str]) -> bytes:
+    """The PDF of a source in typst's language; raises ValueError where typst refuses, or dies."""
+    job = {"source": source, "root": root, "inputs": inputs, "fonts": list(fonts)}
+    # By its path, so that the package need not be found again; -P, so that its neighbours do not
+    # pass for modules of the standard library.
+    command = [sys.executable, "-P", __file__]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(job).encode(), capture_output=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"typst did not finish within {SECONDS:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = said[-1] if said and done.returncode == 1 else "what it was given made it crash"
+        raise ValueError(f"typst could not set the write-up: {reason}")
+    return done.stdout
+
+
+def main() -> None:
+    """Read the job, and write the PDF."""
+    import typst
+
+    job = json.load(sys.stdin.buffer)
+    try:
+        done = typst.compile(
+            job["source"].encode(),
+            root=job["root"],
+            font_paths=typst.Fonts(font_paths=job["fonts"]),
+            sys_inputs=job["inputs"],
+            package_path=job["root"],
+            package_cache_path=job["root"],
+            timestamp=0,
+        )
+    except Exception as error:
+        sys.exit(" ".join(str(error).split()))
+    sys.stdout.buffer.write(done)
+
+
+if __name__ == "__main__":
+    main()
