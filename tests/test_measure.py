@@ -9,20 +9,20 @@ import pytest
 from workbook import measure
 from workbook.measure import measured, profile
 
-MB = 1_000_000
+HELD = 150_000_000  # bytes
 
 
-def hold(megabytes, until):
-    """Fill some memory, and keep it until there is a file `until`."""
-    block = bytearray(b"x") * (megabytes * MB)
+def hold(until):
+    """Fill much memory, and keep it until there is a file `until`."""
+    block = bytearray(b"x") * HELD
     while not until.exists():
         time.sleep(0.01)
     return len(block)
 
 
-def hold_in_child(megabytes, until):
+def hold_in_child(until):
     with ProcessPoolExecutor(1) as executor:
-        return executor.submit(hold, megabytes, until).result()
+        return executor.submit(hold, until).result()
 
 
 def clock():
@@ -33,12 +33,12 @@ def clock():
 
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
-    """A file that is there once a sample has met a process with 60 MB or more."""
+    """A file that is there once a sample has met the process that holds much."""
     memory, file = measure._memory, tmp_path / "seen"
 
     def watched(pid):
         found = memory(pid)
-        if max(found, default=0) > 60 * MB:
+        if max(found, default=0) > HELD:
             file.touch()
         return found
 
@@ -82,16 +82,18 @@ def test_seconds_are_those_of_the_call():
     assert run.result <= run.seconds < whole
 
 
+@pytest.mark.timeout(300)
 def test_memory_of_the_run_is_seen_and_that_of_this_process_is_not(seen):
-    mine = bytearray(b"x") * (400 * MB)
-    run = measured(hold, 60, seen)
-    assert 60 * MB < run.peak_bytes < len(mine)
-    assert 60 * MB < run.parent_peak_bytes <= run.peak_bytes
+    mine = bytearray(b"x") * (3 * HELD)
+    run = measured(hold, seen)
+    assert HELD < run.peak_bytes < len(mine)
+    assert HELD < run.parent_peak_bytes <= run.peak_bytes
 
 
+@pytest.mark.timeout(300)
 def test_a_child_counts_in_the_whole_and_not_in_the_parent(seen):
-    run = measured(hold_in_child, 200, seen)
-    assert run.peak_bytes > 200 * MB > run.parent_peak_bytes > 0
+    run = measured(hold_in_child, seen)
+    assert run.peak_bytes > HELD > run.parent_peak_bytes > 0
 
 
 def test_an_error_of_the_function_is_raised_here():
@@ -110,6 +112,7 @@ def test_a_result_that_cannot_travel_is_an_error_of_its_own():
         measured(unsendable)
 
 
+@pytest.mark.timeout(300)
 def test_nothing_runs_on_when_the_wait_is_interrupted(monkeypatch):
     started = []
 
