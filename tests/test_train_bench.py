@@ -13,8 +13,10 @@ from workbook import (
     accounting,
     devices,
     nanogpt,
+    presets,
     rival_process,
     step_times,
+    train,
     train_bench,
     train_rivals,
     trainer,
@@ -128,6 +130,18 @@ def test_every_part_of_a_step_is_timed():
     found = step_times.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
     assert list(found) == ["data", "forward", "backward", "clip", "update", "log"]
     assert all(seconds > 0 for seconds in found.values())
+
+
+@pytest.mark.slow
+def test_a_run_is_killed_in_the_step_that_was_asked_for(tmp_path):
+    small = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "eval_tokens": 512}
+    config = presets.varied(
+        presets.laptop(), steps=8, batch_size=2, log_every=1, warmup_iters=1, **small
+    )
+    assert step_times.killed_run(config, tmp_path / "killed", at_step=5) == 5
+    assert train.Run(config, tmp_path / "killed").status == "running"
+    with pytest.raises(RuntimeError, match="ended by itself, with exit code 0"):
+        step_times.killed_run(config, tmp_path / "whole", at_step=9)
 
 
 def test_random_ids_fit_the_vocabulary():
