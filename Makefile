@@ -35,7 +35,7 @@ lab: $(stamp)
 test: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
 		-n 2 --dist loadfile --no-loadscope-reorder \
-		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=900
+		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \

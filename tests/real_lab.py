@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 from workbook import lab
 
 ROOT = Path(__file__).parents[1]
+PATIENCE = 300  # seconds, which only what hangs takes
 # All cells are drawn, not only those in sight, and nobody asks for news.
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},
@@ -60,7 +61,7 @@ class Server:
     def api(self, path: str):
         """What the server's REST API says."""
         url = f"{self.address}api/{path}?token={self.token}"
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
             return json.load(response)
 
     def called_out(self) -> bool:
@@ -124,7 +125,9 @@ def serve(root: Path):
             env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
         try:
-            wait_for(lambda: is_up(server, process), 60, "JupyterLab has not told its address")
+            wait_for(
+                lambda: is_up(server, process), PATIENCE, "JupyterLab has not told its address"
+            )
             yield server
         finally:
             process.terminate()  # its kernels go with it
@@ -157,7 +160,7 @@ def browse(width: int = 1366, height: int = 900):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         page = browser.new_page(viewport={"width": width, "height": height}, locale="en-US")
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(1000 * PATIENCE)
         left: list[str] = []
 
         def note(url: str) -> None:
@@ -184,14 +187,14 @@ def menu(page, *titles: str) -> None:
 
 def run_all(page, server: Server, name: str, seconds: float) -> None:
     """Run every cell by the menu, and wait until the kernel has nothing left to do."""
-    server.wait_until_ready(name, 60)
+    server.wait_until_ready(name, PATIENCE)
     menu(page, "Run", "Run All Cells")
     waiting = (
         "[...document.querySelectorAll('.jp-InputArea-prompt')].some(p => /\\*/.test(p.innerText))"
     )
-    page.wait_for_function(waiting, timeout=20_000)
+    page.wait_for_function(waiting)
     page.wait_for_function(f"!{waiting}", timeout=1000 * seconds, polling=200)
-    server.wait_until_ready(name, 60)
+    server.wait_until_ready(name, PATIENCE)
     page.wait_for_timeout(500)  # the last outputs are on their way to the page
 
 
@@ -208,7 +211,7 @@ def save(page, server: Server, name: str) -> NotebookNode:
             return False
         return path.stat().st_mtime_ns != before
 
-    wait_for(is_written, 20, f"{name} was not saved")
+    wait_for(is_written, PATIENCE, f"{name} was not saved")
     return nbformat.read(path, as_version=4)
 
 

@@ -1,6 +1,5 @@
 """What the checks of chapter 3 say, and that nothing a learner's part does disturbs them."""
 
-import time
 from importlib import import_module
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 from learners import model_right, model_right_functions, model_right_heads, model_right_strict
 from learners.model_wrong_heads import Steps, halves
 from torch import nn
+from work import calls
 
 from workbook.checks import WITH_TORCH
 from workbook.checks.base import Wrong
@@ -223,7 +223,7 @@ def test_each_known_mistake_fails_on_some_input(module):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_right_attempt_is_judged_in_less_than_a_second(module):
+def test_a_right_attempt_is_judged_with_little_work(module):
     problem = next(name for name, where in WITH_TORCH.items() if where == module)
     ours = {
         "linear": model_right.Linear,
@@ -239,9 +239,7 @@ def test_a_right_attempt_is_judged_in_less_than_a_second(module):
         "cross_entropy": model_right_functions.cross_entropy,
     }[problem]
     check(problem, ours)
-    begin = time.process_time()
-    check(problem, ours)
-    assert time.process_time() - begin < 1
+    assert calls(lambda: check(problem, ours)) < 200_000
 
 
 def test_names_of_other_code_are_understood():

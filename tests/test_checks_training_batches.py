@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -26,10 +24,8 @@ def test_reading_the_whole_file_is_told_but_not_refused():
 
 
 def test_a_fair_function_is_never_called_unfair():
-    began = time.monotonic()
     for _ in range(10):
         assert check("data_loading", learners.sliding).status == "correct"  # seeded by nobody
-    assert time.monotonic() - began < 20
 
 
 def test_the_learners_own_random_numbers_go_on_as_if_nothing_had_happened():

@@ -158,7 +158,7 @@ def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
 
     def slow(*arguments):
         yield from quick(*arguments)
-        meeting.wait(10)
+        meeting.wait(300)
 
     monkeypatch.setattr(stories, "write", slow)
     threads = [

@@ -16,12 +16,14 @@ from workbook.checks.base import NotAttempted, Wrong, call, expect_function
 from workbook.exercise import check
 from workbook.problems import PROBLEMS
 
+SECONDS = 60  # for each call
+
 
 def square(attempt, part=None):
     """A checker in miniature."""
     expect_function(attempt, "square(n)")
     for n in (2, 3):
-        got = call(attempt, n, seconds=0.5)
+        got = call(attempt, n, seconds=SECONDS)
         if got != n * n:
             raise Wrong("A square is wrong.", given=f"square({n})", expected=n * n, got=got)
     return "Both squares are right."
@@ -237,7 +239,8 @@ def sleeps(n):
     time.sleep(100)
 
 
-def test_an_attempt_that_hangs_is_stopped_and_told_so():
+def test_an_attempt_that_hangs_is_stopped_and_told_so(monkeypatch):
+    monkeypatch.setitem(globals(), "SECONDS", 0.5)
     assert "It was stopped after 0.5 s." in judged(sleeps, "wrong")
 
 
@@ -248,9 +251,14 @@ def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
 
 
 def test_the_users_own_interrupt_passes():
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    me = os.getpid()
+
+    def interrupted(n):
+        threading.Timer(0.2, os.kill, (me, signal.SIGINT)).start()
+        time.sleep(100)
+
     with pytest.raises(KeyboardInterrupt):
-        check("train_bpe", sleeps)
+        check("train_bpe", interrupted)
 
 
 def test_what_is_printed_is_kept_and_shortened_in_the_report(capfd):

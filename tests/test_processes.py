@@ -40,12 +40,13 @@ def test_two_processes_give_the_loss_of_one_with_twice_the_batch(tmp_path, accum
     done = subprocess.run(
         [*command, script, tmp_path / "two", str(accumulation)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        capture_output=True, text=True, check=False, timeout=200,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     one = train(tiny_runs.tiny(), tmp_path / "one", tiny_runs.data())
     two = runlog.read(tmp_path / "two")
-    for column in ("train_loss", "validation_loss", "gradient_norm", "tokens"):
-        np.testing.assert_allclose(two[column], one.log[column], tiny_runs.ROUNDING[one.precision])
-    environment = runlog.load_json(tmp_path / "two" / "environment.json")
+    environment = runlog.load_json(tmp_path / "two" / runlog.ENVIRONMENT)
     assert environment["processes"] == 2
+    rounding = {"float32": 1e-4, "bfloat16": 0.05}[environment["precision"]]
+    for column in ("train_loss", "validation_loss", "gradient_norm", "tokens"):
+        np.testing.assert_allclose(two[column], one.log[column], rtol=rounding)

@@ -135,7 +135,7 @@ def test_two_kernels_lose_nothing_of_each_other(study):
         "for n in range(25):\n    record_check(f'{sys.argv[1]}{n}', None, 'correct', n)"
     )
     kernels = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("one", "two")]
-    assert [kernel.wait(60) for kernel in kernels] == [0, 0]
+    assert [kernel.wait(300) for kernel in kernels] == [0, 0]
     assert len(study.read()) == 50
     assert [path.name for path in study.path.parent.iterdir()] == ["progress.json"]
 

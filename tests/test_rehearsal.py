@@ -39,10 +39,11 @@ def updates(monkeypatch):
     return taken
 
 
-def test_twenty_steps_are_measured_after_two_that_do_not_count(updates):
-    seconds, steps = step_seconds(TINY)
-    assert (steps, len(updates)) == (20, 22)
-    assert 0 < seconds < 60
+def test_twenty_steps_are_measured_after_two_that_do_not_count(updates, monkeypatch):
+    clock = iter(range(1_000))  # each look at it is a second later
+    monkeypatch.setattr(rehearsal.time, "perf_counter", lambda: float(next(clock)))
+    assert step_seconds(TINY) == (1 / 20, 20)
+    assert len(updates) == 22
 
 
 def test_fewer_steps_are_measured_where_they_take_long(updates, monkeypatch):
@@ -65,7 +66,7 @@ def test_a_measurement_takes_real_steps_and_leaves_nothing_behind(folder):
     random.seed(0)
     before = torch.get_rng_state(), random.getstate()
     seconds, steps = step_seconds(replace(TINY, accumulation=2, max_seconds=1e-9))
-    assert seconds > 0 and steps == 20
+    assert seconds > 0 and steps > 0
     assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
     assert list(folder.iterdir()) == []
 

@@ -136,7 +136,7 @@ def test_a_killed_run_is_carried_on(tmp_path, source, tokenizer, expected, monke
     (tmp_path / "tokenizer").write_bytes(pickle.dumps(tokenizer))
     arguments = [tmp_path / "tokenizer", source, tmp_path / "ids.npy"]
     process = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, arguments)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not list(tmp_path.glob(".ids.npy.*.parts/.3.npy.*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.kill()

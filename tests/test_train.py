@@ -37,10 +37,15 @@ def outcome(run):
     return runlog.load_json(run.folder / runlog.OUTCOME)
 
 
+def rounding(run):
+    """How far apart, relatively, two ways to compute the loss of a run may be."""
+    return {"float32": 1e-5, "bfloat16": 1e-2}[run.precision]
+
+
 def test_the_model_learns(whole):
     losses = whole.log["validation_loss"].dropna()
     assert losses[0] == pytest.approx(math.log(tiny_runs.VOCAB_SIZE), rel=0.1)
-    assert losses[24] < 0.85 * losses[0]
+    assert losses[24] < 0.9 * losses[0]
 
 
 def test_the_log_tells_the_whole_run(whole):
@@ -86,8 +91,7 @@ def test_the_trained_model_is_the_one_that_was_evaluated(whole):
     ids = torch.from_numpy(tiny_runs.data().validation[:257].astype(np.int64))
     inputs, targets = ids[:-1].view(16, 16), ids[1:].view(16, 16)
     loss = torch.nn.functional.cross_entropy(whole.model()(inputs).flatten(0, 1), targets.flatten())
-    last, rounding = whole.log["validation_loss"].iloc[-1], tiny_runs.ROUNDING[whole.precision]
-    assert loss.item() == pytest.approx(last, rel=rounding)
+    assert loss.item() == pytest.approx(whole.log["validation_loss"].iloc[-1], rel=rounding(whole))
 
 
 def test_only_the_last_checkpoints_are_kept(whole):
@@ -119,13 +123,9 @@ def test_listeners_hear_every_record(tmp_path):
 )
 def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes):
     other = train(tiny_runs.tiny(**changes), tmp_path, tiny_runs.data())
-    rounding = tiny_runs.ROUNDING[whole.precision]
-    for steps, factor in ((5, 0.1), (24, 10)):  # what rounding changes grows from step to step
-        np.testing.assert_allclose(
-            other.log["train_loss"].iloc[1 : steps + 1],
-            whole.log["train_loss"].iloc[1 : steps + 1],
-            rtol=factor * rounding,
-        )
+    one, two = (run.log["train_loss"].iloc[1:] for run in (other, whole))
+    np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
+    np.testing.assert_allclose(one[:4], two[:4], rtol=rounding(whole))
 
 
 def interrupted(tmp_path, monkeypatch, at, event, config=None):

@@ -13,8 +13,10 @@ from workbook import (
     accounting,
     devices,
     nanogpt,
+    presets,
     rival_process,
     step_times,
+    train,
     train_bench,
     train_rivals,
     trainer,
@@ -83,8 +85,7 @@ def test_every_rival_learns(name, monkeypatch):
 
 def test_a_rival_in_a_process_of_its_own_takes_steps_and_says_when_it_died():
     with RivalProcess("naive", tiny_runs.tiny()) as rival:
-        assert 0 < rival.seconds(1) < 60
-        assert rival.seconds(2) > 0
+        assert rival.seconds(1) > 0 and rival.seconds(2) > 0
         os.kill(rival.process.pid, signal.SIGKILL)
         with pytest.raises(RuntimeError, match="'naive' ended with exit code -9: it was killed"):
             rival.seconds(1)
@@ -128,7 +129,19 @@ def test_the_gpt_sees_no_later_id():
 def test_every_part_of_a_step_is_timed():
     found = step_times.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
     assert list(found) == ["data", "forward", "backward", "clip", "update", "log"]
-    assert all(0 < seconds < 10 for seconds in found.values())
+    assert all(seconds > 0 for seconds in found.values())
+
+
+@pytest.mark.slow
+def test_a_run_is_killed_in_the_step_that_was_asked_for(tmp_path):
+    small = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "eval_tokens": 512}
+    config = presets.varied(
+        presets.laptop(), steps=8, batch_size=2, log_every=1, warmup_iters=1, **small
+    )
+    assert step_times.killed_run(config, tmp_path / "killed", at_step=5) == 5
+    assert train.Run(config, tmp_path / "killed").status == "running"
+    with pytest.raises(RuntimeError, match="ended by itself, with exit code 0"):
+        step_times.killed_run(config, tmp_path / "whole", at_step=9)
 
 
 def test_random_ids_fit_the_vocabulary():

@@ -61,7 +61,7 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads,
     whole = whole_runs(threads)
     instants = random.Random()  # other ones every time: that is the point
     number, killed, places = 0, 0, set()
-    while killed < KILLS:
+    while killed < KILLS or len(places) < 2:
         folder = tmp_path / f"killed-{number}"
         process = started(folder, threads)
         wait_for_lines(folder, process, instants.randrange(25))
@@ -75,7 +75,6 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads,
             compare(finish(folder, threads), whole)
             number += 1
     compare(finish(folder, threads), whole)
-    assert len(places) > 1, "no kill met a run that had come anywhere"
 
 
 @pytest.mark.slow

@@ -1,13 +1,14 @@
 """Live views follow their controls, show what the package computes, and are stored without them."""
 
 import re
-import time
+from functools import partial
 from html import unescape
 from itertools import pairwise
 
 import matplotlib.image
 import pytest
 from contrast import contrast
+from work import calls
 
 from workbook import bpe, live, widgets
 from workbook.normalform import WIDGET_VIEW
@@ -174,23 +175,18 @@ def test_an_update_replaces_one_value(make):
 
 
 @every_view
-def test_an_answer_takes_less_than_a_tenth_of_a_second(make):
-    view, seconds = make(), []
-    for turn in range(3):
-        start = time.perf_counter()
-        view.controls["text"].value = f"{turn} It's not <the> 🌍 newest, it's 天气. " * 300
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.1
+def test_an_answer_takes_little_work_however_long_the_text_is(make):
+    field = make().controls["text"]
+    for times in (300, 3_000):
+        text = "It's not <the> 🌍 newest, it's 天气. " * times
+        assert calls(partial(setattr, field, "value", text)) < 50_000
 
 
-def test_a_stepper_on_many_words_answers_as_fast():
+def test_a_stepper_on_many_words_answers_with_as_little():
     counts = {f"word{number}": 1 + number % 7 for number in range(3_000)}
-    view, seconds = widgets.merge_stepper(counts, 12), []
+    view = widgets.merge_stepper(counts, 12)
     for merges in (5, 3, 12):
-        start = time.perf_counter()
-        view.controls["merges"].value = merges
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.1
+        assert calls(partial(setattr, view.controls["merges"], "value", merges)) < 5_000
     assert "and 2,992 other words" in seen(view.html)
 
 

@@ -2,10 +2,11 @@
 
 import doctest
 import re
-import time
+from functools import partial
 from html import unescape
 
 import pytest
+from work import calls
 
 from workbook import widgets, widgets_accounting, widgets_floats
 from workbook.accounting.assumptions import SWITCHES
@@ -173,10 +174,7 @@ def test_every_control_is_labelled_and_none_is_hard_to_reach(make):
     assert not kinds & {"Output", "HTMLMath", "Dropdown"}
 
 
-def test_an_answer_takes_less_than_a_tenth_of_a_second():
-    view, seconds = widgets.switchboard("time"), []
+def test_an_answer_takes_little_work():
+    view = widgets.switchboard("time")
     for _ in range(3):
-        start = time.perf_counter()
-        flip(view, "the head is left out")
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.1
+        assert calls(partial(flip, view, "the head is left out")) < 50_000

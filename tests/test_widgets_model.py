@@ -1,7 +1,7 @@
 """The live views of notebook 03 show what the package computes, and are stored without them."""
 
 import re
-import time
+from functools import partial
 from html import unescape
 
 import matplotlib.image
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from contrast import contrast
+from work import calls
 
 from workbook import nn, widgets, widgets_model
 from workbook.normalform import WIDGET_VIEW
@@ -156,14 +157,10 @@ def test_every_control_is_labelled_and_an_update_replaces_one_value(name):
 
 
 @every_view
-def test_an_answer_takes_less_than_a_tenth_of_a_second(name):
-    view, seconds = VIEWS[name](), []
-    control = view.controls[MOVES[name][0]]
+def test_an_answer_takes_little_work(name):
+    control = VIEWS[name]().controls[MOVES[name][0]]
     for value in (1, 5, 3):
-        start = time.perf_counter()
-        control.value = value
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.1
+        assert calls(partial(setattr, control, "value", value)) < 5_000
 
 
 def test_weights_are_easy_to_read_on_every_shade():

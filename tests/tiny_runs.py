@@ -9,8 +9,6 @@ from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.train_data import TrainData
 
 VOCAB_SIZE, END = 64, 0
-# By how much two ways to compute the same loss may differ, in matmuls of each precision.
-ROUNDING = {"float32": 1e-4, "bfloat16": 1e-2}
 
 
 def tiny(**changes) -> TrainConfig:

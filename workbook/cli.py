@@ -41,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings.profile()  # a wrong switch is refused even where nothing asks for it
         settings.edition()
+        settings.precision()
         status = options.run(options) or 0
         sys.stdout.flush()
         return status

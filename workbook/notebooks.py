@@ -23,7 +23,7 @@ from workbook.normalform import PICTURES, cell_ids, normalise, role
 
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
-CELL_SECONDS = 1200  # the longest that one cell may run
+CELL_SECONDS = 3600  # which only a cell that hangs takes
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

@@ -1,16 +1,17 @@
 """Where the time of a training step goes, and a run that is killed on purpose."""
 
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from workbook import devices, runlog, train_options
+from workbook import devices, runlog
 from workbook.config import TrainConfig
 from workbook.processes import Team
+from workbook.train import train
 from workbook.train_data import TrainData
 from workbook.trainer import Trainer
 
@@ -41,23 +42,30 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
 
 
 def killed_run(config: TrainConfig, folder: Path, at_step: int) -> int:
-    """The last step in the log of a run in a process of its own, killed at `at_step` or just after.
+    """The last step in the log of a run in a process of its own, killed once `at_step` is there.
 
     SIGKILL cannot be caught: it is to a process what a power cut is to a machine.
     """
-    command = [sys.executable, "-m", "workbook", "train", *train_options.arguments(config)]
-    process = subprocess.Popen(
-        [*command, "--folder", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_train_until, args=(config, folder, at_step))
+    process.start()
     try:
-        while process.poll() is None and last_step(folder) < at_step:
-            time.sleep(0.005)
+        process.join()
     finally:
-        process.kill()
-        _, errors = process.communicate()
-    if process.returncode != -signal.SIGKILL:
-        raise RuntimeError(f"the run ended by itself: {errors.decode()[-500:]}")
+        process.kill()  # an interrupted cell leaves nothing running
+    if process.exitcode != -signal.SIGKILL:
+        raise RuntimeError(f"the run ended by itself, with exit code {process.exitcode}")
     return last_step(folder)
+
+
+def _train_until(config: TrainConfig, folder: Path, at_step: int) -> None:
+    """Train, and kill this process as soon as the step is in the log: a watcher may come late."""
+
+    def strike(record: dict) -> None:
+        if record["step"] == at_step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train(config, folder, listeners=[strike])
 
 
 def last_step(folder: Path) -> int:

@@ -73,22 +73,3 @@ def chosen(options: argparse.Namespace) -> TrainConfig:
     known = {field.name for kind in (TrainConfig, *PARTS.values()) for field in fields(kind)}
     given = {name: value for name, value in vars(options).items() if name in known}
     return presets.varied(presets.get(options.preset), **given)
-
-
-def arguments(config: TrainConfig) -> list[str]:
-    """The command line that asks for this config: its preset, and what differs from that."""
-    found = [config.name]
-    preset = presets.get(config.name)
-    for part, kind in {None: TrainConfig, **PARTS}.items():
-        mine, usual = (getattr(c, part) if part else c for c in (config, preset))
-        for field in fields(kind):
-            value = getattr(mine, field.name)
-            if field.name in PARTS or value == getattr(usual, field.name):
-                continue
-            name = field.name.replace("_", "-")
-            if isinstance(value, bool):
-                found.append(f"--{name}" if value else f"--no-{name}")
-            else:
-                values = value if isinstance(value, tuple) else (value,)
-                found += [f"--{name}", *(str(each) for each in values)]
-    return found
