@@ -6,7 +6,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import checkpoints, cli, config, generate_bench, hugging, model_folders, runlog
+from workbook import (
+    checkpoints,
+    cli,
+    config,
+    generate_bench,
+    hugging,
+    model_folders,
+    runlog,
+    tokens,
+)
 from workbook.bpe import train_bpe
 from workbook.config import ModelConfig
 from workbook.generate import decode
@@ -52,6 +61,21 @@ def test_generate_writes_behind_the_prompt(run, capsys):
     ids = decode(model, tokenizer.encode(prompt), 20, temperature=0, end_id=0)
     said = command(capsys, "generate", folder, prompt, "--tokens", 20, "--temperature", 0)
     assert said == f"{prompt}{tokenizer.decode(ids)}\n"
+
+
+def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
+    folder, model, tokenizer = run
+    state = {"model": model.state_dict(), "iteration": 7}
+    for made_by, status in ((tokens.fingerprint(tokenizer), 0), ("another", 2)):
+        checkpoints.keep(state | {"data": {"tokenizer": made_by}}, folder / "checkpoints", 1)
+        assert cli.main(["generate", str(folder), "--tokens", "1"]) == status
+    assert "was trained with another tokenizer than stories-2048" in capsys.readouterr().err
+
+
+def test_a_seed_that_torch_cannot_take_is_refused(run, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["generate", str(run[0]), "--seed", str(2**70)])
+    assert "is no number from 0 to" in capsys.readouterr().err
 
 
 def test_a_seed_gives_the_same_text_again(run, capsys):

@@ -13,6 +13,7 @@ import tiny_runs
 import torch
 
 from workbook import checkpoints, runlog, trainer
+from workbook.tokenizer import Tokenizer
 from workbook.train import DivergedError, Run, run_folder, train, trained
 from workbook.trainer import CHECKPOINTS, KEPT
 
@@ -259,11 +260,11 @@ def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
     from workbook import train as module
 
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    data = tiny_runs.data(tokenizer="the tokenizer")
+    data = tiny_runs.data(tokenizer=byte_tokenizer())
     monkeypatch.setattr(module, "train_data", lambda config: data)
     model, tokenizer = trained(tiny_runs.tiny(steps=4))
     assert not model.training
-    assert tokenizer == "the tokenizer"
+    assert tokenizer is data.tokenizer
 
 
 def test_a_compiled_model_is_compiled_by_choice_and_saved_as_it_is(tmp_path, monkeypatch):
@@ -409,6 +410,11 @@ def test_a_checkpoint_keeps_all_that_a_run_needs(whole):
     assert set(KEPT) == state.keys() - {"kind"}
 
 
+def byte_tokenizer(*longer):
+    """A tokenizer of 256 bytes and more tokens."""
+    return Tokenizer(dict(enumerate([bytes([byte]) for byte in range(256)] + list(longer))), [])
+
+
 class TestOtherData:
     """A run learns from what it began with, or says what has changed."""
 
@@ -416,6 +422,9 @@ class TestOtherData:
         def breaks():
             raise MemoryError
 
+        data = tiny_runs.data
+        usual = {"tokenizer": byte_tokenizer()}
+        monkeypatch.setattr(tiny_runs, "data", lambda **changes: data(**usual | changes))
         interrupted(folder, monkeypatch, 10, breaks)
 
     @pytest.mark.parametrize(
@@ -424,7 +433,7 @@ class TestOtherData:
             ({"train": tiny_runs.ids(10_000, seed=2)}, "tokens to train on"),
             ({"train": tiny_runs.ids(9_999)}, "tokens to train on"),
             ({"validation": tiny_runs.ids(2_000, seed=3)}, "validation tokens"),
-            ({"token_bytes": np.full(tiny_runs.VOCAB_SIZE, 2)}, "lengths of tokens"),
+            ({"tokenizer": byte_tokenizer(b"other")}, "tokenizer"),
         ],
     )
     def test_is_refused_and_nothing_is_changed(self, tmp_path, monkeypatch, changes, named):

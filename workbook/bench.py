@@ -48,11 +48,13 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
     tables = []
     for name, (path, usual) in texts.items():
         record = compare(path, vocab_size or usual, rounds)
-        target = config.repository() / "data" / "bench" / f"tokenizer-{name}.json"
+        told = table(record)  # first: what cannot be told is not worth a record
+        root = config.data_folder() if file else config.repository() / "data"
+        target = root / "bench" / f"tokenizer-{name}.json"
         with atomic_write(target) as out:
             json.dump(record, out, indent=1, ensure_ascii=False)
             out.write("\n")
-        tables.append(f"{table(record)}\nrecorded in {target}")
+        tables.append(f"{told}\nrecorded in {target}")
     return "\n\n".join(tables)
 
 

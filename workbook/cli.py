@@ -18,8 +18,6 @@ from pathlib import Path
 from workbook import __version__, experiment_commands, model_commands, problems, train_options
 from workbook import config as settings
 
-MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
-
 PACKAGE = Path(__file__).resolve().parent
 JUDGE = """
 import signal, sys
@@ -112,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
     tokenize.add_argument("--size", metavar="100MB", help="for `stories`: of the train split")
     tokenize.add_argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer")
     tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
-    workers = train_options.between(1, MOST_WORKERS)
+    workers = train_options.between(1, train_options.MOST_WORKERS)
     tokenize.add_argument("--workers", type=workers, metavar="N", help="default: one a core")
     tokenize.set_defaults(run=run_data_tokenize)
 
@@ -137,6 +135,7 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
     export.set_defaults(run=run_export)
 
+    count = train_options.between(1, 10**9)
     bench = commands.add_parser("bench", help="time our code beside that of other libraries")
     subjects = bench.add_subparsers(metavar="tokenizer | train | generate | scaling", required=True)
     tokenizer = subjects.add_parser(
@@ -145,21 +144,21 @@ def parser() -> argparse.ArgumentParser:
     tokenizer.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts")
     tokenizer.add_argument("--size", default="100MB", metavar="100MB", help="of the default texts")
     tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
-    tokenizer.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    tokenizer.add_argument("--rounds", type=count, default=3, metavar="N", help="default: 3")
     tokenizer.set_defaults(run=run_bench_tokenizer)
     training = subjects.add_parser("train", help="our trainer beside other loops, in turns")
     training.add_argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories")
-    training.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
-    training.add_argument("--steps", type=int, default=5, metavar="N", help="a turn; default: 5")
+    training.add_argument("--rounds", type=count, default=5, metavar="N", help="default: 5")
+    training.add_argument("--steps", type=count, default=5, metavar="N", help="a turn; default: 5")
     training.set_defaults(run=run_bench_train)
     generate = subjects.add_parser("generate", help="writing with a model, on one thread")
-    generate.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    generate.add_argument("--rounds", type=count, default=5, metavar="N", help="default: 5")
     generate.set_defaults(run=run_bench_generate)
     scaling = subjects.add_parser("scaling", help="two workers beside one, and memory on more text")
     scaling.add_argument(
         "--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"
     )
-    scaling.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    scaling.add_argument("--rounds", type=count, default=3, metavar="N", help="default: 3")
     scaling.set_defaults(run=run_bench_scaling)
 
     notebooks = commands.add_parser(

@@ -2,7 +2,7 @@
 
 import argparse
 
-from workbook import config
+from workbook import config, train_options
 
 
 def add_to(commands: argparse._SubParsersAction) -> None:
@@ -18,7 +18,10 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     )
     run.add_argument("names", metavar="NAME", nargs="*", help="see `list`; default: all")
     run.add_argument(
-        "--workers", type=int, metavar="N", help="processes of one thread; default: a core each"
+        "--workers",
+        type=train_options.between(1, train_options.MOST_WORKERS),
+        metavar="N",
+        help="processes of one thread; default: a core each",
     )
     run.add_argument(
         "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from workbook import train_options
+
 
 def add_to(commands) -> None:
     """Nothing; the command line knows both."""
@@ -15,7 +17,8 @@ def add_to(commands) -> None:
     )
     generate.add_argument("--top-p", type=float, default=0.95, metavar="X", help="default: 0.95")
     generate.add_argument("--top-k", type=int, metavar="N", help="default: all ids")
-    generate.add_argument("--seed", type=int, metavar="N", help="default: another text each time")
+    seed = train_options.between(0, 2**63 - 1)
+    generate.add_argument("--seed", type=seed, metavar="N", help="default: another text each time")
     generate.set_defaults(run=run_generate)
 
     export = commands.add_parser(

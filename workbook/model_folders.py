@@ -28,4 +28,11 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
     model = TransformerLM.from_config(ModelConfig(**asked["model"]))
     checkpoints.restore(state, model)
-    return model.eval(), tokens.tokenizer_for(asked["corpus"])[1]
+    name, tokenizer = tokens.tokenizer_for(asked["corpus"])
+    # Runs of earlier versions do not say which tokenizer was theirs.
+    if state.get("data", {}).get("tokenizer", now := tokens.fingerprint(tokenizer)) != now:
+        raise ValueError(
+            f"the model in {folder} was trained with another tokenizer than {name} is now; put back"
+            " the one that it had, or train it anew"
+        )
+    return model.eval(), tokenizer

@@ -38,8 +38,10 @@ class TrainData:
         """A hash of each thing that a run learns from; a run that is resumed must find the same."""
         tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
         found = {name: sha256(np.ascontiguousarray(ids)) for name, ids in tokens_of.items()}
-        found["the lengths of tokens"] = sha256(np.ascontiguousarray(self.token_bytes))
-        return {name: digest.hexdigest()[:16] for name, digest in found.items()}
+        hashes = {name: digest.hexdigest()[:16] for name, digest in found.items()}
+        if self.tokenizer is not None:
+            hashes["tokenizer"] = tokens.fingerprint(self.tokenizer)
+        return hashes
 
 
 def train_data(config: TrainConfig) -> TrainData:

@@ -13,6 +13,8 @@ from workbook import presets
 from workbook.config import TrainConfig
 from workbook.presets import PARTS
 
+MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Nothing; the parser knows the presets and every setting."""
