@@ -5,12 +5,13 @@
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
 # make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
 # make stress     random strings, and training killed at random, thirty times as often as in `make
-#                 test` (STRESS=100: more often still)
+#                 test` (STRESS=100: more often still); then the notebooks and all that trains, in
+#                 float32 and in bfloat16, on one thread and on four: about an hour
 # make lint       ruff on the package, the tests and the notebooks
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab test writeup notebooks bench experiments stress lint suitable
+.PHONY: lab test writeup notebooks bench experiments stress trained lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
@@ -18,6 +19,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python .ci/suitable.py >/dev/null 2>&1 && break; done; echo $$python)
 answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
+nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 stamp := .venv/complete
 
 # The stamp holds the folder it was made in: an environment that was moved, or has lost its
@@ -34,8 +36,7 @@ lab: $(stamp)
 # Files are begun in the order of tests/conftest.py.
 test: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
-		-n 2 --dist loadfile --no-loadscope-reorder \
-		--nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
+		-n 2 --dist loadfile --no-loadscope-reorder $(nbval)
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
@@ -54,6 +55,17 @@ experiments: $(stamp)
 
 stress: $(stamp)
 	@STRESS=$(or $(STRESS),30) $(bin)/python -m pytest tests -m stress -q
+	@for precision in float32 bfloat16; do for threads in 1 4; do \
+		$(MAKE) --no-print-directory trained PRECISION=$$precision THREADS=$$threads || exit 1; \
+	done; done
+
+# What depends on a trained model, with models of its own: all that is trained is trained anew.
+trained: $(stamp)
+	@echo "matmuls in $(PRECISION), threads: $(THREADS)"
+	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
+		WORKBOOK_DATA=$$data WORKBOOK_PRECISION=$(PRECISION) OMP_NUM_THREADS=$(THREADS) \
+		$(bin)/python -m pytest notebooks tests/test_train*.py tests/test_processes.py \
+		tests/test_experiments.py tests/test_evaluate.py tests/test_rehearsal.py $(nbval) -q
 
 lint: $(stamp)
 	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet

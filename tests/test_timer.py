@@ -262,3 +262,31 @@ thread.join()
 def test_a_stop_that_comes_while_the_block_ends_does_not_outlive_it():
     """It finds the stack being unwound, and waits until there is a line to break into."""
     assert printed_by(SURFACES) == "undisturbed\n"
+
+
+PROFILED = """
+import cProfile, threading, time
+from workbook.checks.timer import TimedOut, limited
+
+def loop():
+    while True:
+        pass
+
+def work():
+    for seconds, function in [(60, int), (0.05, loop), (60, int)]:
+        try:
+            limited(seconds, function)
+        except TimedOut:
+            pass
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+cProfile.runctx("list(map(ord, 'abc'))", {}, {})
+cProfile.Profile().runcall(lambda: [x for x in range(3)])
+"""
+
+
+def test_a_limit_on_another_thread_leaves_nothing_that_hangs_a_profiler():
+    done = subprocess.run([sys.executable, "-c", PROFILED], timeout=300, check=False)
+    assert done.returncode == 0

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -70,7 +71,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         else:
             self.done = threading.Event()
             self.thread = _thread.get_ident()
-            threading.Thread(target=self._watch, daemon=True).start()
+            self.watcher = threading.Thread(target=self._watch, daemon=True)
+            self.watcher.start()
         return self
 
     def __exit__(self, kind, error, trace) -> bool:
@@ -90,11 +92,22 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self._restore_alarm()
         else:
             self.done.set()
-            # A stop that is on its way must not arrive after the block.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), None)
+            self.watcher.join()  # from here on no other stop is planted
         if "__del__" in vars(self.stop):
             del self.stop.__del__
+        if not self.by_signal:
+            self._let_it_arrive()
         sys.unraisablehook = self.old_hook
+
+    def _let_it_arrive(self) -> None:
+        """Catch a stop that is on its way, so that it does not break into what comes after.
+
+        It must arrive. Python can also be told to drop it, but 3.11 then takes it for due ever
+        after, and hangs in the first call under a profiler.
+        """
+        with suppress(self.stop):
+            for _ in range(2):  # exceptions from other threads arrive where a loop turns
+                pass
 
     def _trip_when_swallowed(self, trip) -> None:
         if not Tripwire.is_there:
