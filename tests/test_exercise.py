@@ -195,7 +195,9 @@ def test_a_process_that_the_attempt_forks_does_not_go_on_with_the_check():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows cannot block signals")
-def test_an_attempt_that_blocks_all_signals_is_stopped_too():
+def test_an_attempt_that_blocks_all_signals_is_stopped_too(monkeypatch):
+    monkeypatch.setitem(globals(), "SECONDS", 0.5)
+
     def blocks(n):
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         sleeps(n)
