@@ -9,6 +9,7 @@ from contextlib import contextmanager
 # Windows lacks the last two.
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+HANG_UP = getattr(signal, "SIGHUP", None)
 
 
 class Wish:
@@ -25,15 +26,16 @@ class Wish:
 def wish_to_stop() -> Iterator[Wish]:
     """A wish that the first signal to stop makes true; a second one stops at once.
 
-    Outside of the main thread signals cannot be caught, and do what they always do. One that is
-    ignored, as SIGHUP is under `nohup`, stays ignored.
+    Outside of the main thread signals cannot be caught, and do what they always do. SIGHUP stays
+    ignored where it is, as under `nohup`.
     """
     wish = Wish()
     if threading.current_thread() is not threading.main_thread():
         yield wish
         return
     before = {number: signal.getsignal(number) for number in STOPS}
-    before = {number: how for number, how in before.items() if how is not signal.SIG_IGN}
+    if before.get(HANG_UP) is signal.SIG_IGN:
+        del before[HANG_UP]
 
     def hear(number, _frame):
         wish.said = signal.Signals(number)
