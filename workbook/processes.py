@@ -86,5 +86,6 @@ def team(wanted_device: str = "auto") -> Iterator[Team]:
     distributed.init_process_group("nccl" if on_gpu else "gloo")
     try:
         yield Team(distributed.get_rank(), distributed.get_world_size())
+        distributed.barrier()  # nobody closes a connection that another one still uses
     finally:
         distributed.destroy_process_group()
