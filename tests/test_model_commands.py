@@ -13,11 +13,11 @@ from workbook import (
     generate_bench,
     hugging,
     model_folders,
-    runlog,
     tokens,
 )
 from workbook.bpe import train_bpe
 from workbook.config import ModelConfig
+from workbook.files import write_json
 from workbook.generate import decode
 from workbook.model import TransformerLM
 from workbook.tokenizer import Tokenizer
@@ -44,7 +44,7 @@ def run(tmp_path, monkeypatch):
     torch.manual_seed(0)
     model = TransformerLM.from_config(ModelConfig(**SIZES))
     folder = tmp_path / "run"
-    runlog.write_json(folder / "config.json", {"corpus": "stories", "model": SIZES})
+    write_json(folder / "config.json", {"corpus": "stories", "model": SIZES})
     optimizer = torch.optim.SGD(model.parameters())
     checkpoints.save_checkpoint(model, optimizer, 7, folder / "checkpoints/step-000000007.pt")
     return folder, model, tokenizer

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from workbook import bpe, config, corpora, corpus_files, rivals
 from workbook.corpora import END_OF_TEXT
-from workbook.files import atomic_write
+from workbook.files import write_json
 from workbook.pretokens import cut_points
 from workbook.runlog import processor
 from workbook.tokenizer import Tokenizer
@@ -51,9 +51,7 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
         told = table(record)  # first: what cannot be told is not worth a record
         root = config.data_folder() if file else config.repository() / "data"
         target = root / "bench" / f"tokenizer-{name}.json"
-        with atomic_write(target) as out:
-            json.dump(record, out, indent=1, ensure_ascii=False)
-            out.write("\n")
+        write_json(target, record)
         tables.append(f"{told}\nrecorded in {target}")
     return "\n\n".join(tables)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from workbook import __version__
-from workbook.files import atomic_write, unchanged
+from workbook.files import atomic_write, unchanged, write_json
 
 END_OF_TEXT = "<|endoftext|>"
 SEPARATOR = END_OF_TEXT.encode()
@@ -81,9 +81,7 @@ def write(
 def write_record(target: Path, facts: dict) -> None:
     """Writes the record of `target`, which makes it a corpus file."""
     facts = {**facts, "workbook": __version__, "modified_ns": target.stat().st_mtime_ns}
-    with atomic_write(target.with_suffix(".json")) as file:
-        json.dump(facts, file, indent=2)
-        file.write("\n")
+    write_json(target.with_suffix(".json"), facts)
 
 
 def record(path: str | os.PathLike) -> dict:

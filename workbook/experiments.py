@@ -32,6 +32,7 @@ from tqdm import tqdm
 
 from workbook import corpora, fluency, runlog, runs
 from workbook.config import TrainConfig
+from workbook.files import write_json
 from workbook.generate import write
 from workbook.runs import Result
 from workbook.train import DivergedError, Run, run_folder, train
@@ -157,7 +158,7 @@ def make(config: TrainConfig) -> None:
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            runlog.write_json(folder / runs.SAMPLE, sample(finished))
+            write_json(folder / runs.SAMPLE, sample(finished))
     runs.keep(config, folder)
 
 

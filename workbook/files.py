@@ -1,5 +1,6 @@
 """Files that are either whole or not there, and folders that one process works in at a time."""
 
+import json
 import os
 import secrets
 import stat
@@ -48,6 +49,13 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_json(path: Path, content) -> None:
+    """Write `content` to a JSON file, which is there as a whole or as it was before."""
+    with atomic_write(path) as file:
+        json.dump(content, file, indent=1, ensure_ascii=False)
+        file.write("\n")
 
 
 def make_folder(folder: Path) -> None:

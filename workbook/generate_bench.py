@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from workbook import bench, config, hugging
 from workbook.config import ModelConfig
-from workbook.files import atomic_write
+from workbook.files import write_json
 from workbook.generate import decode, generate
 from workbook.model import TransformerLM
 
@@ -42,9 +42,7 @@ def run(rounds: int, new_tokens: int = NEW_TOKENS) -> str:
     machine["versions"] |= {library: version(library) for library in ("torch", "transformers")}
     record = {"new_tokens": new_tokens, "shapes": shapes, "machine": machine}
     target = config.repository() / RECORD
-    with atomic_write(target) as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
+    write_json(target, record)
     return f"{table(record)}\nrecorded in {target}"
 
 

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save
 from workbook.config import ModelConfig
 from workbook.corpora import END_OF_TEXT
 from workbook.exchange import load_tokenizer_json, save_tokenizer_json
-from workbook.files import atomic_write
+from workbook.files import atomic_write, write_json
 from workbook.generate import end_of_text
 from workbook.model import TransformerLM
 from workbook.tokenizer import Tokenizer
@@ -193,10 +193,3 @@ def read_config(path: Path) -> ModelConfig:
         rope_theta=float(rope.get("rope_theta", told.get("rope_theta", 10_000.0))),
         tie_embeddings=bool(told.get("tie_word_embeddings", False)),
     )
-
-
-def write_json(path: Path, content: dict) -> None:
-    """Write a JSON file, whole or not at all."""
-    with atomic_write(path) as file:
-        json.dump(content, file, indent=2)
-        file.write("\n")

@@ -29,8 +29,8 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
     model = TransformerLM.from_config(ModelConfig(**asked["model"]))
     checkpoints.restore(state, model)
     name, tokenizer = tokens.tokenizer_for(asked["corpus"])
-    # Runs of earlier versions do not say which tokenizer was theirs.
-    if state.get("data", {}).get("tokenizer", now := tokens.fingerprint(tokenizer)) != now:
+    now = tokens.fingerprint(tokenizer)
+    if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
         raise ValueError(
             f"the model in {folder} was trained with another tokenizer than {name} is now; put back"
             " the one that it had, or train it anew"

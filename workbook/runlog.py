@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbook.files import atomic_write
+from workbook.files import write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,13 +117,6 @@ def claim(folder: str | os.PathLike, config: Mapping) -> None:
             " nothing was overwritten. Give another folder"
         )
     write_json(folder / CONFIG, config)
-
-
-def write_json(path: Path, content) -> None:
-    """Nothing; `content` is in the file `path`, whole or not at all."""
-    with atomic_write(path) as file:
-        json.dump(content, file, indent=1, ensure_ascii=False)
-        file.write("\n")
 
 
 def load_json(path: Path):

@@ -8,7 +8,6 @@ The large texts are a smaller one written several times over, so that their word
 what is measured is the engine, and not how many words a language has.
 """
 
-import json
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
@@ -19,7 +18,7 @@ from tqdm import tqdm
 
 from workbook import bench, bpe, config, tokens
 from workbook.corpora import END_OF_TEXT
-from workbook.files import atomic_write
+from workbook.files import atomic_write, write_json
 from workbook.measure import measured
 from workbook.tokenizer import Tokenizer
 
@@ -50,9 +49,7 @@ def run(size: int, rounds: int) -> str:
             "machine": bench.machine(),
         }
     target = config.repository() / RECORD
-    with atomic_write(target) as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
+    write_json(target, record)
     page = config.repository() / PAGE
     with atomic_write(page) as file:
         file.write(with_table(page.read_text(encoding="utf-8"), record))

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from workbook import bpe, config, corpora
 from workbook.data import join_tokens
-from workbook.files import alone, atomic_write, file_state, unchanged
+from workbook.files import alone, atomic_write, file_state, unchanged, write_json
 from workbook.pretokens import cut_points, task_cuts, text_file
 from workbook.tokenizer import Tokenizer, token_dtype, unpickled
 
@@ -91,7 +91,7 @@ def _tokenize_file(
         for done in executor.map(work, *todo) if executor else map(work, *todo):
             bar.update(done)
     facts |= {"tokens": join_tokens(target, parts), "file_bytes": target.stat().st_size}
-    _write(record, facts)
+    write_json(record, facts)
     shutil.rmtree(folder)
     return facts["tokens"]
 
@@ -129,12 +129,6 @@ def fingerprint(tokenizer: Tokenizer) -> str:
 
 def _short_hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
-
-
-def _write(record: Path, facts: dict) -> None:
-    with atomic_write(record) as file:
-        json.dump(facts, file, indent=2)
-        file.write("\n")
 
 
 def _read(record: Path) -> dict:
@@ -211,7 +205,7 @@ def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
 
 def _write_record(folder: Path, **origin) -> None:
     """Write what a tokenizer was made from, as far as it is known, and what its files are."""
-    _write(folder / RECORD, origin | _hashes(folder))
+    write_json(folder / RECORD, origin | _hashes(folder))
 
 
 def _hashes(folder: Path) -> dict[str, str]:

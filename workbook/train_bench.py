@@ -17,7 +17,7 @@ from dataclasses import replace
 from tqdm import tqdm
 
 from workbook import accounting, bench, config, presets
-from workbook.files import atomic_write
+from workbook.files import write_json
 
 SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
 
@@ -29,9 +29,7 @@ def run(rounds: int, steps: int, shapes: list[str] | None = None) -> str:
         "shapes": {shape: compare(shape, rounds, steps) for shape in shapes or SHAPES},
     }
     target = config.repository() / "data" / "bench" / "train.json"
-    with atomic_write(target) as out:
-        json.dump(record, out, indent=1)
-        out.write("\n")
+    write_json(target, record)
     return f"{table(record)}\nrecorded in {target}"
 
 

@@ -16,6 +16,7 @@ from workbook import accounting, checkpoints, devices, optim, runlog, training_c
 from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
+from workbook.files import write_json
 from workbook.limits import WINDOW, ClimbWatch, TimeLimit
 from workbook.measured_model import matmul_peak
 from workbook.model import PARTS, TransformerLM
@@ -86,15 +87,18 @@ class Trainer:
         return self.log
 
     def begin(self, state: dict | None) -> None:
-        """Go on from a checkpoint, or look whether the run can be trusted and begin."""
+        """Go on from a checkpoint, or begin anew where there is none."""
         self.made_from = self.data.made_from()
         if state is not None:
             self.resume(state)
         self.peak = matmul_peak(self.precision, str(self.device))
         self.started = time.perf_counter()
-        if state is not None:
-            self.outcome("running")
-            return
+        if state is None:
+            self.begin_anew()
+        self.outcome("running")
+
+    def begin_anew(self) -> None:
+        """Write down where the run begins, and look whether its curve can be trusted."""
         self.log.truncate(0)
         self.log.describe(
             runlog.environment(
@@ -111,7 +115,6 @@ class Trainer:
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
         self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
-        self.outcome("running")
 
     def run_to_end(self, wish: Wish) -> None:
         """Take the steps that are left; on a wish to stop, save and raise KeyboardInterrupt."""
@@ -351,4 +354,4 @@ class Trainer:
         self.status = status
         if self.team.leads:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
-            runlog.write_json(self.folder / runlog.OUTCOME, content)
+            write_json(self.folder / runlog.OUTCOME, content)
