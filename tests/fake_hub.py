@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub
 
-from workbook import download
+from workbook.corpora import download
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -4,8 +4,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from workbook import answers, config, corpora, notebooks
+from workbook import answers, config, notebooks
 from workbook.answers import MIME, answer, look_up
+from workbook.corpora import corpora
 from workbook.exercise import check, hint, reveal
 
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from workbook import corpus_files, data, pretokens, tokenizer, tokens
+from workbook import data, pretokens, tokenizer, tokens
+from workbook.corpora import corpus_files
 from workbook.fastbpe import count
 from workbook.tokenizer import Tokenizer
 

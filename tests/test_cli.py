@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from workbook import __version__, cli, corpora, exercise, lab, notebooks, study
+from workbook import __version__, cli, exercise, lab, notebooks, study
+from workbook.corpora import corpora
 from workbook.progress import Progress
 
 SOFTMAX = """

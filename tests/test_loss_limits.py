@@ -5,8 +5,9 @@ from statistics import median
 
 import pytest
 
-from workbook import corpora, tokens
+from workbook import tokens
 from workbook.claims import claims
+from workbook.corpora import corpora
 from workbook.loss_limits import (
     BYTES_A_TOKEN,
     bits_a_byte,

@@ -9,7 +9,8 @@ import tiny_runs
 import torch
 from torch import Tensor
 
-from workbook import checkpoints, corpora, needs, presets, runlog, train
+from workbook import checkpoints, needs, presets, runlog, train
+from workbook.corpora import corpora
 from workbook.measured_model import peak_bytes
 from workbook.needs import Text, look_at_disk, look_at_memory, look_at_text, memory_bytes
 from workbook.presets import varied

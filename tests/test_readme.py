@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workbook import cli, corpora, notebooks
+from workbook import cli, notebooks
+from workbook.corpora import corpora
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

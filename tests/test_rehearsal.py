@@ -7,7 +7,8 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting, cli, corpora, presets, rehearsal, runs
+from workbook import accounting, cli, presets, rehearsal, runs
+from workbook.corpora import corpora
 from workbook.foresight import Imagined
 from workbook.presets import varied
 from workbook.rehearsal import Cost, groups, step_seconds

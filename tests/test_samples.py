@@ -5,7 +5,8 @@ import json
 import pytest
 from made_records import config, record
 
-from workbook import corpora, fluency, samples
+from workbook import samples
+from workbook.corpora import corpora, fluency
 from workbook.runs import SAMPLE
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"

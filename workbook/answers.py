@@ -10,8 +10,9 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from workbook import config, corpora, problems
-from workbook.corpora import CORPORA
+from workbook import config, problems
+from workbook.corpora import corpora
+from workbook.corpora.corpora import CORPORA
 from workbook.problems import Problem
 from workbook.progress import record_answer
 

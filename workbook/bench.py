@@ -24,8 +24,9 @@ from statistics import median
 
 from tqdm import tqdm
 
-from workbook import bpe, config, corpora, corpus_files, rivals
-from workbook.corpora import END_OF_TEXT
+from workbook import bpe, config, rivals
+from workbook.corpora import corpora, corpus_files
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import write_json
 from workbook.pretokens import cut_points
 from workbook.runlog import processor

@@ -298,13 +298,13 @@ def ended_early(problem: problems.Problem, part: str | None, ended: int):
 
 
 def run_data_list(options: argparse.Namespace) -> None:
-    from workbook import corpora
+    from workbook.corpora import corpora
 
     print(corpora.overview())
 
 
 def run_data_make(options: argparse.Namespace) -> None:
-    from workbook import corpora
+    from workbook.corpora import corpora
 
     size = None if options.size is None else corpora.parse_size(options.size)
     splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
@@ -313,7 +313,7 @@ def run_data_make(options: argparse.Namespace) -> None:
 
 
 def run_data_get(options: argparse.Namespace) -> None:
-    from workbook import corpora
+    from workbook.corpora import corpora
 
     print(*corpora.get(options.name), sep="\n")
 
@@ -328,7 +328,8 @@ def run_export(options: argparse.Namespace) -> None:
 def run_data_tokenize(options: argparse.Namespace) -> None:
     from concurrent.futures import ProcessPoolExecutor
 
-    from workbook import corpora, tokens
+    from workbook import tokens
+    from workbook.corpora import corpora
 
     size = None if options.size is None else corpora.parse_size(options.size)
     with ProcessPoolExecutor(options.workers) as executor:
@@ -354,7 +355,8 @@ def run_bench_train(options: argparse.Namespace) -> None:
 
 
 def run_bench_tokenizer(options: argparse.Namespace) -> None:
-    from workbook import bench, corpora
+    from workbook import bench
+    from workbook.corpora import corpora
 
     size = corpora.parse_size(options.size)
     print(bench.run(size, options.rounds, options.file, options.vocab_size))
@@ -367,7 +369,8 @@ def run_bench_generate(options: argparse.Namespace) -> None:
 
 
 def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook import corpora, scaling
+    from workbook import scaling
+    from workbook.corpora import corpora
 
     print(scaling.run(corpora.parse_size(options.size), options.rounds))
 

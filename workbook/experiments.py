@@ -30,8 +30,9 @@ from threading import Event, Thread
 import torch
 from tqdm import tqdm
 
-from workbook import corpora, fluency, runlog, runs
+from workbook import runlog, runs
 from workbook.config import TrainConfig
+from workbook.corpora import corpora, fluency
 from workbook.files import write_json
 from workbook.generate import write
 from workbook.runs import Result

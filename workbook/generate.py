@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbook.corpora import END_OF_TEXT
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.model import TransformerLM
 from workbook.nn import float_type
 from workbook.onestep import OneStep

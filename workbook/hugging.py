@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from workbook.config import ModelConfig
-from workbook.corpora import END_OF_TEXT
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.exchange import load_tokenizer_json, save_tokenizer_json
 from workbook.files import atomic_write, write_json
 from workbook.generate import end_of_text

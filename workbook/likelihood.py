@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from workbook.corpora import END_OF_TEXT
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.generate import candidates, device_of
 from workbook.model import TransformerLM
 from workbook.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from workbook import corpora, stories
+from workbook.corpora import corpora, stories
 from workbook.train_data import MARGIN, STATED_FLOORS
 
 # Bytes of text that a token of the corpus' own tokenizer holds; another tokenizer moves it a bit.

@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import torch
 
-from workbook import accounting, corpora, devices, tokens
+from workbook import accounting, devices, tokens
 from workbook import config as settings
 from workbook.config import TrainConfig
-from workbook.download import UNPACKED
+from workbook.corpora import corpora
+from workbook.corpora.download import UNPACKED
 
 FLOAT = 4  # bytes
 STATES = 3  # numbers that a checkpoint has for each parameter: itself, and AdamW's two moments

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from workbook import bpe, pretokens
-from workbook.corpora import END_OF_TEXT
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.pretokens import PATTERN
 from workbook.tokenizer import Tokenizer
 

@@ -1,11 +1,11 @@
 """What trained models wrote, from their records: laid out to be read, and counted.
 
-The counts are those of `workbook.fluency`; none of them says that a text makes sense.
+The counts are those of `workbook.corpora.fluency`; none of them says that a text makes sense.
 """
 
 import textwrap
 
-from workbook import corpora
+from workbook.corpora import corpora
 from workbook.runs import Result
 
 WIDTH = 88  # characters of a line

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from tqdm import tqdm
 
 from workbook import bench, bpe, config, tokens
-from workbook.corpora import END_OF_TEXT
+from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import atomic_write, write_json
 from workbook.measure import measured
 from workbook.tokenizer import Tokenizer

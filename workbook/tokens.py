@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from workbook import bpe, config, corpora
+from workbook import bpe, config
+from workbook.corpora import corpora
 from workbook.data import join_tokens
 from workbook.files import alone, atomic_write, file_state, unchanged, write_json
 from workbook.pretokens import cut_points, task_cuts, text_file

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from workbook import config as settings
-from workbook import corpora, tokens
+from workbook import tokens
 from workbook.config import TrainConfig
+from workbook.corpora import corpora
 from workbook.data import read_tokens
 from workbook.tokenizer import Tokenizer
 

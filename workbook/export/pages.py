@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from workbook.corpora import CORPORA
+from workbook.corpora.corpora import CORPORA
 from workbook.export.clean import Cleaner, printed, visible
 from workbook.export.nodes import (
     Node,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from workbook import problems
 from workbook.answers import MIME
 from workbook.config import EDITIONS
-from workbook.corpora import CORPORA
+from workbook.corpora.corpora import CORPORA
 
 FORMAT = 4  # of notebooks, since 2014
 PICTURES = ("image/png", "image/jpeg")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook import fluency
+from workbook.corpora import fluency
 
 letters = st.text(alphabet="ab ", max_size=30)
 

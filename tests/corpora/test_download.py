@@ -1,4 +1,4 @@
-"""What `workbook.download` does when the Hub keeps its word, and when it does not."""
+"""What `workbook.corpora.download` does when the Hub keeps its word, and when it does not."""
 
 import errno
 import gzip
@@ -12,8 +12,8 @@ import huggingface_hub
 import pytest
 from fake_hub import COMMIT, running_hub
 
-from workbook import download
-from workbook.download import DownloadError, HubFile
+from workbook.corpora import download
+from workbook.corpora.download import DownloadError, HubFile
 
 TEXT = "".join(f"Story {number}: once upon a time.\n" for number in range(20_000)).encode()
 PLAIN = HubFile(repository="someone/tales", name="tales.txt")

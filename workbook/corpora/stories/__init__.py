@@ -24,9 +24,9 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
-from workbook.stories import people
-from workbook.stories.grammar import Grammar
-from workbook.stories.nodes import Story
+from workbook.corpora.stories import people
+from workbook.corpora.stories.grammar import Grammar
+from workbook.corpora.stories.nodes import Story
 
 SEPARATOR = "\n<|endoftext|>\n"  # after each document of a file
 

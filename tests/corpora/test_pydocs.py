@@ -1,4 +1,4 @@
-"""What `workbook.pydocs` reads from a small library made here, and from the one that runs this."""
+"""What `workbook.corpora.pydocs` reads from a small library made here, and from the one that runs this."""
 
 import sys
 import sysconfig
@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from workbook import pydocs
+from workbook.corpora import pydocs
 
 PROSE = "This paragraph is long enough to count as one, and it says nothing about {}."
 MANY = " ".join(PROSE.format(word) for word in ("apples", "pears", "plums", "quinces"))

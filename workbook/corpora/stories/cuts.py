@@ -2,7 +2,7 @@
 
 import re
 
-from workbook.stories.draws import zipf_weights
+from workbook.corpora.stories.draws import zipf_weights
 
 MARK = re.compile(r"[\[\]]|\{[^}]*\}|<[^>]*>")
 WEIGHT = re.compile(r"\*(\d+)$")

@@ -33,8 +33,8 @@ in the woods, else `snack.animals` (unless people live there), else `snack.all`.
 
 import re
 
-from workbook.stories.cuts import beats, pieces, split, weigh
-from workbook.stories.nodes import (
+from workbook.corpora.stories.cuts import beats, pieces, split, weigh
+from workbook.corpora.stories.nodes import (
     PARAGRAPH,
     Assign,
     Capital,

@@ -1,4 +1,4 @@
-"""What `workbook.corpus_files` writes, counts, splits and samples."""
+"""What `workbook.corpora.corpus_files` writes, counts, splits and samples."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook import corpus_files
-from workbook.corpus_files import END_OF_TEXT, Tally, documents, record, sample_documents
+from workbook.corpora import corpus_files
+from workbook.corpora.corpus_files import END_OF_TEXT, Tally, documents, record, sample_documents
 
 # Short pieces, so that separators, parts of separators and blank documents meet in every way.
 PIECES = st.lists(st.sampled_from([END_OF_TEXT, "<|", "endoftext", "|>", "é", "One.", " \n", "<"]))

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import pytest
 
-from workbook import stories
-from workbook.stories import draws
-from workbook.stories.draws import Table, zipf_weights
-from workbook.stories.grammar import Grammar
-from workbook.stories.nodes import Story
+from workbook.corpora import stories
+from workbook.corpora.stories import draws
+from workbook.corpora.stories.draws import Table, zipf_weights
+from workbook.corpora.stories.grammar import Grammar
+from workbook.corpora.stories.nodes import Story
 
 WORD = re.compile(r"\b[a-zà-ÿ]+(?:'(?!s\b)[a-z]+)?")  # names and other capitals apart
 
@@ -65,7 +65,7 @@ def test_bytes_do_not_depend_on_the_order_of_sets(hash_seed):
 
 
 def test_importing_stories_brings_no_heavy_library():
-    code = "import sys, workbook.stories; print({'numpy', 'torch', 'regex'} & set(sys.modules))"
+    code = "import sys, workbook.corpora.stories; print({'numpy', 'torch', 'regex'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert out.stdout.strip() == "set()"
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from workbook import config, corpus_files, download, pydocs, stories
-from workbook.corpus_files import END_OF_TEXT, documents, record, sample_documents
-from workbook.download import HubFile
+from workbook import config
+from workbook.corpora import corpus_files, download, pydocs, stories
+from workbook.corpora.corpus_files import END_OF_TEXT, documents, record, sample_documents
+from workbook.corpora.download import HubFile
 
 __all__ = [
     "CORPORA",

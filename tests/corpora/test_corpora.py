@@ -1,4 +1,4 @@
-"""What `workbook.corpora` makes, keeps, makes again, downloads and refuses."""
+"""What `workbook.corpora.corpora` makes, keeps, makes again, downloads and refuses."""
 
 import gzip
 import json
@@ -11,8 +11,8 @@ from hashlib import sha256
 import pytest
 from fake_hub import COMMIT, running_hub
 
-from workbook import corpora, corpus_files, download, pydocs, stories
-from workbook.corpora import CORPORA, END_OF_TEXT, documents, record
+from workbook.corpora import corpora, corpus_files, download, pydocs, stories
+from workbook.corpora.corpora import CORPORA, END_OF_TEXT, documents, record
 
 TEXT = f"One.\n{END_OF_TEXT}\nTwo.\n{END_OF_TEXT}\n"
 

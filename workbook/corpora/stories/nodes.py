@@ -7,7 +7,7 @@ draws cost. Every draw of this package happens in this file.
 from collections.abc import Callable
 from typing import Protocol
 
-from workbook.stories.draws import Table
+from workbook.corpora.stories.draws import Table
 
 PARAGRAPH = " \N{PILCROW SIGN} "
 TIDY = (  # in this order; plain replacing is many times faster than a regular expression
