@@ -8,8 +8,9 @@ import attempts_experiments
 import attempts_model
 import torch
 
-from workbook import batches, bpe, checkpoints, generate, optim, tokenizer
+from workbook import batches, checkpoints, generate, optim
 from workbook.optim_studies import run_toy
+from workbook.tokenization import bpe, tokenizer
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 from hypothesis import strategies as st
 
-from workbook.fastbpe import count, merge, table, text
-from workbook.fastbpe.machine import padded
+from workbook.tokenization.compiled import count, merge, table, text
+from workbook.tokenization.compiled.machine import padded
 
 # Characters that the pattern tells apart, and some that look alike to a careless scanner.
 ODD = "'sdmtlverSDMT \n\t\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b"

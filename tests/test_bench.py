@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from workbook import bench, bpe, config, rivals, scaling
-from workbook.tokenizer import Tokenizer
+from workbook import bench, config, rivals, scaling
+from workbook.tokenization import bpe
+from workbook.tokenization.tokenizer import Tokenizer
 
 END = "<|endoftext|>"
 

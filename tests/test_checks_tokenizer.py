@@ -13,7 +13,7 @@ from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_reference import predicted
 from workbook.checks.word_variants import WORDS
 from workbook.exercise import check
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 
 Right = tokenizer_wrong.Quick
 WRONG = [*tokenizer_wrong.WRONG, *tokenizer_wrong_streams.WRONG]

@@ -143,7 +143,7 @@ def test_no_two_known_mistakes_look_alike_on_all_small_texts():
 
 
 def test_the_small_reference_agrees_with_the_package(tmp_path):
-    from workbook import bpe
+    from workbook.tokenization import bpe
 
     for given in (*bpe_cases.SMALL, *bpe_cases.larger()):
         path = tmp_path / "text.txt"

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tiktoken.load import load_tiktoken_bpe
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from workbook.bpe import train_bpe
 from workbook.exchange import (
     load_tiktoken,
     load_tokenizer_json,
     save_tiktoken,
     save_tokenizer_json,
 )
-from workbook.pretokens import PATTERN
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.tokenizer import Tokenizer
 
 END, PAD = "<|endoftext|>", "<|pad é|>"
 CORPUS = (

@@ -12,7 +12,7 @@ import tiny_runs
 from workbook import cli, experiments, runs, studies, train, trainer
 from workbook.experiments import MissingRunsError
 from workbook.presets import varied
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
 TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endoftext|>"])

@@ -6,11 +6,12 @@ import zipfile
 import pytest
 from export_folders import answered, cell, learner, printed, shown
 
-from workbook import bpe, config, notebooks, study
+from workbook import config, notebooks, study
 from workbook.answers import MIME
 from workbook.export import export, states
 from workbook.normalform import role
 from workbook.progress import source_of
+from workbook.tokenization import bpe
 
 
 @pytest.fixture(scope="module")

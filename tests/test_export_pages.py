@@ -84,11 +84,15 @@ def test_the_archive_of_the_reference_is_the_package():
     write_up = states.assess(config.repository() / "notebooks", "2025")
     with zipfile.ZipFile(BytesIO(codezip.code_zip(write_up))) as archive:
         names = archive.namelist()
-        assert names == sorted(names) and "workbook/bpe.py" in names and "LICENSE" in names
+        assert (
+            names == sorted(names)
+            and "workbook/tokenization/bpe.py" in names
+            and "LICENSE" in names
+        )
         assert not any("__pycache__" in name or "notebooks" in name.split("/") for name in names)
         assert {entry.date_time for entry in archive.infolist()} == {codezip.LONG_AGO}
         source = (config.repository() / "workbook" / "bpe.py").read_text(encoding="utf-8")
-        assert archive.read("workbook/bpe.py").decode() == source
+        assert archive.read("workbook/tokenization/bpe.py").decode() == source
 
 
 def test_letters_without_a_font_are_named_and_never_boxes(monkeypatch):

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook import generate
-from workbook.bpe import train_bpe
 from workbook.config import ModelConfig
 from workbook.model import TransformerLM
 from workbook.onestep import OneStep
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.tokenizer import Tokenizer
 
 BASE = ModelConfig(vocab_size=97, context_length=24, d_model=32, num_layers=2, num_heads=4, d_ff=48)
 ABLATIONS = {

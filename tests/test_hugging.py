@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from workbook import generate, hugging
-from workbook.bpe import train_bpe
 from workbook.config import ModelConfig
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.tokenizer import Tokenizer
 
 BASE = ModelConfig(
     vocab_size=300, context_length=64, d_model=32, num_layers=2, num_heads=4, d_ff=48,

@@ -5,7 +5,7 @@ import torch
 
 from workbook import generate, likelihood
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endoftext|>"])
 

@@ -5,7 +5,6 @@ from statistics import median
 
 import pytest
 
-from workbook import tokens
 from workbook.claims import claims
 from workbook.corpora import corpora
 from workbook.loss_limits import (
@@ -16,6 +15,7 @@ from workbook.loss_limits import (
     nats_a_token,
 )
 from workbook.reported_runs import token_length
+from workbook.tokenization import token_files
 from workbook.train_data import MARGIN, STATED_FLOORS
 
 
@@ -42,7 +42,7 @@ def test_the_floor_of_the_stories_is_that_of_the_whole_split():
 
 
 def test_a_token_is_as_long_as_is_said():
-    _, tokenizer = tokens.tokenizer_for("stories")
+    _, tokenizer = token_files.tokenizer_for("stories")
     with corpora.path("stories", "validation").open(encoding="utf-8") as file:
         text = file.read(50_000)
     assert len(text.encode()) / len(tokenizer.encode(text)) == pytest.approx(

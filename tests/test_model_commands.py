@@ -6,21 +6,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import (
-    checkpoints,
-    cli,
-    config,
-    generate_bench,
-    hugging,
-    model_folders,
-    tokens,
-)
-from workbook.bpe import train_bpe
+from workbook import checkpoints, cli, config, generate_bench, hugging, model_folders
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generate import decode
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import token_files
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.tokenizer import Tokenizer
 
 SIZES = {
     "vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1, "num_heads": 2,
@@ -66,7 +59,7 @@ def test_generate_writes_behind_the_prompt(run, capsys):
 def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
     folder, model, tokenizer = run
     state = {"model": model.state_dict(), "iteration": 7}
-    for made_by, status in ((tokens.fingerprint(tokenizer), 0), ("another", 2)):
+    for made_by, status in ((token_files.fingerprint(tokenizer), 0), ("another", 2)):
         checkpoints.keep(state | {"data": {"tokenizer": made_by}}, folder / "checkpoints", 1)
         assert cli.main(["generate", str(folder), "--tokens", "1"]) == status
     assert "was trained with another tokenizer than stories-2048" in capsys.readouterr().err

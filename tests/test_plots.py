@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbook import plots, utf8
+from workbook import plots
+from workbook.tokenization import utf8
 
 SIZES = pd.DataFrame(
     {"UTF-8": {"English": 63, "Turkish": 71}, "UTF-16": {"English": 126, "Turkish": 128.5}}

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from workbook import plots, token_plots
-from workbook.ancestry import ancestry
-from workbook.bpe import train_naive
+from workbook.tokenization.ancestry import ancestry
+from workbook.tokenization.bpe import train_naive
 
 FOUR = pd.DataFrame(
     {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},

@@ -13,7 +13,7 @@ import tiny_runs
 import torch
 
 from workbook import checkpoints, runlog, trainer
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.train import DivergedError, Run, run_folder, train, trained
 from workbook.trainer import CHECKPOINTS, KEPT
 

@@ -10,9 +10,10 @@ import pytest
 from contrast import contrast
 from work import calls
 
-from workbook import bpe, live, widgets
+from workbook import live, widgets
 from workbook.normalform import WIDGET_VIEW
-from workbook.tokenizer import ByteTokenizer, Tokenizer, WordTokenizer
+from workbook.tokenization import bpe
+from workbook.tokenization.tokenizer import ByteTokenizer, Tokenizer, WordTokenizer
 
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
 MERGES = bpe.train_naive(TOY, 6)

@@ -24,13 +24,14 @@ from statistics import median
 
 from tqdm import tqdm
 
-from workbook import bpe, config, rivals
+from workbook import config, rivals
 from workbook.corpora import corpora, corpus_files
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import write_json
-from workbook.pretokens import cut_points
 from workbook.runlog import processor
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import bpe
+from workbook.tokenization.pretokens import cut_points
+from workbook.tokenization.tokenizer import Tokenizer
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
 SLOW = ("train python", "encode python", "encode tokenizers")

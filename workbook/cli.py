@@ -328,12 +328,14 @@ def run_export(options: argparse.Namespace) -> None:
 def run_data_tokenize(options: argparse.Namespace) -> None:
     from concurrent.futures import ProcessPoolExecutor
 
-    from workbook import tokens
     from workbook.corpora import corpora
+    from workbook.tokenization import token_files
 
     size = None if options.size is None else corpora.parse_size(options.size)
     with ProcessPoolExecutor(options.workers) as executor:
-        made = tokens.tokenize_corpus(options.name, size, options.vocab, options.merges, executor)
+        made = token_files.tokenize_corpus(
+            options.name, size, options.vocab, options.merges, executor
+        )
     for path, number in made.items():
         print(f"{path}  {number:,} ids")
 

@@ -17,8 +17,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from workbook.files import atomic_write
-from workbook.gpt2_files import from_readable, to_readable
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.gpt2_files import from_readable, to_readable
+from workbook.tokenization.tokenizer import Tokenizer
 
 # Hugging Face's name for the pre-tokenisation and the byte alphabet of GPT-2.
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}

@@ -24,7 +24,7 @@ from workbook.exchange import load_tokenizer_json, save_tokenizer_json
 from workbook.files import atomic_write, write_json
 from workbook.generate import end_of_text
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 
 SIZES = {  # ours: Llama's
     "vocab_size": "vocab_size",

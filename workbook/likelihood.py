@@ -8,7 +8,7 @@ from torch import Tensor
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.generate import candidates, device_of
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 
 SIDE_BY_SIDE = 64  # windows that go through the model together
 

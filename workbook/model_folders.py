@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 
-from workbook import checkpoints, hugging, runlog, tokens
+from workbook import checkpoints, hugging, runlog
 from workbook.config import ModelConfig
 from workbook.model import TransformerLM
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import token_files
+from workbook.tokenization.tokenizer import Tokenizer
 
 
 def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
@@ -28,8 +29,8 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
     model = TransformerLM.from_config(ModelConfig(**asked["model"]))
     checkpoints.restore(state, model)
-    name, tokenizer = tokens.tokenizer_for(asked["corpus"])
-    now = tokens.fingerprint(tokenizer)
+    name, tokenizer = token_files.tokenizer_for(asked["corpus"])
+    now = token_files.fingerprint(tokenizer)
     if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
         raise ValueError(
             f"the model in {folder} was trained with another tokenizer than {name} is now; put back"

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import torch
 
-from workbook import accounting, devices, tokens
+from workbook import accounting, devices
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
+from workbook.tokenization import token_files
 
 FLOAT = 4  # bytes
 STATES = 3  # numbers that a checkpoint has for each parameter: itself, and AdamW's two moments
@@ -118,7 +119,7 @@ def look_at_text(text: Text) -> Finding:
     Raises: ValueError for a name that no corpus has.
     """
     missing, name = text.missing, text.name
-    usual = tokens.DEFAULTS[name][1]
+    usual = token_files.DEFAULTS[name][1]
     if text.vocab_size != usual:
         return Finding(
             "corpora",

@@ -33,7 +33,7 @@ from workbook.needs import (
     texts,
 )
 from workbook.processes import Team
-from workbook.tokenizer import token_dtype
+from workbook.tokenization.tokenizer import token_dtype
 from workbook.train_data import TrainData
 from workbook.trainer import Trainer
 

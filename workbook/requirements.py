@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from workbook.pretokens import pretokenize
+from workbook.tokenization.pretokens import pretokenize
 
 NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"
 QUANTITIES = {

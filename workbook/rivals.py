@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from workbook import bpe, pretokens
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.pretokens import PATTERN
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import bpe, pretokens
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.tokenizer import Tokenizer
 
 
 def seconds(work: Callable) -> float:
@@ -44,7 +44,7 @@ def saved(folder: Path) -> Tokenizer:
 
 
 def train_workbook(path: Path, vocab_size: int, folder: Path) -> float:
-    from workbook.fastbpe import engine
+    from workbook.tokenization.compiled import engine
 
     engine.compile_all()
     return seconds(lambda: engine.train(path, [END_OF_TEXT], vocab_size - 257))

@@ -16,11 +16,12 @@ from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
-from workbook import bench, bpe, config, tokens
+from workbook import bench, config
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import atomic_write, write_json
 from workbook.measure import measured
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import bpe, token_files
+from workbook.tokenization.tokenizer import Tokenizer
 
 RECORD = Path("data") / "bench" / "scaling.json"
 PAGE = Path("docs") / "cluster.md"  # shows the last table
@@ -79,7 +80,7 @@ def work(path: Path, folder: Path, workers: int) -> dict[str, float]:
         start = time.perf_counter()
         tokenizer = train(path, executor)
         trained = time.perf_counter()
-        tokens.tokenize_file(tokenizer, path, target, executor)
+        token_files.tokenize_file(tokenizer, path, target, executor)
         encoded = time.perf_counter()
     target.unlink()
     target.with_suffix(".json").unlink()
@@ -88,7 +89,7 @@ def work(path: Path, folder: Path, workers: int) -> dict[str, float]:
 
 def warm_up(_: int) -> None:
     """Load the compiled code in a worker."""
-    from workbook.fastbpe import engine
+    from workbook.tokenization.compiled import engine
 
     engine.compile_all()
 

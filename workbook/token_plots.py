@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbook.ancestry import Ancestor
 from workbook.plots import BLUE, COLOURS, GREY, INK, ORANGE, _axes
+from workbook.tokenization.ancestry import Ancestor
 
 DAY = 24 * 60 * 60  # seconds
 

@@ -17,7 +17,7 @@ from workbook.files import alone
 from workbook.model import TransformerLM
 from workbook.processes import team
 from workbook.stop_signals import wish_to_stop
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.train_data import TrainData, train_data
 from workbook.trainer import CHECKPOINTS, KEPT, DivergedError, Trainer
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from workbook import config as settings
-from workbook import tokens
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
-from workbook.data import read_tokens
-from workbook.tokenizer import Tokenizer
+from workbook.tokenization import token_files
+from workbook.tokenization.data import read_tokens
+from workbook.tokenization.tokenizer import Tokenizer
 
 # Bits a byte that a model as small as the course's does not come below on text it has not seen,
 # with a margin: a loss of 1.3 nats a token of 4.1 bytes, good on TinyStories, is 0.46.
@@ -41,7 +41,7 @@ class TrainData:
         found = {name: sha256(np.ascontiguousarray(ids)) for name, ids in tokens_of.items()}
         hashes = {name: digest.hexdigest()[:16] for name, digest in found.items()}
         if self.tokenizer is not None:
-            hashes["tokenizer"] = tokens.fingerprint(self.tokenizer)
+            hashes["tokenizer"] = token_files.fingerprint(self.tokenizer)
         return hashes
 
 
@@ -51,7 +51,7 @@ def train_data(config: TrainConfig) -> TrainData:
     Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError where the model
     has another vocabulary than the corpus' tokenizer.
     """
-    folder, tokenizer = tokens.tokenizer_for(config.corpus)
+    folder, tokenizer = token_files.tokenizer_for(config.corpus)
     if tokenizer.vocab_size != config.model.vocab_size:
         raise ValueError(
             f"the tokenizer of {config.corpus} has {tokenizer.vocab_size:,} ids and the model"
@@ -89,7 +89,7 @@ def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     Named after the file, sizes too: runs on several sizes do not overwrite each other's ids.
     """
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
-    tokens.tokenize_file(tokenizer, text, target)
+    token_files.tokenize_file(tokenizer, text, target)
     return read_tokens(target)
 
 

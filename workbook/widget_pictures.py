@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from workbook.bpe import Pair
 from workbook.live import EDGE, INK, TONES
 from workbook.plots import BLUE, GREY
+from workbook.tokenization.bpe import Pair
 from workbook.visible import drawable, visible
 
 COLUMNS = 72  # characters of the monospaced font that fit side by side

@@ -7,11 +7,11 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbook.bpe import Pair
 from workbook.live import Live, escape, number, stepper, text_field, token_html, well_formed
-from workbook.pieces import pieces
-from workbook.steps import Step, cut, watch
-from workbook.tokenizer import Encoder, compression_ratio
+from workbook.tokenization.bpe import Pair
+from workbook.tokenization.pieces import pieces
+from workbook.tokenization.steps import Step, cut, watch
+from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.visible import visible
 from workbook.widget_pictures import LINE, pair_bars, token_lines
 

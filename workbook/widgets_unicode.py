@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 
 from workbook import plots
 from workbook.live import Live, escape, number, text_field, well_formed
-from workbook.utf8 import template_bits
+from workbook.tokenization.utf8 import template_bits
 from workbook.visible import drawable, name, visible
 
 MOST_SHOWN = 64  # characters in the live table

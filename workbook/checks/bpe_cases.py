@@ -7,9 +7,9 @@ import random
 from collections import Counter
 from functools import lru_cache
 
-from workbook.bpe import train_incremental
 from workbook.checks.bpe_reference import Input, Pair
 from workbook.checks.text_variants import documents, pretokens
+from workbook.tokenization.bpe import train_incremental
 
 END = "<|endoftext|>"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import regex
 
 from workbook.checks.text_variants import Variant, pretokens
-from workbook.pretokens import PATTERN
+from workbook.tokenization.pretokens import PATTERN
 
 _ASCII = (
     PATTERN.replace(r"^\s\p{L}\p{N}", r"^\sa-zA-Z0-9")

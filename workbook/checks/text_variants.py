@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import regex
 
-from workbook.pretokens import PATTERN
+from workbook.tokenization.pretokens import PATTERN
 
 
 @dataclass(frozen=True)

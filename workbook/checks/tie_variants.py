@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from workbook.checks.bpe_reference import Pair, Word
 from workbook.checks.text_variants import Variant
-from workbook.gpt2_files import to_readable
+from workbook.tokenization.gpt2_files import to_readable
 
 TIE = "Of equally frequent pairs the greater one is merged, as Python compares tuples of bytes: "
 

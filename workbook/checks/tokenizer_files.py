@@ -10,7 +10,7 @@ from workbook.checks import tokenizer_cases as cases
 from workbook.checks.base import NotAttempted, Words, Wrong, call, is_stub, kind_of
 from workbook.checks.tokenizer_answers import Learner
 from workbook.checks.tokenizer_reference import GPT2, Text, predicted
-from workbook.gpt2_files import to_readable
+from workbook.tokenization.gpt2_files import to_readable
 
 OPEN = (
     "`from_files` does not read GPT-2's files (vocab.json and merges.txt, in the alphabet where a "

@@ -1,6 +1,6 @@
 """A small tokenizer made of stages, so that a check can put a usual mistake in place of each.
 
-It is written for short texts, and shares only the pattern with `workbook.tokenizer`.
+It is written for short texts, and shares only the pattern with `workbook.tokenization.tokenizer`.
 """
 
 import random
@@ -13,7 +13,7 @@ import regex
 
 from workbook.checks.bpe_reference import Pair, Word, merge, split_bytes
 from workbook.checks.text_variants import Variant, decode, pretokens, stages
-from workbook.gpt2_files import byte_alphabet
+from workbook.tokenization.gpt2_files import byte_alphabet
 
 
 class Setup(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbook.checks.base import Words, Wrong
 from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted, text_of
-from workbook.pretokens import pretokenize
+from workbook.tokenization.pretokens import pretokenize
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora
 TITLES = {"tinystories": "TinyStories with 10,000 ids", "owt": "OpenWebText with 32,000 ids"}

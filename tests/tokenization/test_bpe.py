@@ -1,0 +1,162 @@
+"""Training gives the merges of the textbook algorithm, and a vocabulary in the stated order."""
+
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbook.tokenization.bpe import (
+    merge_pair,
+    train_bpe,
+    train_bpe_in_processes,
+    train_incremental,
+    train_naive,
+)
+from workbook.tokenization.pretokens import count_pretokens
+
+END = "<|endoftext|>"
+WORDS = st.text(st.sampled_from("abc"), min_size=1, max_size=12) | st.text(min_size=1, max_size=8)
+COUNTS = st.dictionaries(WORDS, st.integers(1, 5), max_size=12)
+
+TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
+
+
+def write(path, text):
+    path.write_bytes(text.encode())
+    return path
+
+
+def paper(counts: dict[str, int], num_merges: int) -> list[tuple[bytes, bytes]]:
+    """Another way to the same merges: on ids, with words as strings of private characters.
+
+    Every symbol is one character, so a merge is `str.replace`, which joins from left to right.
+    """
+    tokens = {chr(0xE000 + byte): bytes([byte]) for byte in range(256)}
+    words = Counter()
+    for word, count in counts.items():
+        words["".join(chr(0xE000 + byte) for byte in word.encode())] += count
+    merges = []
+    for number in range(num_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count
+        if not pairs:
+            break
+        ranked = [(count, tokens[left], tokens[right]) for (left, right), count in pairs.items()]
+        _, left, right = max(ranked)
+        symbol = {token: character for character, token in tokens.items()}
+        new = symbol.get(left + right, chr(0xF0000 + number))
+        tokens[new] = left + right
+        old = symbol[left] + symbol[right]
+        merged = Counter()
+        for word, count in words.items():
+            merged[word.replace(old, new)] += count
+        words = merged
+        merges.append((left, right))
+    return merges
+
+
+@given(COUNTS, st.integers(0, 40))
+def test_naive_equals_an_independent_trainer(counts, num_merges):
+    assert train_naive(counts, num_merges) == paper(counts, num_merges)
+
+
+@given(COUNTS, st.integers(0, 40))
+def test_incremental_equals_naive(counts, num_merges):
+    assert train_incremental(counts, num_merges) == train_naive(counts, num_merges)
+
+
+def test_the_toy_corpus_of_the_handout():
+    expected = ["s t", "e st", "o w", "l ow", "w est", "n e", "ne west", "w i", "wi d", "wid est"]
+    expected += ["low e", "lowe r"]
+    merges = [tuple(map(str.encode, merge.split())) for merge in expected]
+    for train in (train_naive, train_incremental):
+        assert train(TOY, 100) == merges
+
+
+def test_ties_go_to_the_greater_pair_of_byte_strings():
+    for train in (train_naive, train_incremental):
+        assert train({"AB": 1, "AC": 1}, 1) == [(b"A", b"C")]
+        assert train({"zb": 1, "é": 1}, 1) == [(b"\xc3", b"\xa9")]
+
+
+def test_a_prefix_is_the_smaller_of_two_byte_strings():
+    # Once "ab" and "abc" are tokens, both stand before x equally often.
+    counts = {"ab": 50, "abc": 40, "abx": 3, "abcx": 3}
+    for train in (train_naive, train_incremental):
+        assert train(counts, 3) == [(b"a", b"b"), (b"ab", b"c"), (b"abc", b"x")]
+
+
+def test_overlaps_merge_from_left_to_right():
+    assert merge_pair([b"a"] * 5, (b"a", b"a")) == [b"aa", b"aa", b"a"]
+    assert train_incremental({"aaaaa": 1}, 9) == [(b"a", b"a"), (b"aa", b"aa"), (b"aaaa", b"a")]
+
+
+def test_ids_are_special_tokens_then_bytes_then_merges(tmp_path):
+    path = write(tmp_path / "text.txt", "low low<|b|>low<|a|>")
+    vocab, merges = train_bpe(path, 261, ["<|b|>", "<|a|>"])
+    assert [vocab[0], vocab[1], vocab[2], vocab[257]] == [b"<|b|>", b"<|a|>", b"\x00", b"\xff"]
+    assert list(vocab) == list(range(261))
+    assert [left + right for left, right in merges] == [vocab[258], vocab[259], vocab[260]]
+
+
+def test_special_tokens_are_boundaries_and_never_counted(tmp_path):
+    text = write(tmp_path / "text.txt", "ab<|e|>cd" * 9 + " xy")
+    vocab, merges = train_bpe(text, 300, ["<|e|>"])
+    assert (b"<", b"|") not in merges
+    assert not any(b"bc" in token for token in vocab.values())
+
+
+@pytest.mark.parametrize("special_tokens", [["<|a|>", "<|a|><|b|>"], ["<|a|><|b|>", "<|a|>"]])
+def test_a_special_token_inside_another_gives_way(tmp_path, special_tokens):
+    path = write(tmp_path / "text.txt", "x<|a|><|b|>y x<|a|>y")
+    assert count_pretokens(path, special_tokens) == {"x": 1, "y": 2, " x": 1}
+
+
+def test_special_tokens_come_in_any_kind_of_collection(tmp_path):
+    path = write(tmp_path / "text.txt", f"low{END}lower" * 3)
+    right = train_bpe(path, 260, [END])
+    for tokens in [(END,), {END}, {END: 1}, (token for token in [END]), [END, END]]:
+        assert train_bpe(path, 260, tokens) == right
+    assert train_bpe(path, 260, None) == train_bpe(path, 260, [])
+    names = [f"<|{letter}|>" for letter in "hgfedcba"]
+    vocab, _ = train_bpe(path, 300, set(names))
+    assert [vocab[token_id].decode() for token_id in range(8)] == sorted(names)
+
+
+def test_text_that_runs_out_of_pairs_gives_a_smaller_vocabulary(tmp_path):
+    vocab, merges = train_bpe(write(tmp_path / "text.txt", "abc abc"), 1000, [])
+    assert len(vocab) == 256 + len(merges)
+    assert vocab[len(vocab) - 1] in (b" abc", b"abc")
+    assert train_bpe(write(tmp_path / "empty.txt", ""), 1000, [END])[1] == []
+
+
+def test_line_ends_stay_as_they_are(tmp_path):
+    vocab, _ = train_bpe(write(tmp_path / "text.txt", "a\r\n\r\nb" * 20), 258, [])
+    assert vocab[256] in (b"\r\n", b"\n\r")
+
+
+def test_bad_arguments_are_clear_errors(tmp_path):
+    path = write(tmp_path / "text.txt", "text")
+    with pytest.raises(ValueError, match=r"vocab_size=256 is too small.*at least 257"):
+        train_bpe(path, 256, [END])
+    with pytest.raises(TypeError, match="list of strings"):
+        train_bpe(path, 300, END)
+    for size in ("300", 300.5, None):
+        with pytest.raises(TypeError, match="vocab_size is a whole number"):
+            train_bpe(path, size, [END])
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt is no file"):
+        train_bpe(tmp_path / "nowhere.txt", 300, [END])
+    with pytest.raises(FileNotFoundError, match="is no file"):
+        train_bpe(tmp_path, 300, [END])
+
+
+def test_processes_give_the_same_vocabulary(tmp_path):
+    path = write(tmp_path / "text.txt", f"One day, the fox said: it's mine!{END}\n" * 300)
+    assert train_bpe_in_processes(path, 300, [END], workers=2) == train_bpe(path, 300, [END])
+    with ProcessPoolExecutor(1) as executor:
+        assert train_bpe(path, 300, [END], executor=executor) == train_bpe(path, 300, [END])

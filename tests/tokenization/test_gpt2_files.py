@@ -1,0 +1,89 @@
+"""GPT-2's files are read and written so that other libraries open them, and wrong ones refused."""
+
+import pytest
+
+from workbook.tokenization.gpt2_files import (
+    byte_alphabet,
+    from_readable,
+    read_merges,
+    read_vocab,
+    to_readable,
+    write_merges,
+    write_vocab,
+)
+
+
+def test_the_alphabet_is_gpt2s():
+    alphabet = byte_alphabet()
+    assert len(set(alphabet.values())) == 256
+    assert all(
+        character.isprintable() and not character.isspace() for character in alphabet.values()
+    )
+    # As they stand in the published files of GPT-2.
+    assert to_readable(b" low\n\t\x00\xad\xff") == "ĠlowĊĉĀŃÿ"
+
+
+def test_names_and_bytes_are_the_same_thing():
+    everything = bytes(range(256))
+    assert from_readable(to_readable(everything)) == everything
+    with pytest.raises(ValueError, match=r"'天' is not in GPT-2's byte alphabet"):
+        from_readable("天")
+
+
+def test_special_tokens_of_other_libraries_stand_as_they_are(tmp_path):
+    path = tmp_path / "vocab.json"
+    path.write_text('{"Ġlow": 0, "<|im start|>": 1, "<|é|>": 2}', encoding="utf-8")
+    expected = {0: b" low", 1: b"<|im start|>", 2: "<|é|>".encode()}
+    assert read_vocab(path, ["<|é|>"]) == expected
+
+
+def test_merges_are_read_with_and_without_the_version_line(tmp_path):
+    path = tmp_path / "merges.txt"
+    merges = [(b"#", b"#"), (b" ", b"t"), (b"\xc3", b"\xa9")]
+    write_merges(path, merges)
+    assert path.read_text(encoding="utf-8").splitlines() == ["#version: 0.2", "# #", "Ġ t", "Ã ©"]
+    assert read_merges(path) == merges
+    path.write_bytes("# #\r\nĠ t\r\n".encode())
+    assert read_merges(path) == merges[:2]
+
+
+def test_vocab_is_written_in_the_order_of_ids(tmp_path):
+    path = tmp_path / "vocab.json"
+    write_vocab(path, {b"b": 1, b" a": 0})
+    assert path.read_text(encoding="utf-8") == '{\n"Ġa": 0,\n"b": 1\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("not json", "is not JSON"),
+        ("[1, 2]", "one JSON object"),
+        ('{"a": "b"}', "one JSON object"),
+        ('{"a": 1, "b": 1}', "the id 1 twice"),
+        ('{"a": 1, "b": -5}', "gives 'b' the id -5; expected 0 or more"),
+        ('{"a": 1, "\\ud800": 7}', r"'\\ud800', with the id 7, holds a lone surrogate"),
+        ("[" * 100_000, "is not JSON"),
+        (f'{{"a": {"9" * 5000}}}', "is not JSON"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, text, words):
+    path = tmp_path / "vocab.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"vocab\.json.*{words}"):
+        read_vocab(path)
+
+
+@pytest.mark.parametrize("line", ["a b c", "ab", "a 天"])
+def test_a_line_that_is_no_merge_is_refused(tmp_path, line):
+    path = tmp_path / "merges.txt"
+    path.write_text(f"a b\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2: expected two tokens"):
+        read_merges(path)
+
+
+def test_missing_and_binary_files_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"expected GPT-2's vocab\.json"):
+        read_vocab(tmp_path / "vocab.json")
+    (tmp_path / "merges.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="is not UTF-8"):
+        read_merges(tmp_path / "merges.txt")

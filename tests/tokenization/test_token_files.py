@@ -1,0 +1,322 @@
+"""Token files hold the ids of their text, and a run that was killed is carried on, not repeated."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from workbook import cli
+from workbook.files import LOCK
+from workbook.tokenization import pretokens, token_files
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.data import read_tokens
+from workbook.tokenization.pretokens import cut_points
+from workbook.tokenization.tokenizer import Tokenizer
+
+END = "<|endoftext|>"
+
+
+@pytest.fixture(autouse=True)
+def small_spans(monkeypatch):
+    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 5)
+    monkeypatch.setattr(cut_points, "__defaults__", ((), 512))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokens") / "text.txt"
+    lines = (f"The {number}th owl said: it's 天 {number:x}.\n{END}\n" for number in range(2_000))
+    path.write_bytes("".join(lines).encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(source):
+    return Tokenizer(*train_bpe(source, 300, [END]), [END])
+
+
+@pytest.fixture(scope="module")
+def expected(source, tokenizer):
+    return tokenizer.encode(source.read_bytes().decode())
+
+
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_token_file_holds_the_ids_of_its_text(tmp_path, source, tokenizer, expected, pool):
+    target = tmp_path / "ids.npy"
+    executor = pool(2) if pool else None
+    assert token_files.tokenize_file(tokenizer, source, target, executor) == len(expected)
+    if executor:
+        executor.shutdown()
+    assert read_tokens(target).tolist() == expected
+    assert read_tokens(target).dtype == np.uint16
+    assert made_in(tmp_path) == ["ids.json", "ids.npy"]
+
+
+def made_in(folder):
+    """The names of the files in a folder, but for the lock that keeps processes apart."""
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+
+
+def test_processes_that_ask_for_the_same_do_not_disturb_each_other(
+    tmp_path, source, tokenizer, expected
+):
+    target = tmp_path / "ids.npy"
+    with ProcessPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(token_files.tokenize_file, tokenizer, source, target) for _ in range(8)
+        ]
+        assert {each.result() for each in asked} == {len(expected)}
+    assert read_tokens(target).tolist() == expected
+
+
+def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch):
+    target = tmp_path / "ids.npy"
+    number = token_files.tokenize_file(tokenizer, source, target)
+    monkeypatch.setattr(token_files, "encode_shard", lambda *_: 1 / 0)
+    assert token_files.tokenize_file(tokenizer, source, target) == number
+    other = Tokenizer(tokenizer.vocab, tokenizer.merges[:9], [END])
+    with pytest.raises(ZeroDivisionError):
+        token_files.tokenize_file(other, source, target)
+    (tmp_path / "ids.json").write_text("broken")
+    with pytest.raises(ZeroDivisionError):
+        token_files.tokenize_file(tokenizer, source, target)
+
+
+@pytest.mark.parametrize("left", [0, 50, 1000])
+def test_a_token_file_that_was_cut_short_is_made_anew(tmp_path, source, tokenizer, expected, left):
+    target = tmp_path / "ids.npy"
+    token_files.tokenize_file(tokenizer, source, target)
+    os.truncate(target, left)
+    assert token_files.tokenize_file(tokenizer, source, target) == len(expected)
+    assert read_tokens(target).tolist() == expected
+
+
+def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path, source, tokenizer, expected):
+    large = Tokenizer(tokenizer.vocab | {70_000: b"<|far|>"}, tokenizer.merges, [END])
+    token_files.tokenize_file(large, source, tmp_path / "ids.npy")
+    assert read_tokens(tmp_path / "ids.npy").dtype == np.uint32
+    assert read_tokens(tmp_path / "ids.npy").tolist() == expected
+
+
+def test_an_empty_text_has_a_token_file_too(tmp_path, tokenizer):
+    (tmp_path / "text.txt").touch()
+    assert token_files.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy") == 0
+    assert len(read_tokens(tmp_path / "ids.npy")) == 0
+
+
+def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
+    (tmp_path / "text.txt").write_bytes(b"owl " * 2_000 + b"\xff")
+    with pytest.raises(ValueError, match="not UTF-8: byte 0xff at offset 8,000"):
+        token_files.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy")
+    assert not (tmp_path / "ids.npy").exists()
+
+
+KILLED = """
+import pickle, sys, time
+from pathlib import Path
+from workbook import pretokens, tokens
+pretokens.SPANS_A_TASK, pretokens.cut_points.__defaults__ = 5, ((), 512)
+encode_shard = tokens.encode_shard
+def slow(*arguments):
+    if arguments[-1].name == "3.npy":
+        (arguments[-1].parent / ".3.npy.x.tmp").write_bytes(b"half a shard")
+        time.sleep(600)
+    return encode_shard(*arguments)
+tokens.encode_shard = slow
+tokens.tokenize_file(pickle.loads(Path(sys.argv[1]).read_bytes()), *sys.argv[2:])
+"""
+
+
+def test_a_killed_run_is_carried_on(tmp_path, source, tokenizer, expected, monkeypatch):
+    (tmp_path / "tokenizer").write_bytes(pickle.dumps(tokenizer))
+    arguments = [tmp_path / "tokenizer", source, tmp_path / "ids.npy"]
+    process = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, arguments)])
+    deadline = time.monotonic() + 300
+    while not list(tmp_path.glob(".ids.npy.*.parts/.3.npy.*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert len(list(tmp_path.glob(".ids.npy.*.parts/?.npy"))) == 3
+    assert not (tmp_path / "ids.npy").exists()
+
+    made, encode_shard = [], token_files.encode_shard
+
+    def watched(*arguments):
+        made.append(arguments[-1].name)
+        return encode_shard(*arguments)
+
+    monkeypatch.setattr(token_files, "encode_shard", watched)
+    token_files.tokenize_file(tokenizer, source, tmp_path / "ids.npy")
+    assert made[0] == "3.npy" and len(made) > 10
+    assert read_tokens(tmp_path / "ids.npy").tolist() == expected
+    assert sorted(path.name for path in tmp_path.glob("*ids*")) == ["ids.json", "ids.npy"]
+
+
+def test_the_command_encodes_both_splits(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setitem(token_files.DEFAULTS, "stories", (30_000, 400))
+    command = ["data", "tokenize", "stories", "--size", "40kB", "--workers", "1"]
+    monkeypatch.setattr(
+        token_files.corpora, "path", lambda name, split, size=None: text_of(tmp_path, split, size)
+    )
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    for split in ("train", "validation"):
+        path = tmp_path / "tokens" / "stories-400" / f"{split}.npy"
+        assert f"{path}  {len(read_tokens(path)):,} ids" in printed
+    record = json.loads((tmp_path / "tokens" / "stories-400" / "train.json").read_text())
+    assert record["bytes"] == 40_000
+    files = [
+        tmp_path / "tokenizers" / "stories-400" / name for name in ("vocab.json", "merges.txt")
+    ]
+    given = ["--vocab", str(files[0]), "--merges", str(files[1])]
+    assert cli.main([*command, *given]) == 0
+    assert cli.main([*command, *given[:2]]) == 2
+    assert "belong together" in capsys.readouterr().err
+
+
+def text_of(folder, split, size):
+    path = folder / f"{split}-{size}.txt"
+    path.write_bytes((f"Once the owl was {split}.\n{END}\n".encode() * 2_000)[: size or 20_000])
+    return path
+
+
+def test_equal_tokenizers_have_one_fingerprint(tokenizer):
+    vocab, merges = tokenizer.vocab, tokenizer.merges
+    same = Tokenizer({np.int64(key): vocab[key] for key in sorted(vocab)[::-1]}, merges, [END])
+    same.merges = [list(merge) for merge in merges]
+    assert token_files.fingerprint(same) == token_files.fingerprint(tokenizer)
+    others = [
+        Tokenizer(vocab, merges[:-1], [END]),
+        Tokenizer(vocab, [*merges[:-2], merges[-1], merges[-2]], [END]),
+        Tokenizer(vocab | {len(vocab): b"owls"}, merges, [END]),
+        Tokenizer(vocab, merges),
+    ]
+    assert len({token_files.fingerprint(one) for one in (tokenizer, *others)}) == 1 + len(others)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where the default tokenizer of the stories lies, with a small text to train it on."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setitem(token_files.DEFAULTS, "stories", (30_000, 270))
+    monkeypatch.setattr(
+        token_files.corpora, "path", lambda name, split, size=None: text_of(tmp_path, split, size)
+    )
+    return tmp_path / "tokenizers" / "stories-270"
+
+
+def test_a_default_tokenizer_has_a_record_of_what_it_is(folder):
+    name, one = token_files.tokenizer_for("stories")
+    record = json.loads((folder / "record.json").read_text())
+    assert [record[key] for key in ("corpus", "bytes", "vocab_size")] == ["stories", 30_000, 270]
+    for file in ("vocab.json", "merges.txt"):
+        assert record[file] == sha256((folder / file).read_bytes()).hexdigest()
+    again, other = token_files.tokenizer_for("stories")
+    assert (name, again) == ("stories-270", "stories-270")
+    assert token_files.fingerprint(one) == token_files.fingerprint(other)
+
+
+def damage(path, how):
+    text = path.read_text(encoding="utf-8")
+    if how == "cut at a line":
+        text = "\n".join(text.split("\n")[:-3]) + "\n"
+    elif how == "two lines swapped":
+        *first, one, other, end = text.split("\n")
+        text = "\n".join([*first, other, one, end])
+    elif how == "emptied":
+        text = ""
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", ["vocab.json", "merges.txt"])
+@pytest.mark.parametrize("how", ["cut at a line", "two lines swapped", "emptied"])
+def test_a_damaged_tokenizer_is_refused_by_name(folder, file, how):
+    _, whole = token_files.tokenizer_for("stories")
+    damage(folder / file, how)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{folder / file} is not as .* remove {folder}, and"):
+            token_files.tokenizer_for("stories")
+    shutil.rmtree(folder)
+    assert token_files.fingerprint(
+        token_files.tokenizer_for("stories")[1]
+    ) == token_files.fingerprint(whole)
+
+
+@pytest.mark.parametrize("record", [None, "", "[]", '{"corpus": '])
+def test_a_tokenizer_without_a_record_gets_one_if_its_merges_fit(folder, record):
+    _, whole = token_files.tokenizer_for("stories")
+    expected = json.loads((folder / "record.json").read_text())
+
+    def lose_the_record():
+        (folder / "record.json").unlink()
+        if record is not None:
+            (folder / "record.json").write_text(record)
+
+    lose_the_record()
+    assert token_files.fingerprint(
+        token_files.tokenizer_for("stories")[1]
+    ) == token_files.fingerprint(whole)
+    del expected["bytes"]
+    assert json.loads((folder / "record.json").read_text()) == expected
+    lose_the_record()
+    damage(folder / "merges.txt", "cut at a line")
+    with pytest.raises(ValueError, match=r"merges\.txt has 11 merges, .* needs 13; remove"):
+        token_files.tokenizer_for("stories")
+
+
+@pytest.mark.parametrize("left", ["vocab.json", "merges.txt", "record.json"])
+def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder, left):
+    _, whole = token_files.tokenizer_for("stories")
+    for path in folder.iterdir():
+        if path.name != left:
+            path.unlink()
+    (folder / left).write_text("{}")
+    assert token_files.fingerprint(
+        token_files.tokenizer_for("stories")[1]
+    ) == token_files.fingerprint(whole)
+
+
+def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folder, monkeypatch):
+    token_files.tokenizer_for("stories")
+    monkeypatch.setattr(token_files, "alone", lambda folder: 1 / 0)
+    monkeypatch.setattr(token_files.bpe, "train_bpe", lambda *_: 1 / 0)
+    token_files.tokenizer_for("stories")
+
+    def read_only(path):
+        raise OSError("read-only")
+
+    (folder / "record.json").unlink()
+    monkeypatch.setattr(token_files, "atomic_write", read_only)
+    assert token_files.tokenizer_for("stories")[1].vocab_size == 270
+
+
+TRAIN = """
+import sys
+from workbook import tokens
+tokens.DEFAULTS["stories"] = 30_000, 270
+print(tokens.fingerprint(tokens.tokenizer_for("stories")[1]))
+"""
+
+
+def test_processes_train_a_default_tokenizer_once(tmp_path):
+    environment = os.environ | {"WORKBOOK_DATA": str(tmp_path)}
+    command = [sys.executable, "-c", TRAIN]
+    settings = {"stdout": subprocess.PIPE, "text": True, "env": environment}
+    processes = [subprocess.Popen(command, **settings) for _ in range(3)]
+    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
+    assert len({lines[-1] for lines in said}) == 1
+    assert sum(len(lines) == 2 for lines in said) == 1
+
+
+def test_a_corpus_that_there_is_not_has_no_tokenizer():
+    with pytest.raises(ValueError, match="'nosuch' is no corpus; there are stories, pydocs"):
+        token_files.tokenizer_for("nosuch")

@@ -1,0 +1,181 @@
+"""Byte-pair encoding, trained: first as the paper has it, then without the waste.
+
+    counts      "low" 5, "lower" 2, "newest" 6, "widest" 3
+    pairs       (e, s) 9, (s, t) 9, (w, e) 8, (l, o) 7, ...
+    merge       the most frequent pair becomes one token; of equals the greater pair of byte strings
+    again       until the vocabulary is full, or no pair is left
+
+`train_naive` counts all pairs anew for each merge. `train_incremental` keeps the counts and mends
+them where a merge changed a word. `train_bpe` takes the latter for small files, and for large ones
+the compiled engine in `fastbpe`. All give the same merges; the notebook 02_bpe times them.
+
+Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
+"""
+
+import heapq
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import pairwise
+from numbers import Integral
+
+from workbook.tokenization.pretokens import (
+    COMPILED_FROM,
+    check_special_tokens,
+    count_pretokens,
+    text_file,
+)
+
+Pair = tuple[bytes, bytes]
+
+
+def train_bpe(
+    input_path: str | os.PathLike,
+    vocab_size: int,
+    special_tokens: Sequence[str] | None,
+    *,
+    executor: Executor | None = None,
+) -> tuple[dict[int, bytes], list[Pair]]:
+    """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
+
+    Ids: the special tokens in the order given, the 256 bytes, then a token a merge. Special tokens
+    are hard boundaries and never counted; None stands for none. A text that runs out of pairs gives
+    a smaller vocabulary.
+    `executor` (any `concurrent.futures.Executor`) counts spans of the file side by side.
+    Raises: ValueError where `vocab_size` has no room for bytes and special tokens, or the file is
+    not UTF-8; TypeError; FileNotFoundError.
+    """
+    special_tokens = check_special_tokens(special_tokens)
+    vocab = dict(enumerate(token.encode() for token in special_tokens))
+    smallest = 256 + len(vocab)
+    if not isinstance(vocab_size, Integral):
+        raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
+    if vocab_size < smallest:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
+            f"need at least {smallest}"
+        )
+    path, num_merges = text_file(input_path), vocab_size - smallest
+    if path.stat().st_size >= COMPILED_FROM:
+        from workbook.tokenization.compiled import engine  # numba takes a second to import
+
+        merges = engine.train(path, special_tokens, num_merges, executor)
+    else:
+        merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
+    tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
+    return vocab | dict(enumerate(tokens, start=len(vocab))), merges
+
+
+def train_bpe_in_processes(
+    input_path: str | os.PathLike,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    workers: int | None = None,
+) -> tuple[dict[int, bytes], list[Pair]]:
+    """What `train_bpe` returns, its counting shared by `workers` processes (None: one a core)."""
+    with ProcessPoolExecutor(workers) as executor:
+        return train_bpe(input_path, vocab_size, special_tokens, executor=executor)
+
+
+def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
+    """The first `num_merges` merges of counted pre-tokens, every pair counted anew each time.
+
+    >>> train_naive({"low": 5, "lower": 2, "newest": 6, "widest": 3}, 3)
+    [(b's', b't'), (b'e', b'st'), (b'o', b'w')]
+    """
+    words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
+    merges: list[Pair] = []
+    while len(merges) < num_merges:
+        pairs = count_pairs(words)
+        if not pairs:
+            break
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        words = [(merge_pair(symbols, best), count) for symbols, count in words]
+        merges.append(best)
+    return merges
+
+
+def split_bytes(pretoken: str) -> list[bytes]:
+    """A pre-token as single bytes, the symbols that training starts from."""
+    return [bytes([byte]) for byte in pretoken.encode()]
+
+
+def count_pairs(words: Sequence[tuple[list[bytes], int]]) -> Counter[Pair]:
+    """How often each pair of neighbours occurs in words that occur `count` times each."""
+    pairs: Counter[Pair] = Counter()
+    for symbols, count in words:
+        for pair in pairwise(symbols):
+            pairs[pair] += count
+    return pairs
+
+
+def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
+    """The word with each occurrence of `pair` joined, from left to right.
+
+    >>> merge_pair([b"a", b"a", b"a"], (b"a", b"a"))
+    [b'aa', b'a']
+    """
+    left, right = pair
+    merged, at = [], 0
+    while at < len(symbols):
+        if symbols[at] == left and symbols[at + 1 : at + 2] == [right]:
+            merged.append(left + right)
+            at += 2
+        else:
+            merged.append(symbols[at])
+            at += 1
+    return merged
+
+
+def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
+    """The same merges as `train_naive`, from pair counts that are mended and not made anew.
+
+    A merge changes only the words that hold its pair: `holders` finds them. The most frequent pair
+    comes from a heap whose entries may be out of date: an entry counts only while it says what
+    `pairs` says, and each change of a count pushes a new one.
+    """
+    words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
+    pairs = count_pairs(words)
+    holders: dict[Pair, set[int]] = defaultdict(set)
+    for index, (symbols, _) in enumerate(words):
+        for pair in pairwise(symbols):
+            holders[pair].add(index)
+    heap = [_entry(pair, count) for pair, count in pairs.items()]
+    heapq.heapify(heap)
+
+    merges: list[Pair] = []
+    while heap and len(merges) < num_merges:
+        negative_count, _, best = heapq.heappop(heap)
+        if -negative_count != pairs[best]:
+            continue
+        merges.append(best)
+        changes: Counter[Pair] = Counter()
+        for index in holders.pop(best):
+            symbols, count = words[index]
+            merged = merge_pair(symbols, best)
+            for pair in pairwise(symbols):
+                changes[pair] -= count
+            for pair in pairwise(merged):
+                changes[pair] += count
+                holders[pair].add(index)
+            words[index] = merged, count
+        for pair, change in changes.items():
+            if change:
+                pairs[pair] += change
+                if pairs[pair]:
+                    heapq.heappush(heap, _entry(pair, pairs[pair]))
+    return merges
+
+
+_COMPLEMENT = bytes(range(255, -1, -1))
+
+
+def _entry(pair: Pair, count: int) -> tuple[int, tuple[str, str], Pair]:
+    """A heap entry: the smallest is the most frequent pair, and of equals the greatest pair.
+
+    A heap pops the smallest, so both orders are turned round: each byte b becomes the character
+    255 - b, and an end mark above them all puts a string behind the longer ones it begins.
+    """
+    left, right = (symbol.translate(_COMPLEMENT).decode("latin-1") + "\u0100" for symbol in pair)
+    return -count, (left, right), pair

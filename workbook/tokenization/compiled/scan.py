@@ -1,0 +1,114 @@
+"""Where pre-tokens end: GPT-2's pattern as a hand-written scanner over UTF-8 bytes.
+
+    I t ' s   1 2   o ' c l o c k
+    ^-> ^-> ^---> ^-> ^---------->      token_end(start) gives the next start
+
+A pre-token is a contraction, or a run of characters of one kind with at most one space before it,
+or white space. So a scanner needs one fact about a character, its kind, and two rules: a "'" may
+begin a contraction, and white space leaves its last character to the word behind it.
+"""
+
+from functools import cache
+
+import numpy as np
+import regex
+
+from workbook.tokenization.compiled.machine import byte, compiled, leading_letters, word
+
+OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
+
+
+@cache
+def character_kinds() -> np.ndarray:
+    """The kind of every code point, as the `regex` module has it.
+
+    Not from `unicodedata`: its Unicode version is the interpreter's, and differs by thousands.
+    """
+    codes = np.delete(np.arange(0x110000), np.s_[0xD800:0xE000])  # all but the surrogates
+    everything = "".join(map(chr, codes))
+    kinds = np.full(0x110000, OTHER, np.uint8)
+    for kind, pattern in ((LETTER, r"\p{L}+"), (NUMBER, r"\p{N}+"), (WHITE, r"\s+")):
+        for run in regex.finditer(pattern, everything):
+            kinds[codes[run.start() : run.end()]] = kind
+    return kinds
+
+
+@compiled
+def token_end(at, end, kinds):
+    """The address where the pre-token that begins at `at` ends, in a document that ends at `end`.
+
+    `kinds` is the address of `character_kinds()`. This is the short way for words in ASCII; all
+    else goes the long way.
+    """
+    start = at + (byte(at) == 0x20)
+    run = leading_letters(word(start))
+    if run > 0 and start < end:
+        start += run
+        while run == 8:
+            run = leading_letters(word(start))
+            start += run
+        if start >= end:  # the letters behind the end belong to a special token
+            return end
+        if byte(start) < 0x80:
+            return start
+    return any_token_end(at, end, kinds)
+
+
+@compiled
+def any_token_end(at, end, kinds):
+    """`token_end` for every text: the pattern's alternatives, in its order."""
+    if byte(at) == 0x27:  # '
+        contraction = at + contraction_length(at)
+        if at < contraction <= end:
+            return contraction
+    start = at + (byte(at) == 0x20)
+    if start < end:
+        kind = byte(kinds + decoded(start)[0])
+        if kind != WHITE:
+            return run_end(start, end, kinds, kind)
+    white_end = run_end(at, end, kinds, WHITE)
+    if white_end == end:  # \s+(?!\S): nothing follows
+        return end
+    last = white_end - 1
+    while byte(last) & 0xC0 == 0x80:  # back to the first byte of the last white character
+        last -= 1
+    return last if last > at else white_end
+
+
+@compiled
+def contraction_length(at):
+    """The bytes of 's 'd 'm 't 'll 've 're at this address; 0 where there is none."""
+    first, second = byte(at + 1), byte(at + 2)
+    if first == 0x73 or first == 0x64 or first == 0x6D or first == 0x74:  # s d m t
+        return 2
+    if first == 0x6C and second == 0x6C:  # ll
+        return 3
+    if (first == 0x76 or first == 0x72) and second == 0x65:  # ve re
+        return 3
+    return 0
+
+
+@compiled
+def run_end(at, end, kinds, kind):
+    """Where the run of characters of this kind ends."""
+    while at < end:
+        code, length = decoded(at)
+        if byte(kinds + code) != kind:
+            break
+        at += length
+    return at
+
+
+@compiled
+def decoded(at):
+    """The code point of the UTF-8 character that begins at this address, and its length."""
+    first = byte(at)
+    if first < 0x80:
+        return first, 1
+    second = byte(at + 1) & 0x3F
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | second, 2
+    third = byte(at + 2) & 0x3F
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | second << 6 | third, 3
+    return (first & 0x07) << 18 | second << 12 | third << 6 | byte(at + 3) & 0x3F, 4

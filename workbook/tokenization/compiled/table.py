@@ -1,0 +1,162 @@
+"""A hash table from pre-tokens to one number each, over memory that its owner holds.
+
+    slot    [ key | key | length and place | value ]      four numbers of 64 bits, 0 where free
+    pool    the bytes of the pre-tokens that are longer than two keys
+
+A pre-token of up to 16 bytes, that is nearly every one, *is* its two keys: two comparisons tell
+whether it is there. A longer one has a hash for keys and its bytes in the pool, which are compared
+too, because equal hashes are no proof. The table copies what it stores, so the text may go.
+"""
+
+import numpy as np
+
+from workbook.tokenization.compiled.machine import PADDING, byte, compiled, store, word
+
+SLOT_BYTES = 32
+KEYS_BYTES = 16
+PLACE_BITS = np.uint64(40)
+PLACE_MASK = np.uint64((1 << 40) - 1)
+ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+# Odd numbers whose bits look random: 2**64 over the golden ratio, and a prime of xxHash.
+MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
+MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
+HALF = np.uint64(32)
+# What the compiled code knows of a table, as numbers of 64 bits at one address, eight bytes each.
+SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
+
+
+class Table:
+    """The memory of a table, at most half full, and its growth. Compiled code takes `address`."""
+
+    def __init__(self, capacity: int = 1 << 14):
+        self.slots = np.zeros((capacity, 4), np.uint64)
+        self.pool = np.zeros(1 << 16, np.uint8)
+        self.facts = np.zeros(6, np.int64)
+        self.address = self.facts.ctypes.data
+        self._point()
+
+    def __len__(self) -> int:
+        return int(self.facts[USED // 8])
+
+    @property
+    def pool_used(self) -> int:
+        """The bytes of the pool that are used."""
+        return int(self.facts[POOL_USED // 8])
+
+    def is_full(self) -> bool:
+        """Whether the next entry needs more slots."""
+        return 2 * len(self) >= len(self.slots)
+
+    def grow(self, longest: int) -> None:
+        """Make room: twice the slots where half are used, and for `longest` more bytes."""
+        if self.is_full():
+            slots = np.zeros((2 * len(self.slots), 4), np.uint64)
+            rehash(self.slots.ctypes.data, len(self.slots), slots.ctypes.data, len(slots))
+            self.slots = slots
+        if self.pool_used + longest + PADDING > len(self.pool):
+            pool = np.zeros(2 * len(self.pool) + longest + PADDING, np.uint8)
+            pool[: self.pool_used] = self.pool[: self.pool_used]
+            self.pool = pool
+        self._point()
+
+    def _point(self) -> None:
+        self.facts[SLOTS // 8], self.facts[CAPACITY // 8] = self.slots.ctypes.data, len(self.slots)
+        self.facts[POOL // 8], self.facts[POOL_BYTES // 8] = self.pool.ctypes.data, len(self.pool)
+
+
+@compiled
+def keys_of(at, length):
+    """The two keys of the pre-token at this address."""
+    if length <= 8:
+        return word(at) & (ALL_BITS >> np.uint64(64 - 8 * length)), np.uint64(0)
+    if length <= KEYS_BYTES:
+        return word(at), word(at + 8) & (ALL_BITS >> np.uint64(128 - 8 * length))
+    first, second = np.uint64(length), word(at + length - 8)
+    for step in range(0, length - 8, 8):
+        first = (first ^ word(at + step)) * MIX_A
+        first ^= first >> HALF
+    return first, second
+
+
+@compiled
+def home_of(first, second):
+    """The number whose lowest bits are the slot where the search for these keys begins."""
+    mixed = (first ^ (second * MIX_B) ^ (second >> HALF)) * MIX_A
+    return mixed ^ (mixed >> HALF)
+
+
+@compiled
+def find(table, at, length):
+    """The address of the slot of a pre-token: its own, or the free one where it belongs."""
+    first, second = keys_of(at, length)
+    slots, last = np.int64(word(table + SLOTS)), np.int64(word(table + CAPACITY)) - 1
+    index = np.int64(home_of(first, second)) & last
+    while True:
+        slot = slots + SLOT_BYTES * index
+        place = word(slot + 16)
+        if place == 0:
+            return slot
+        if (
+            word(slot) == first
+            and word(slot + 8) == second
+            and np.int64(place >> PLACE_BITS) == length
+            and (length <= KEYS_BYTES or same_bytes(pooled(table, place), at, length))
+        ):
+            return slot
+        index = (index + 1) & last
+
+
+@compiled
+def pooled(table, place):
+    """The address in the pool that a slot's place names."""
+    return np.int64(word(table + POOL)) + np.int64(place & PLACE_MASK)
+
+
+@compiled
+def same_bytes(one, other, length):
+    """Whether `length` bytes at two addresses are equal."""
+    step = 0
+    while step < length and byte(one + step) == byte(other + step):
+        step += 1
+    return step == length
+
+
+@compiled
+def entry(table, at, length):
+    """The address of the slot of a pre-token, entered if it is new; 0 where there is no room."""
+    slot = find(table, at, length)
+    if word(slot + 16) == 0:
+        used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
+        if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
+            word(table + POOL_BYTES)
+        ):
+            return 0
+        claim(table, slot, at, length)
+    return slot
+
+
+@compiled
+def claim(table, slot, at, length):
+    """Make a free slot the pre-token's own, with the value 0."""
+    first, second = keys_of(at, length)
+    place = word(table + POOL_USED)
+    store(slot, first)
+    store(slot + 8, second)
+    store(slot + 16, np.uint64(length) << PLACE_BITS | place)
+    store(table + USED, word(table + USED) + np.uint64(1))
+    if length > KEYS_BYTES:
+        for step in range(0, length, 8):  # may write past the end, into the padding
+            store(pooled(table, place) + step, word(at + step))
+        store(table + POOL_USED, place + np.uint64(length))
+
+
+@compiled
+def rehash(old, old_capacity, new, new_capacity):
+    """Copy all entries into a larger table of zeros."""
+    for slot in range(old, old + SLOT_BYTES * old_capacity, SLOT_BYTES):
+        if word(slot + 16) != 0:
+            index = np.int64(home_of(word(slot), word(slot + 8)) & np.uint64(new_capacity - 1))
+            while word(new + SLOT_BYTES * index + 16) != 0:
+                index = (index + 1) & (new_capacity - 1)
+            for part in range(0, SLOT_BYTES, 8):
+                store(new + SLOT_BYTES * index + part, word(slot + part))

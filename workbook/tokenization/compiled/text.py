@@ -1,0 +1,73 @@
+"""Text as the compiled code takes it: padded bytes, checked, cut into documents."""
+
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from workbook.files import changed
+from workbook.tokenization.compiled.machine import PADDING
+from workbook.tokenization.pretokens import PIECE, longest_first, not_utf8
+
+
+class Documents(NamedTuple):
+    """A text, the addresses where the documents in it start and end, and what parts them."""
+
+    text: np.ndarray  # uint8, with padding behind
+    starts: np.ndarray  # int64
+    ends: np.ndarray  # int64
+    specials: list[bytes]  # the special token behind each document but the last
+
+
+def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
+    """What finds the special tokens in bytes, of those that begin together the longest."""
+    specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
+    return re.compile(b"|".join(specials) or b"(?!)")
+
+
+def documents_of(text: np.ndarray, special: re.Pattern) -> Documents:
+    """The documents between the special tokens of a padded text."""
+    found = list(special.finditer(memoryview(text)[:-PADDING]))
+    edges = [0, *(edge for match in found for edge in match.span()), len(text) - PADDING]
+    bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
+    starts, ends = np.ascontiguousarray(bounds.T)
+    return Documents(text, starts, ends, [match[0] for match in found])
+
+
+def read_documents(
+    path: Path, special_tokens: Sequence[str], cuts: Sequence[int]
+) -> Iterator[Documents]:
+    """The documents of a file, span by span between the cuts; each must be used before the next.
+
+    Raises: ValueError where the file is not UTF-8, or ends before the last cut.
+    """
+    special = special_bytes(special_tokens)
+    buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
+    with path.open("rb") as file:
+        for start, end in pairwise(cuts):
+            text = buffer[: end - start + PADDING]
+            file.seek(start)
+            if file.readinto(text[:-PADDING]) < end - start:  # the rest is the span's before it
+                raise changed(path)
+            text[-PADDING:] = 0
+            check_utf8(path, start, text[:-PADDING])
+            yield documents_of(text, special)
+
+
+def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
+    """Raise ValueError where the bytes of a file that begin at `start` are not UTF-8.
+
+    Piece by piece: what decoding leaves behind would cut up the memory of the process.
+    """
+    at = 0
+    while at < len(data):
+        piece = data[at : at + PIECE]
+        try:
+            _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
+        except UnicodeDecodeError as error:
+            raise not_utf8(path, start + at, error) from error
+        at += used

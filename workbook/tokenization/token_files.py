@@ -1,0 +1,241 @@
+"""A corpus as ids on disk, made in shards, so that a crash costs one of them and not the night.
+
+    train.txt                   |---- shard 0 ----|---- shard 1 ----|-- shard 2 --|
+    .train.npy.<job>.parts/     0.npy  done       1.npy  at work    2.npy  at work
+    train.npy                   all of them in a row, as soon as the last one is there
+    train.json                  what it was made from
+
+The job is a hash of the text's place and state, the tokenizer, and the cuts: who asks for the same
+again goes on where the last run ended, and finished shards are never made twice.
+"""
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from workbook import config
+from workbook.corpora import corpora
+from workbook.files import alone, atomic_write, file_state, unchanged, write_json
+from workbook.tokenization import bpe
+from workbook.tokenization.data import join_tokens
+from workbook.tokenization.pretokens import cut_points, task_cuts, text_file
+from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
+
+VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
+
+# What a tokenizer for each corpus is trained on, by default: bytes (None: all) and ids.
+DEFAULTS = {
+    name: (size, vocab_size)
+    for profile in config.PROFILES.values()
+    for name, size, vocab_size in (
+        (profile.simple_corpus, profile.simple_bytes, profile.simple_vocab_size),
+        (profile.web_corpus, None, profile.web_vocab_size),
+    )
+}
+
+
+def tokenize_file(
+    tokenizer: Tokenizer,
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    executor: Executor | None = None,
+) -> int:
+    """How many ids `target` holds, a `.npy` file that is made from the text file `source`.
+
+    With an executor (processes, or a cluster whose workers see both folders) shards are encoded
+    side by side. Memory does not depend on the size of the file.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
+    """
+    source, target = text_file(source).resolve(), Path(target).resolve()
+    with alone(target.parent):
+        return _tokenize_file(tokenizer, source, target, executor)
+
+
+def _tokenize_file(
+    tokenizer: Tokenizer, source: Path, target: Path, executor: Executor | None
+) -> int:
+    """The same, while nobody else makes token files there."""
+    state = file_state(source)
+    cuts = cut_points(source, tokenizer.special_tokens)
+    facts = {
+        "source": str(source),
+        "bytes": cuts[-1],
+        "vocab_size": tokenizer.vocab_size,
+        "dtype": token_dtype(tokenizer.vocab_size).name,
+        "job": _job(tokenizer, source, state, cuts),
+    }
+    record = target.with_suffix(".json")
+    made = _read(record)
+    whole = target.is_file() and target.stat().st_size == made.get("file_bytes")
+    if whole and facts.items() <= made.items():
+        return made["tokens"]
+    folder = target.with_name(f".{target.name}.{facts['job']}.parts")
+    for old in target.parent.glob(f".{target.name}.*.parts"):
+        if old != folder:
+            shutil.rmtree(old)
+    shards = task_cuts(cuts)
+    parts = [folder / f"{number}.npy" for number in range(len(shards))]
+    missing = [number for number, part in enumerate(parts) if not part.exists()]
+    with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
+        bar.update(cuts[-1] - sum(shards[number][-1] - shards[number][0] for number in missing))
+        todo = [shards[number] for number in missing], [parts[number] for number in missing]
+        work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
+        for done in executor.map(work, *todo) if executor else map(work, *todo):
+            bar.update(done)
+    facts |= {"tokens": join_tokens(target, parts), "file_bytes": target.stat().st_size}
+    write_json(record, facts)
+    shutil.rmtree(folder)
+    return facts["tokens"]
+
+
+def encode_shard(
+    tokenizer: bytes, source: Path, state: tuple[int, int], cuts: Sequence[int], part: Path
+) -> int:
+    """Encode what lies between the cuts into the file `part`; how many bytes of text that was.
+
+    Raises: ValueError where the text is no longer in this `files.file_state`: a shard that is there
+    belongs to its job, whatever became of the text since.
+    """
+    with unchanged(source, state):
+        ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
+    with atomic_write(part, "wb") as file:
+        np.save(file, ids)
+    return cuts[-1] - cuts[0]
+
+
+def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Sequence[int]) -> str:
+    """A name for all that decides which ids come out, and in which shards."""
+    facts = source, *state, cuts, fingerprint(tokenizer)
+    return _short_hash("\n".join(map(str, facts)))
+
+
+def fingerprint(tokenizer: Tokenizer) -> str:
+    """A short hash of the vocabulary, the merges and the special tokens.
+
+    Tokenizers with the same one give the same ids, on any machine.
+    """
+    vocab = sorted((int(token_id), token) for token_id, token in tokenizer.vocab.items())
+    merges = [tuple(merge) for merge in tokenizer.merges]
+    return _short_hash(repr((vocab, merges, sorted(tokenizer.special_tokens))))
+
+
+def _short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _read(record: Path) -> dict:
+    """The facts in a record; none where it is missing or broken."""
+    try:
+        facts = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def tokenizer_for(
+    name: str, vocab: str | os.PathLike | None = None, merges: str | os.PathLike | None = None
+) -> tuple[str, Tokenizer]:
+    """A name for a corpus' tokenizer, such as "stories-2048", and the tokenizer itself.
+
+    From the files given, else the one in the data folder, which is trained first if need be.
+    Raises: ValueError where no corpus has that name, or the files in the data folder are damaged.
+    """
+    if (vocab is None) != (merges is None):
+        raise ValueError("--vocab and --merges belong together: give both files or neither")
+    if vocab is not None:
+        tokenizer = Tokenizer.from_files(vocab, merges, [corpora.END_OF_TEXT])
+        return f"{name}-{tokenizer.vocab_size}", tokenizer
+    if name not in DEFAULTS:
+        raise ValueError(f"{name!r} is no corpus; there are {', '.join(DEFAULTS)}")
+    folder = config.data_folder() / "tokenizers" / f"{name}-{DEFAULTS[name][1]}"
+    if not _has_files(folder):
+        with alone(folder):
+            if not _has_files(folder):  # another process may have trained it meanwhile
+                _train_tokenizer(name, folder)
+    return folder.name, _load_tokenizer(name, folder)
+
+
+def _has_files(folder: Path) -> bool:
+    return (folder / VOCAB).is_file() and (folder / MERGES).is_file()
+
+
+def _train_tokenizer(name: str, folder: Path) -> None:
+    """Train the tokenizer of a corpus. Its record comes last: both files are whole by then."""
+    size, vocab_size = DEFAULTS[name]
+    print(f"training a tokenizer of {vocab_size:,} ids: {folder}", flush=True)
+    text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
+    tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
+    for old in (RECORD, VOCAB, MERGES):  # one that is left would not fit the new ones
+        (folder / old).unlink(missing_ok=True)
+    tokenizer.save(folder / VOCAB, folder / MERGES)
+    _write_record(folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
+
+
+def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
+    """The tokenizer of a corpus, if its files are those that their record tells of.
+
+    Files from before there were records get one if the merges fit the vocabulary.
+    """
+    made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained anew"
+    for file, digest in _hashes(folder).items():
+        if made and made.get(file) != digest:
+            raise ValueError(
+                f"{folder / file} is not as it was when the tokenizer was trained; {advice}"
+            )
+    tokenizer = Tokenizer.from_files(folder / VOCAB, folder / MERGES, [corpora.END_OF_TEXT])
+    expected = tokenizer.vocab_size - 256 - len(tokenizer.special_tokens)
+    if len(tokenizer.merges) != expected:
+        raise ValueError(
+            f"{folder / MERGES} has {len(tokenizer.merges):,} merges, and a vocabulary of"
+            f" {tokenizer.vocab_size:,} ids needs {expected:,}; {advice}"
+        )
+    if not made:
+        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+            _write_record(folder, corpus=name, vocab_size=tokenizer.vocab_size)
+    return tokenizer
+
+
+def _write_record(folder: Path, **origin) -> None:
+    """Write what a tokenizer was made from, as far as it is known, and what its files are."""
+    write_json(folder / RECORD, origin | _hashes(folder))
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of both files of a tokenizer, by their names."""
+    return {name: sha256((folder / name).read_bytes()).hexdigest() for name in (VOCAB, MERGES)}
+
+
+def tokenize_corpus(
+    name: str,
+    size: int | None = None,
+    vocab: str | os.PathLike | None = None,
+    merges: str | os.PathLike | None = None,
+    executor: Executor | None = None,
+) -> dict[Path, int]:
+    """The token files of both splits of a corpus, and how many ids are in each.
+
+    `size` is that of the train split in bytes, for corpora made to any size.
+    """
+    sources = {
+        split: corpora.path(name, split, size if split == "train" else None)
+        for split in corpora.SPLITS
+    }
+    folder, tokenizer = tokenizer_for(name, vocab, merges)
+    targets = {
+        source: config.data_folder() / "tokens" / folder / f"{split}.npy"
+        for split, source in sources.items()
+    }
+    return {
+        target: tokenize_file(tokenizer, source, target, executor)
+        for source, target in targets.items()
+    }
