@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from workbook import model, nn
+from workbook.transformer import model, nn
 
 
 class Untransposed(nn.Linear):

@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from workbook import accounting, fused, nn
+from workbook import accounting
 from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, laptop, tinystories
 from workbook.measured_model import optimizer_bytes
-from workbook.model import TransformerLM
 from workbook.optim import AdamW
+from workbook.transformer import fused, nn
+from workbook.transformer.model import TransformerLM
 
 GIANTS = [
     *(gpt2(size, edition) for edition, size in product(("2025", "2026"), GPT2_SHAPES)),

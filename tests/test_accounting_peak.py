@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workbook import accounting, fused, nn
+from workbook import accounting
 from workbook.config import ModelConfig
 from workbook.measured_model import peak_bytes
-from workbook.model import TransformerLM
 from workbook.optim import AdamW
+from workbook.transformer import fused, nn
+from workbook.transformer.model import TransformerLM
 
 BASE = ModelConfig(
     vocab_size=512, context_length=64, d_model=64, num_layers=3, num_heads=4, d_ff=192

@@ -8,7 +8,7 @@ import tiny_runs
 import torch
 
 from workbook.evaluate import Evaluation, evaluate
-from workbook.model import TransformerLM
+from workbook.transformer.model import TransformerLM
 
 
 @pytest.fixture

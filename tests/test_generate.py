@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from workbook import generate
 from workbook.config import ModelConfig
-from workbook.model import TransformerLM
 from workbook.onestep import OneStep
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 BASE = ModelConfig(vocab_size=97, context_length=24, d_model=32, num_layers=2, num_heads=4, d_ff=48)
 ABLATIONS = {

@@ -10,9 +10,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from workbook import generate, hugging
 from workbook.config import ModelConfig
-from workbook.model import TransformerLM
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 BASE = ModelConfig(
     vocab_size=300, context_length=64, d_model=32, num_layers=2, num_heads=4, d_ff=48,

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from workbook import generate, likelihood
-from workbook.model import TransformerLM
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 TOKENIZER = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endoftext|>"])
 

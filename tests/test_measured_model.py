@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from workbook import fused
 from workbook import measured_model as measured
 from workbook.config import ModelConfig
-from workbook.model import TransformerLM
+from workbook.transformer import fused
+from workbook.transformer.model import TransformerLM
 
 TINY = ModelConfig(
     vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=24,

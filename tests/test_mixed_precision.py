@@ -6,7 +6,7 @@ import torch
 from workbook import mixed_precision as mixed
 from workbook.config import ModelConfig
 from workbook.floats import FORMATS
-from workbook.model import TransformerLM
+from workbook.transformer.model import TransformerLM
 
 SHAPE = ModelConfig(vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=32)
 

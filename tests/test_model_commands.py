@@ -10,10 +10,10 @@ from workbook import checkpoints, cli, config, generate_bench, hugging, model_fo
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generate import decode
-from workbook.model import TransformerLM
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 SIZES = {
     "vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1, "num_heads": 2,

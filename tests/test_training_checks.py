@@ -8,9 +8,9 @@ import torch
 from workbook import train_data, training_checks
 from workbook.batches import get_batch
 from workbook.evaluate import Evaluation
-from workbook.model import TransformerLM
-from workbook.nn import scaled_dot_product_attention
 from workbook.train import train
+from workbook.transformer.model import TransformerLM
+from workbook.transformer.nn import scaled_dot_product_attention
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import torch
 from contrast import contrast
 from work import calls
 
-from workbook import nn, widgets, widgets_model
+from workbook import widgets, widgets_model
 from workbook.normalform import WIDGET_VIEW
+from workbook.transformer import nn
 
 LETTERS = list("abcdabcd")
 HOSTILE = ["<img src=x onerror=alert(1)>", "&", "\"'</div><script>", "\n", "", "é", "人", "w" * 30]

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook import devices, fused
+from workbook import devices
 from workbook.batches import windows
+from workbook.transformer import fused
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.model import TransformerLM
-from workbook.nn import float_type
 from workbook.onestep import OneStep
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
+from workbook.transformer.nn import float_type
 
 FIRST_LOOK = 64  # ids that top-p sorts at first: most often they are enough
 Number = int | float  # a whole number too, which a checker of types does not take for a float

@@ -22,7 +22,7 @@ from workbook import bench, config, hugging
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generate import decode, generate
-from workbook.model import TransformerLM
+from workbook.transformer.model import TransformerLM
 
 RECORD = Path("data") / "bench" / "generate.json"
 PROMPT = [5, 7, 11, 13]

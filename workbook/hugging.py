@@ -23,8 +23,8 @@ from workbook.corpora.corpora import END_OF_TEXT
 from workbook.exchange import load_tokenizer_json, save_tokenizer_json
 from workbook.files import atomic_write, write_json
 from workbook.generate import end_of_text
-from workbook.model import TransformerLM
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 SIZES = {  # ours: Llama's
     "vocab_size": "vocab_size",

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.generate import candidates, device_of
-from workbook.model import TransformerLM
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 SIDE_BY_SIDE = 64  # windows that go through the model together
 

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbook import fused
-from workbook.model import TransformerLM
-from workbook.nn import Linear
 from workbook.optim import AdamW, Number, clip_gradients
+from workbook.transformer import fused
+from workbook.transformer.model import TransformerLM
+from workbook.transformer.nn import Linear
 
 Batch = tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]
 Weights = Literal["float32", "bfloat16", "master"]

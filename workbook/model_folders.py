@@ -5,9 +5,9 @@ from pathlib import Path
 
 from workbook import checkpoints, hugging, runlog
 from workbook.config import ModelConfig
-from workbook.model import TransformerLM
 from workbook.tokenization import token_files
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer.model import TransformerLM
 
 
 def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import Identity, functional
 
-from workbook.model import KeyValueCache, TransformerBlock, TransformerLM
-from workbook.nn import RMSNorm, float_type
+from workbook.transformer.model import KeyValueCache, TransformerBlock, TransformerLM
+from workbook.transformer.nn import RMSNorm, float_type
 
 
 class OneStep:

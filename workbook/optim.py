@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from workbook.config import OptimizerConfig
-from workbook.nn import float_type
+from workbook.transformer.nn import float_type
 
 Number = int | float  # under test, `float` alone would refuse 1
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 import torch
 
-from workbook import accounting, fused, nn
+from workbook import accounting
 from workbook import measured_model as measure
 from workbook.accounting import Row, Table
 from workbook.config import ModelConfig
-from workbook.model import TransformerLM
 from workbook.optim import AdamW
+from workbook.transformer import fused, nn
+from workbook.transformer.model import TransformerLM
 
 # Attention multiplies twice itself, outside of its four linear layers: in this order.
 OWN_PRODUCTS = ("scores", "weighted_sum")

@@ -14,12 +14,12 @@ from workbook import checkpoints, devices, runlog
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.files import alone
-from workbook.model import TransformerLM
 from workbook.processes import team
 from workbook.stop_signals import wish_to_stop
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.train_data import TrainData, train_data
 from workbook.trainer import CHECKPOINTS, KEPT, DivergedError, Trainer
+from workbook.transformer.model import TransformerLM
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,11 +21,11 @@ from torch.nn.utils import clip_grad_norm_
 from workbook import devices, nanogpt
 from workbook.batches import get_batch
 from workbook.config import ModelConfig, TrainConfig
-from workbook.model import PARTS, TransformerLM
 from workbook.optim import AdamW
 from workbook.processes import Team
 from workbook.train_data import TrainData
 from workbook.trainer import Trainer
+from workbook.transformer.model import PARTS, TransformerLM
 
 Step = Callable[[], object]
 CPU = torch.device("cpu")

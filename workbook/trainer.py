@@ -19,10 +19,10 @@ from workbook.evaluate import evaluate
 from workbook.files import write_json
 from workbook.limits import WINDOW, ClimbWatch, TimeLimit
 from workbook.measured_model import matmul_peak
-from workbook.model import PARTS, TransformerLM
 from workbook.processes import Team, own_device
 from workbook.stop_signals import Wish
 from workbook.train_data import TrainData
+from workbook.transformer.model import PARTS, TransformerLM
 
 CHECKPOINTS = "checkpoints"
 # What a checkpoint must hold, so that a run can go on from it.

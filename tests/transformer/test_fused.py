@@ -5,7 +5,8 @@ import copy
 import pytest
 import torch
 
-from workbook import fused, measured_model, nn
+from workbook import measured_model
+from workbook.transformer import fused, nn
 
 # By how much two orders of the same sums may differ, against values of about 1.
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 3e-6, torch.bfloat16: 0.03, torch.float16: 0.005}

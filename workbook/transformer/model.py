@@ -1,4 +1,4 @@
-"""The Transformer language model, put together from the parts of `workbook.nn`.
+"""The Transformer language model, put together from the parts of `workbook.transformer.nn`.
 
     ids -> embedding -> block ... block -> norm -> logits of the next id, at every position
 
@@ -16,9 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import Identity, Module, ModuleList
 
-from workbook import fused
-from workbook import nn as textbook
 from workbook.config import ModelConfig, check_heads
+from workbook.transformer import fused
+from workbook.transformer import nn as textbook
 
 PARTS = {"textbook": textbook, "fused": fused}
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from workbook import model, nn
+from workbook.transformer import model, nn
 
 # As in the course's `tests/adapters.py`: plain sizes, weights and inputs in, one tensor out.
 

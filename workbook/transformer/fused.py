@@ -1,4 +1,4 @@
-"""The parts of `workbook.nn` by torch's own kernels: the same values and gradients, sooner.
+"""The parts of `workbook.transformer.nn` by torch's own kernels: the same values and gradients, sooner.
 
 A kernel that does in one pass what the textbook does in five reads and writes memory less often.
 A model takes its parts from here where its config says `kernels="fused"`.
@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import Module, functional
 
-from workbook import nn
-from workbook.nn import Embedding, causal_mask, check_in_range
+from workbook.transformer import nn
+from workbook.transformer.nn import Embedding, causal_mask, check_in_range
 
 __all__ = [
     "Embedding",

@@ -8,9 +8,14 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from workbook import nn
 from workbook.config import ModelConfig, check_heads
-from workbook.model import KeyValueCache, MultiHeadSelfAttention, TransformerBlock, TransformerLM
+from workbook.transformer import nn
+from workbook.transformer.model import (
+    KeyValueCache,
+    MultiHeadSelfAttention,
+    TransformerBlock,
+    TransformerLM,
+)
 
 BASE = ModelConfig(vocab_size=53, context_length=12, d_model=32, num_layers=2, num_heads=4, d_ff=48)
 ABLATIONS = {

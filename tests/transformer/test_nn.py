@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from workbook import nn
+from workbook.transformer import nn
 
 LEADING = [(), (3,), (2, 1, 3)]  # batch dimensions: none, one, several
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from workbook.inside import attention_maps, residual_rms, rms
-from workbook.model import TransformerLM
+from workbook.transformer.inspect import attention_maps, residual_rms, rms
+from workbook.transformer.model import TransformerLM
 
 
 @pytest.fixture(params=["textbook", "fused"])

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbook.model import TransformerLM
+from workbook.transformer.model import TransformerLM
 
 
 @torch.no_grad()
