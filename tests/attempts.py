@@ -8,8 +8,9 @@ import attempts_experiments
 import attempts_model
 import torch
 
-from workbook import batches, checkpoints, generate, optim
-from workbook.optim_studies import run_toy
+from workbook import batches, checkpoints, generate
+from workbook.optimizer import optimizers
+from workbook.optimizer.optim_studies import run_toy
 from workbook.tokenization import bpe, tokenizer
 
 ATTEMPTS = {
@@ -26,9 +27,12 @@ ATTEMPTS = {
         {rate: run_toy(rate, 10) for rate in (10.0, 100.0, 1_000.0)},
         {rate: run_toy(rate / 2, 10) for rate in (10.0, 100.0, 1_000.0)},
     ),
-    ("adamw", None): (optim.AdamW, torch.optim.Adam),
-    ("learning_rate_schedule", None): (optim.cosine_schedule, lambda it, a, b, w, c: a),
-    ("gradient_clipping", None): (optim.clip_gradients, lambda parameters, limit: [*parameters]),
+    ("adamw", None): (optimizers.AdamW, torch.optim.Adam),
+    ("learning_rate_schedule", None): (optimizers.cosine_schedule, lambda it, a, b, w, c: a),
+    ("gradient_clipping", None): (
+        optimizers.clip_gradients,
+        lambda parameters, limit: [*parameters],
+    ),
     ("data_loading", None): (batches.get_batch, lambda data, batch, length, device: data),
     **attempts_accounting.ATTEMPTS,
     **attempts_experiments.ATTEMPTS,

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from workbook import accounting
 from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, laptop, tinystories
 from workbook.measured_model import optimizer_bytes
-from workbook.optim import AdamW
+from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
 

@@ -8,7 +8,7 @@ import torch
 from workbook import accounting
 from workbook.config import ModelConfig
 from workbook.measured_model import peak_bytes
-from workbook.optim import AdamW
+from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from workbook import accounting_plots, plots
-from workbook.floats import FORMATS
+from workbook.optimizer.floats import FORMATS
 
 SHARES = pd.DataFrame(
     {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}, index=["small", "large"]

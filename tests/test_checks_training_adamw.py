@@ -2,12 +2,12 @@ import pytest
 import torch
 from learners import adamw_right, adamw_wrong
 
-from workbook import optim
 from workbook.checks import optim_adamw
 from workbook.checks.optim_adamw_answers import predicted
 from workbook.checks.optim_adamw_slips import SLIPS
 from workbook.checks.optim_values import same
 from workbook.exercise import check
+from workbook.optimizer import optimizers
 
 CASES = (*optim_adamw.CASES, optim_adamw.SCHEDULED, optim_adamw.RESUMED)
 
@@ -78,7 +78,7 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
 
 def test_the_small_reference_agrees_with_the_package_and_with_torch():
     for case in optim_adamw.CASES:
-        for make, form in ((optim.AdamW, 0), (torch.optim.AdamW, 3)):
+        for make, form in ((optimizers.AdamW, 0), (torch.optim.AdamW, 3)):
             learner = optim_adamw.Learner(make)
             assert same(learner.run(case), predicted(case)[form]), (make, case)
 

@@ -1,7 +1,6 @@
 import pytest
 from learners import schedule_and_clip as learners
 
-from workbook import optim
 from workbook.checks import optim_clipping, optim_schedule
 from workbook.checks.optim_clipping_slips import SLIPS as CLIPPING_SLIPS
 from workbook.checks.optim_clipping_slips import clipped
@@ -9,6 +8,7 @@ from workbook.checks.optim_schedule_slips import SLIPS as SCHEDULE_SLIPS
 from workbook.checks.optim_schedule_slips import rate
 from workbook.checks.optim_values import same
 from workbook.exercise import check
+from workbook.optimizer import optimizers
 
 
 @pytest.mark.parametrize("solution", learners.RIGHT_SCHEDULES)
@@ -68,7 +68,7 @@ def test_what_is_not_written_yet_is_not_attempted(problem):
 
 
 @pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])
-@pytest.mark.parametrize("attempt", [7, "schedule", optim.AdamW, [1.0]])
+@pytest.mark.parametrize("attempt", [7, "schedule", optimizers.AdamW, [1.0]])
 def test_what_is_no_function_is_told_in_words(problem, attempt):
     report = check(problem, attempt)
     assert report.status == "wrong" and "not a function" in report.message

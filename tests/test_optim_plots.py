@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbook import optim_plots, toy_sgd
-from workbook.floats import FORMATS
+from workbook import optim_plots
+from workbook.optimizer import toy_sgd
+from workbook.optimizer.floats import FORMATS
 
 
 @pytest.fixture(autouse=True)

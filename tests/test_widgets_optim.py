@@ -6,8 +6,9 @@ from html import unescape
 import matplotlib.image
 import pytest
 
-from workbook import toy_sgd, widgets
+from workbook import widgets
 from workbook.normalform import WIDGET_VIEW
+from workbook.optimizer import toy_sgd
 
 
 def seen(html):

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, PercentFormatter
 
-from workbook.floats import FloatFormat, Stored
+from workbook.optimizer.floats import FloatFormat, Stored
 from workbook.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, PALE, _axes
 
 THIN = 0.07  # of the whole height: too thin for letters

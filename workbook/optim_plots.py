@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from workbook.floats import FORMATS
+from workbook.optimizer.floats import FORMATS
 from workbook.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, _axes
 
 

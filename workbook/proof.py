@@ -14,7 +14,7 @@ from workbook import accounting
 from workbook import measured_model as measure
 from workbook.accounting import Row, Table
 from workbook.config import ModelConfig
-from workbook.optim import AdamW
+from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
 

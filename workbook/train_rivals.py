@@ -21,7 +21,7 @@ from torch.nn.utils import clip_grad_norm_
 from workbook import devices, nanogpt
 from workbook.batches import get_batch
 from workbook.config import ModelConfig, TrainConfig
-from workbook.optim import AdamW
+from workbook.optimizer.optimizers import AdamW
 from workbook.processes import Team
 from workbook.train_data import TrainData
 from workbook.trainer import Trainer

@@ -12,13 +12,14 @@ from typing import NoReturn
 
 import torch
 
-from workbook import accounting, checkpoints, devices, optim, runlog, training_checks
+from workbook import accounting, checkpoints, devices, runlog, training_checks
 from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
 from workbook.files import write_json
 from workbook.limits import WINDOW, ClimbWatch, TimeLimit
 from workbook.measured_model import matmul_peak
+from workbook.optimizer import optimizers
 from workbook.processes import Team, own_device
 from workbook.stop_signals import Wish
 from workbook.train_data import TrainData
@@ -69,7 +70,7 @@ class Trainer:
         self.model = TransformerLM.from_config(config.model).to(self.device)
         self.forward = devices.compiled(self.model) if config.compile else self.model
         self.cross_entropy = PARTS[config.model.kernels].cross_entropy
-        self.optimizer = optim.from_config(self.model.parameters(), config.optimizer)
+        self.optimizer = optimizers.from_config(self.model.parameters(), config.optimizer)
         self.scaler = torch.amp.GradScaler(
             self.device.type, enabled=self.precision == torch.float16
         )
@@ -177,7 +178,7 @@ class Trainer:
         gradients = [weight.grad for weight in self.model.parameters()]
         self.team.average([*gradients, loss])
         self.scaler.unscale_(self.optimizer)
-        norm = optim.clip_gradients(self.model.parameters(), config.optimizer.max_l2_norm)
+        norm = optimizers.clip_gradients(self.model.parameters(), config.optimizer.max_l2_norm)
         self.lap("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
@@ -195,7 +196,7 @@ class Trainer:
         A run with a time limit that will not get through its steps is as far as its time is.
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
-        return optim.cosine_schedule(
+        return optimizers.cosine_schedule(
             max(self.step, round(self.limit.share(self.clock()) * end)),
             schedule.max_learning_rate,
             schedule.min_learning_rate,

@@ -5,9 +5,10 @@ import math
 import ipywidgets
 from matplotlib.axes import Axes
 
-from workbook import accounting_plots, floats
-from workbook.floats import FORMATS, FloatFormat, Stored
+from workbook import accounting_plots
 from workbook.live import Live, escape, text_field, well_formed
+from workbook.optimizer import floats
+from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
 from workbook.widget_pictures import token_lines
 
 TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture

@@ -6,8 +6,9 @@ import ipywidgets
 import pandas as pd
 from matplotlib.axes import Axes
 
-from workbook import optim_plots, toy_sgd
+from workbook import optim_plots
 from workbook.live import Live, escape
+from workbook.optimizer import toy_sgd
 from workbook.plots import BLUE, RED
 
 STEPS = 10

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.optim import Optimizer
 
-from workbook import optim
+from workbook.optimizer import optimizers
 
 
 class Handout(Optimizer):
@@ -168,7 +168,7 @@ class OfTorch(torch.optim.AdamW):
     """Torch's own, subclassed."""
 
 
-class Before(optim.AdamW):
+class Before(optimizers.AdamW):
     """The package's, with the decay first."""
 
     def __init__(self, params, lr, betas, eps, weight_decay):
@@ -230,6 +230,6 @@ RIGHT = [
     AnySettings,
     Strict,
     Greek,
-    optim.AdamW,
+    optimizers.AdamW,
     torch.optim.AdamW,
 ]

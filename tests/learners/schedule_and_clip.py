@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from workbook import optim
+from workbook.optimizer import optimizers
 
 cos, pi = math.cos, math.pi
 
@@ -74,7 +74,7 @@ RIGHT_SCHEDULES = [
     meets_the_maximum_in_the_warm_up,
     wants_room,
     lambda *arguments: handout(*arguments),
-    optim.cosine_schedule,
+    optimizers.cosine_schedule,
 ]
 
 
@@ -211,7 +211,7 @@ RIGHT_CLIPS = [
     clip_with_clamp,
     clip_with_new_tensors,
     two_loops,
-    optim.clip_gradients,
+    optimizers.clip_gradients,
     torch.nn.utils.clip_grad_norm_,
 ]
 

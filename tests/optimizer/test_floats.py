@@ -8,8 +8,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbook import floats
-from workbook.floats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
+from workbook.optimizer import floats
+from workbook.optimizer.floats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
 INTEGERS = {2: torch.int16, 4: torch.int32}

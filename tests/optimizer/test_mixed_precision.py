@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from workbook import mixed_precision as mixed
 from workbook.config import ModelConfig
-from workbook.floats import FORMATS
+from workbook.optimizer import mixed_precision as mixed
+from workbook.optimizer.floats import FORMATS
 from workbook.transformer.model import TransformerLM
 
 SHAPE = ModelConfig(vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=32)

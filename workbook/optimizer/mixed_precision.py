@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbook.optim import AdamW, Number, clip_gradients
+from workbook.optimizer.optimizers import AdamW, Number, clip_gradients
 from workbook.transformer import fused
 from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import Linear

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from workbook import toy_sgd
-from workbook.optim_studies import run_toy
+from workbook.optimizer import toy_sgd
+from workbook.optimizer.optim_studies import run_toy
 
 
 @pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])

@@ -8,7 +8,7 @@ import torch
 from torch.nn import Parameter
 from torch.nn.utils import clip_grad_norm_
 
-from workbook.optim import clip_gradients, cosine_schedule
+from workbook.optimizer.optimizers import clip_gradients, cosine_schedule
 
 
 def with_gradients(*gradients) -> list[Parameter]:

@@ -6,16 +6,16 @@ import pytest
 import torch
 from torch.nn import Parameter
 
-from workbook import optim
+from workbook.optimizer import optimizers
 
 TORCH = torch.optim
 GRADIENTS = 30
 KINDS = {
-    "SGD": lambda params: optim.SGD(params, lr=0.1),
-    "Momentum": lambda params: optim.Momentum(params, lr=0.1, momentum=0.8),
-    "AdaGrad": lambda params: optim.AdaGrad(params, lr=0.1),
-    "RMSProp": lambda params: optim.RMSProp(params, lr=0.1, beta=0.9),
-    "AdamW": lambda params: optim.AdamW(params, lr=0.1, betas=(0.8, 0.95), weight_decay=0.1),
+    "SGD": lambda params: optimizers.SGD(params, lr=0.1),
+    "Momentum": lambda params: optimizers.Momentum(params, lr=0.1, momentum=0.8),
+    "AdaGrad": lambda params: optimizers.AdaGrad(params, lr=0.1),
+    "RMSProp": lambda params: optimizers.RMSProp(params, lr=0.1, beta=0.9),
+    "AdamW": lambda params: optimizers.AdamW(params, lr=0.1, betas=(0.8, 0.95), weight_decay=0.1),
 }
 
 
@@ -67,7 +67,8 @@ def algorithm_1(theta, gradients, lr, beta1, beta2, eps, weight_decay, decay) ->
 @pytest.mark.parametrize("eps", [1e-8, 1e-2])
 def test_adamw_is_the_algorithm(decay, eps):
     found = run(
-        optim.AdamW([start()], 0.1, (0.8, 0.95), eps, weight_decay=0.1, decay=decay), gradients()
+        optimizers.AdamW([start()], 0.1, (0.8, 0.95), eps, weight_decay=0.1, decay=decay),
+        gradients(),
     )
     wanted = algorithm_1(start().data, gradients(), 0.1, 0.8, 0.95, eps, 0.1, decay)
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
@@ -75,7 +76,7 @@ def test_adamw_is_the_algorithm(decay, eps):
 
 def test_when_it_decays_makes_a_difference():
     after, before = (
-        run(optim.AdamW([start()], 0.1, weight_decay=0.1, decay=decay), gradients())
+        run(optimizers.AdamW([start()], 0.1, weight_decay=0.1, decay=decay), gradients())
         for decay in ("after", "before")
     )
     assert not torch.allclose(after, before, rtol=1e-4)
@@ -83,7 +84,7 @@ def test_when_it_decays_makes_a_difference():
 
 @pytest.mark.parametrize("scale", [1.0, 1e-8], ids=["usual", "tiny"])
 def test_adamw_is_torchs_with_an_epsilon_that_shrinks(scale):
-    ours = optim.AdamW([start()], lr=0.1, decay="before")
+    ours = optimizers.AdamW([start()], lr=0.1, decay="before")
     theirs = TORCH.AdamW([start()], lr=0.1)
 
     def shrink(t):
@@ -97,7 +98,7 @@ def test_adamw_is_torchs_with_an_epsilon_that_shrinks(scale):
 def test_adamw_differs_from_torch_by_no_more_than_epsilon_explains(scale):
     """Each step is torch's, less a share ε (1 - c) / (√v + ε), with c = √(1 - β2ᵗ)."""
     lr, eps, beta1, beta2 = 0.1, 1e-8, 0.9, 0.999
-    found = run(optim.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
+    found = run(optimizers.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
     wanted = run(TORCH.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
     m, v, explained = torch.zeros(3, 3, 4, dtype=torch.float64)
     for t, g in enumerate(gradients(scale), start=1):
@@ -115,26 +116,26 @@ def test_adamw_differs_from_torch_by_no_more_than_epsilon_explains(scale):
 def test_torchs_fused_adamw_stands_in_for_ours(scale):
     """With gradients far above ε the two agree as closely as float32 lets them."""
     sizes = scale * (gradients().sign() + gradients())
-    ours = optim.AdamW([start(torch.float32)], 1e-3, (0.9, 0.95), decay="before")
+    ours = optimizers.AdamW([start(torch.float32)], 1e-3, (0.9, 0.95), decay="before")
     fused = TORCH.AdamW([start(torch.float32)], 1e-3, (0.9, 0.95), fused=True)
     torch.testing.assert_close(run(ours, sizes), run(fused, sizes), rtol=0, atol=1e-6)
 
 
 PAIRS = {
     "momentum": (
-        lambda p: optim.Momentum(p, lr=0.1, momentum=0.8),
+        lambda p: optimizers.Momentum(p, lr=0.1, momentum=0.8),
         lambda p: TORCH.SGD(p, lr=0.1, momentum=0.8),
     ),
     "no momentum": (
-        lambda p: optim.Momentum(p, lr=0.1, momentum=0),
+        lambda p: optimizers.Momentum(p, lr=0.1, momentum=0),
         lambda p: TORCH.SGD(p, lr=0.1),
     ),
     "adagrad": (
-        lambda p: optim.AdaGrad(p, lr=0.1, eps=1e-3),
+        lambda p: optimizers.AdaGrad(p, lr=0.1, eps=1e-3),
         lambda p: TORCH.Adagrad(p, lr=0.1, eps=1e-3),
     ),
     "rmsprop": (
-        lambda p: optim.RMSProp(p, lr=0.1, beta=0.9, eps=1e-3),
+        lambda p: optimizers.RMSProp(p, lr=0.1, beta=0.9, eps=1e-3),
         lambda p: TORCH.RMSprop(p, lr=0.1, alpha=0.9, eps=1e-3),
     ),
 }
@@ -148,7 +149,7 @@ def test_where_torch_has_the_same_algorithm_the_result_is_the_same(pair):
 
 def test_the_toy_takes_steps_that_shrink():
     theta = Parameter(torch.tensor([0.0], dtype=torch.float64))
-    run(optim.SGD([theta], lr=2.0), torch.ones(4, 1))
+    run(optimizers.SGD([theta], lr=2.0), torch.ones(4, 1))
     assert theta.item() == pytest.approx(-2 * sum(1 / math.sqrt(t + 1) for t in range(4)), 1e-14)
 
 
@@ -188,12 +189,12 @@ def test_the_state_of_another_optimizer_is_refused(make):
 def test_a_setting_that_makes_no_sense_is_refused(kind, wrong):
     [name] = wrong
     with pytest.raises(ValueError, match=name):
-        getattr(optim, kind)([{"params": [start()], **wrong}])
+        getattr(optimizers, kind)([{"params": [start()], **wrong}])
 
 
 def test_groups_have_settings_of_their_own():
     fast, slow = start(), start()
-    optimizer = optim.AdamW([{"params": [fast]}, {"params": [slow], "lr": 0.0}], lr=0.1)
+    optimizer = optimizers.AdamW([{"params": [fast]}, {"params": [slow], "lr": 0.0}], lr=0.1)
     fast.grad, slow.grad = gradients()[0], gradients()[0]
     optimizer.step()
     assert torch.equal(slow, start())
@@ -221,12 +222,12 @@ def test_sparse_gradients_are_refused():
     theta = start()
     theta.grad = gradients()[0].to_sparse()
     with pytest.raises(ValueError, match="dense"):
-        optim.AdamW([theta]).step()
+        optimizers.AdamW([theta]).step()
 
 
 def test_a_closure_computes_the_loss_and_its_gradients():
     theta = start()
-    optimizer = optim.SGD([theta], lr=0.5)
+    optimizer = optimizers.SGD([theta], lr=0.5)
 
     def closure():
         optimizer.zero_grad()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from workbook import optim, toy_sgd
-from workbook import optim_studies as studies
+from workbook.optimizer import optim_studies as studies
+from workbook.optimizer import optimizers, toy_sgd
 
-PLAIN = partial(optim.Momentum, lr=0.07, momentum=0)
-ADAM = partial(optim.AdamW, lr=1.0, weight_decay=0)
+PLAIN = partial(optimizers.Momentum, lr=0.07, momentum=0)
+ADAM = partial(optimizers.AdamW, lr=1.0, weight_decay=0)
 
 
 def test_a_walk_takes_the_optimizers_steps():
@@ -21,7 +21,7 @@ def test_a_walk_takes_the_optimizers_steps():
 
 
 def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
-    rules = {"plain": PLAIN, "momentum": partial(optim.Momentum, lr=0.02)}
+    rules = {"plain": PLAIN, "momentum": partial(optimizers.Momentum, lr=0.02)}
     straight = studies.ravine_walks(rules)
     for angle in (0.3, np.pi / 4):
         for name, path in studies.ravine_walks(rules, angle).items():

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from workbook.optim import SGD, Number, clip_gradients
-from workbook.toy_sgd import ravine, turned
+from workbook.optimizer.optimizers import SGD, Number, clip_gradients
+from workbook.optimizer.toy_sgd import ravine, turned
 
 Loss = Callable[[Tensor], Tensor]
 Maker = Callable[[list[Parameter]], Optimizer]  # such as a class, or a `partial` of one
