@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from workbook import checkpoints, needs, presets, runlog, train
+from workbook.accounting.measured import peak_bytes
 from workbook.corpora import corpora
-from workbook.measured_model import peak_bytes
 from workbook.needs import Text, look_at_disk, look_at_memory, look_at_text, memory_bytes
 from workbook.presets import varied
 from workbook.processes import Team

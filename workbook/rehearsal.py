@@ -17,10 +17,10 @@ import torch
 from tqdm import tqdm
 
 from workbook import accounting, checkpoints, devices
+from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
 from workbook.experiments import Plan
 from workbook.foresight import unfolded
-from workbook.measured_model import matmul_peak
 from workbook.needs import (
     Finding,
     free_memory,

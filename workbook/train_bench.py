@@ -38,7 +38,7 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
     import torch
 
     from workbook import devices, nanogpt, step_times
-    from workbook.measured_model import matmul_peak
+    from workbook.accounting.measured import matmul_peak
     from workbook.rival_process import RivalProcess
     from workbook.train_rivals import RIVALS, random_data
 

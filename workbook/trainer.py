@@ -13,12 +13,12 @@ from typing import NoReturn
 import torch
 
 from workbook import accounting, checkpoints, devices, runlog, training_checks
+from workbook.accounting.measured import matmul_peak
 from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
 from workbook.evaluate import evaluate
 from workbook.files import write_json
 from workbook.limits import WINDOW, ClimbWatch, TimeLimit
-from workbook.measured_model import matmul_peak
 from workbook.optimizer import optimizers
 from workbook.processes import Team, own_device
 from workbook.stop_signals import Wish

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from workbook import measured_model
+from workbook.accounting import measured
 from workbook.transformer import fused, nn
 
 # By how much two orders of the same sums may differ, against values of about 1.
@@ -74,7 +74,7 @@ def test_causal_attention_is_the_textbooks(queries, keys, leading, dtype):
 
 def test_a_cpu_trains_with_the_kernel_for_attention_unless_in_half_precision(dtype):
     Q, K, V = (torch.randn(2, 3, 6, 8, dtype=dtype, requires_grad=True) for _ in range(3))
-    kept = measured_model.saved_tensors(lambda: fused.causal_attention(Q, K, V))
+    kept = measured.saved_tensors(lambda: fused.causal_attention(Q, K, V))
     has_maps = any(each.shape[-2:] == (6, 6) for each in kept)
     assert has_maps == (dtype.itemsize < 4)
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from workbook import accounting, config, proof
+from workbook import accounting, config
+from workbook.accounting import proof
 from workbook.config import EDITIONS, GPT2_SHAPES, ModelConfig
 
 TINY = ModelConfig(

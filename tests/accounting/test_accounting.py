@@ -9,8 +9,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from workbook import accounting
+from workbook.accounting.measured import optimizer_bytes
 from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, laptop, tinystories
-from workbook.measured_model import optimizer_bytes
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM

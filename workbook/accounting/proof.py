@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 
 from workbook import accounting
-from workbook import measured_model as measure
 from workbook.accounting import Row, Table
+from workbook.accounting import measured as measure
 from workbook.config import ModelConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn

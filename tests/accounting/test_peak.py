@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from workbook import accounting
+from workbook.accounting.measured import peak_bytes
 from workbook.config import ModelConfig
-from workbook.measured_model import peak_bytes
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from workbook import measured_model as measured
+from workbook.accounting import measured
 from workbook.config import ModelConfig
 from workbook.transformer import fused
 from workbook.transformer.model import TransformerLM
