@@ -8,10 +8,11 @@ import attempts_experiments
 import attempts_model
 import torch
 
-from workbook import batches, checkpoints, generate
+from workbook import generate
 from workbook.optimizer import optimizers
 from workbook.optimizer.optim_studies import run_toy
 from workbook.tokenization import bpe, tokenizer
+from workbook.training import batches, checkpoints
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import tiny_runs
 
-from workbook import runlog
-from workbook.presets import varied
 from workbook.runs import TEXTS, Result
+from workbook.training import log
+from workbook.training.presets import varied
 
 ENVIRONMENT = {
     "processor": "Abacus",
@@ -48,7 +48,7 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Result:
     contents = {
         "config.json": asdict(asked),
         "environment.json": ENVIRONMENT,
-        runlog.OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
+        log.OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
     }
     assert contents.keys() < set(TEXTS)
     for name, content in contents.items():

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 import tiny_runs
 
-from workbook import cli, experiments, runs, studies, train, trainer
+from workbook import cli, experiments, runs, studies
 from workbook.experiments import MissingRunsError
-from workbook.presets import varied
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import train, trainer
+from workbook.training.presets import varied
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
 TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endoftext|>"])

@@ -7,8 +7,8 @@ import tiny_runs
 
 from workbook import runs, scales
 from workbook.foresight import Imagined, imagined, unfolded
-from workbook.presets import varied
 from workbook.studies import STUDIES, at_rate
+from workbook.training.presets import varied
 
 TINY = tiny_runs.tiny()
 

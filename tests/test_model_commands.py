@@ -6,13 +6,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import checkpoints, cli, config, generate_bench, hugging, model_folders
+from workbook import cli, config, generate_bench, hugging, model_folders
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generate import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import checkpoints
 from workbook.transformer.model import TransformerLM
 
 SIZES = {

@@ -9,13 +9,15 @@ import tiny_runs
 import torch
 from torch import Tensor
 
-from workbook import checkpoints, needs, presets, runlog, train
+from workbook import needs
 from workbook.accounting.measured import peak_bytes
 from workbook.corpora import corpora
 from workbook.needs import Text, look_at_disk, look_at_memory, look_at_text, memory_bytes
-from workbook.presets import varied
-from workbook.processes import Team
-from workbook.trainer import Trainer
+from workbook.training import checkpoints, presets, train
+from workbook.training import log as runlog
+from workbook.training.presets import varied
+from workbook.training.processes import Team
+from workbook.training.trainer import Trainer
 
 LAPTOP = varied(presets.laptop(), device="cpu", precision="float32")
 SMALL = 20_000  # bytes

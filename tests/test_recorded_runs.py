@@ -6,9 +6,10 @@ from inspect import cleandoc
 import matplotlib.pyplot as plt
 import pytest
 
-from workbook import config, experiments, notebooks, plots, runlog, runs, scales, studies, trainer
+from workbook import config, experiments, notebooks, plots, runs, scales, studies
 from workbook.answers import MIME
 from workbook.normalform import role
+from workbook.training import log, trainer
 
 PLACE = config.repository() / "data" / "runs"
 FOLDERS = sorted(PLACE.glob("*-*"))
@@ -31,7 +32,7 @@ def only_what_came_along(tmp_path, monkeypatch):
 
 @every_record
 def test_a_record_names_where_and_from_what_it_was_made(folder):
-    found = runlog.load_json(folder / runlog.ENVIRONMENT)
+    found = log.load_json(folder / log.ENVIRONMENT)
     assert found["device"] and found["processor"] and found["precision"]
     assert found["threads"] >= 1 and found["cores"] >= 1
     assert {"python", "numpy", "torch", "workbook"} <= found["versions"].keys()

@@ -7,13 +7,14 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting, cli, presets, rehearsal, runs
+from workbook import accounting, cli, rehearsal, runs
 from workbook.corpora import corpora
 from workbook.foresight import Imagined
-from workbook.presets import varied
 from workbook.rehearsal import Cost, groups, step_seconds
 from workbook.studies import at_rate
-from workbook.trainer import Trainer
+from workbook.training import presets
+from workbook.training.presets import varied
+from workbook.training.trainer import Trainer
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()

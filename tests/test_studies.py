@@ -9,8 +9,8 @@ import pytest
 
 from workbook import accounting, scales, studies
 from workbook.foresight import Imagined
-from workbook.presets import varied
 from workbook.studies import STUDIES, at_batch, at_rate, changed, matched_d_ff, rate_of, tuned
+from workbook.training.presets import varied
 
 LAPTOP = scales.laptop()
 EVERY_PLAN = pytest.mark.parametrize("name", STUDIES)

@@ -9,20 +9,10 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import (
-    accounting,
-    devices,
-    nanogpt,
-    presets,
-    rival_process,
-    step_times,
-    train,
-    train_bench,
-    train_rivals,
-    trainer,
-)
+from workbook import accounting, nanogpt, rival_process, step_times, train_bench, train_rivals
 from workbook.rival_process import RivalProcess
 from workbook.train_rivals import RIVALS
+from workbook.training import devices, presets, train, trainer
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbook import presets
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
-from workbook.train_data import TrainData
+from workbook.training import presets
+from workbook.training.train_data import TrainData
 
 VOCAB_SIZE, END = 64, 0
 

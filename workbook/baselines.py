@@ -10,9 +10,9 @@ import numpy as np
 
 from workbook.accounting import parameters
 from workbook.config import TrainConfig
-from workbook.loss_limits import bits_a_byte, guessing, nats_a_token
 from workbook.runs import Result
-from workbook.train_data import train_data
+from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
+from workbook.training.train_data import train_data
 
 LAST = 5  # logged training losses: one alone is that of a single batch
 

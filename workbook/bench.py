@@ -28,10 +28,10 @@ from workbook import config, rivals
 from workbook.corpora import corpora, corpus_files
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import write_json
-from workbook.runlog import processor
 from workbook.tokenization import bpe
 from workbook.tokenization.pretokens import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training.log import processor
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
 SLOW = ("train python", "encode python", "encode tokenizers")

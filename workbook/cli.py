@@ -15,8 +15,9 @@ import tempfile
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from workbook import __version__, experiment_commands, model_commands, problems, train_options
+from workbook import __version__, experiment_commands, model_commands, problems
 from workbook import config as settings
+from workbook.training import train_options
 
 PACKAGE = Path(__file__).resolve().parent
 JUDGE = """
@@ -341,7 +342,8 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
 
 
 def run_train(options: argparse.Namespace) -> int:
-    from workbook import rehearsal, train
+    from workbook import rehearsal
+    from workbook.training import train
 
     config = train_options.chosen(options)
     if options.dry_run:

@@ -2,7 +2,8 @@
 
 import argparse
 
-from workbook import config, train_options
+from workbook import config
+from workbook.training import train_options
 
 
 def add_to(commands: argparse._SubParsersAction) -> None:
@@ -55,7 +56,8 @@ def plans(names: list[str], scale: str | None) -> dict:
 def run_them(options: argparse.Namespace) -> int:
     import os
 
-    from workbook import devices, experiments, rehearsal, runs
+    from workbook import experiments, rehearsal, runs
+    from workbook.training import devices
 
     asked = plans(options.names, options.scale)
     one_device = devices.pick_device().type != "cpu" and options.workers is None

@@ -30,14 +30,15 @@ from threading import Event, Thread
 import torch
 from tqdm import tqdm
 
-from workbook import runlog, runs
+from workbook import runs
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.files import write_json
 from workbook.generate import write
 from workbook.runs import Result
-from workbook.train import DivergedError, Run, run_folder, train
-from workbook.train_data import train_data
+from workbook.training import log
+from workbook.training.train import DivergedError, Run, run_folder, train
+from workbook.training.train_data import train_data
 
 Results = dict[str, Result]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
@@ -227,7 +228,7 @@ def tokens_so_far(config: TrainConfig) -> int:
     if runs.find(config) is not None:
         return config.tokens
     try:
-        records = runlog.records(run_folder(config))
+        records = log.records(run_folder(config))
     except (OSError, ValueError):
         return 0
     return records[-1]["tokens"] if records else 0

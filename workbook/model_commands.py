@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workbook import train_options
+from workbook.training import train_options
 
 
 def add_to(commands) -> None:

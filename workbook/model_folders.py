@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 
-from workbook import checkpoints, hugging, runlog
+from workbook import hugging
 from workbook.config import ModelConfig
 from workbook.tokenization import token_files
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import checkpoints, log
 from workbook.transformer.model import TransformerLM
 
 
@@ -18,12 +19,12 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
     folder = Path(folder)
     if (folder / "model.safetensors").is_file():
         return hugging.load_model(folder)
-    if not (folder / runlog.CONFIG).is_file():
+    if not (folder / log.CONFIG).is_file():
         raise FileNotFoundError(
             f"{folder} holds no model; give the folder that `workbook train` or"
             " `workbook export-model` named"
         )
-    asked = runlog.config(folder)
+    asked = log.config(folder)
     state = checkpoints.newest(folder / "checkpoints", ["model"])
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")

@@ -13,12 +13,13 @@ from pathlib import Path
 import psutil
 import torch
 
-from workbook import accounting, devices
+from workbook import accounting
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
 from workbook.tokenization import token_files
+from workbook.training import devices
 
 FLOAT = 4  # bytes
 STATES = 3  # numbers that a checkpoint has for each parameter: itself, and AdamW's two moments

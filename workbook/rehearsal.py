@@ -16,7 +16,7 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from workbook import accounting, checkpoints, devices
+from workbook import accounting
 from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
 from workbook.experiments import Plan
@@ -32,10 +32,11 @@ from workbook.needs import (
     step_name,
     texts,
 )
-from workbook.processes import Team
 from workbook.tokenization.tokenizer import token_dtype
-from workbook.train_data import TrainData
-from workbook.trainer import Trainer
+from workbook.training import checkpoints, devices
+from workbook.training.processes import Team
+from workbook.training.train_data import TrainData
+from workbook.training.trainer import Trainer
 
 ASSUMED_MFU = 0.3  # of the accounting: what small models reach, about
 STEPS, PATIENCE = 20, 60.0  # steps that are measured, or as many as fit into so many seconds

@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbook import accounting, config
 from workbook.claims import claims
-from workbook.loss_limits import bits_a_byte, limits, nats_a_token
+from workbook.training.loss_bounds import bits_a_byte, limits, nats_a_token
 
 PROBLEMS = (
     "learning_rate",

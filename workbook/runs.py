@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbook import config as settings
-from workbook import runlog
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.training import log as runlog
 
 if TYPE_CHECKING:
     import pandas as pd

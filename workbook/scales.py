@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from workbook import presets
 from workbook.config import Edition, TrainConfig
-from workbook.presets import varied
+from workbook.training import presets
+from workbook.training.presets import varied
 
 # Seconds of the leaderboard: the course gives 90 minutes or 45, on a faster GPU.
 CAPS: dict[Edition, float] = {"2025": 90 * 60.0, "2026": 45 * 60.0}

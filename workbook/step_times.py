@@ -8,12 +8,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from workbook import devices, runlog
 from workbook.config import TrainConfig
-from workbook.processes import Team
-from workbook.train import train
-from workbook.train_data import TrainData
-from workbook.trainer import Trainer
+from workbook.training import devices, log
+from workbook.training.processes import Team
+from workbook.training.train import train
+from workbook.training.train_data import TrainData
+from workbook.training.trainer import Trainer
 
 PARTS = ("data", "forward", "backward", "clip", "update", "log")
 
@@ -70,7 +70,7 @@ def _train_until(config: TrainConfig, folder: Path, at_step: int) -> None:
 
 def last_step(folder: Path) -> int:
     """The last step in the log; -1 where there is none yet."""
-    if not (folder / runlog.LINES).exists():
+    if not (folder / log.LINES).exists():
         return -1
-    found = runlog.records(folder)
+    found = log.records(folder)
     return found[-1]["step"] if found else -1

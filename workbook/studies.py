@@ -11,9 +11,9 @@ from statistics import fmean
 
 from workbook.config import TrainConfig
 from workbook.experiments import Plan, Results
-from workbook.presets import varied
 from workbook.runs import Result
 from workbook.scales import Scale
+from workbook.training.presets import varied
 
 HALF_DECADE = 10**0.5
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, as a part of its largest

@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from tqdm import tqdm
 
-from workbook import accounting, bench, config, presets
+from workbook import accounting, bench, config
 from workbook.files import write_json
+from workbook.training import presets
 
 SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
 
@@ -37,10 +38,11 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
     """Tokens a second of every loop in every round on one shape, and the parts of our step."""
     import torch
 
-    from workbook import devices, nanogpt, step_times
+    from workbook import nanogpt, step_times
     from workbook.accounting.measured import matmul_peak
     from workbook.rival_process import RivalProcess
     from workbook.train_rivals import RIVALS, random_data
+    from workbook.training import devices
 
     settings = replace(presets.get(shape), batch_size=SHAPES[shape], device="cpu")
     precision = devices.pick_precision(torch.device("cpu"), settings.precision)

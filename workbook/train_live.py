@@ -11,10 +11,11 @@ import ipywidgets
 import pandas as pd
 from IPython.display import DisplayHandle
 
-from workbook import plots, runlog, train_plots
+from workbook import plots, train_plots
 from workbook.config import TrainConfig
-from workbook.train import Run, run_folder, told, train
-from workbook.train_data import TrainData
+from workbook.training import log as runlog
+from workbook.training.train import Run, run_folder, told, train
+from workbook.training.train_data import TrainData
 
 WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels
 

@@ -18,13 +18,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from workbook import devices, nanogpt
-from workbook.batches import get_batch
+from workbook import nanogpt
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
-from workbook.processes import Team
-from workbook.train_data import TrainData
-from workbook.trainer import Trainer
+from workbook.training import devices
+from workbook.training.batches import get_batch
+from workbook.training.processes import Team
+from workbook.training.train_data import TrainData
+from workbook.training.trainer import Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
 Step = Callable[[], object]

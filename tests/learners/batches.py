@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from workbook import batches
+from workbook.training import batches
 
 
 def list_of_windows(dataset, batch_size, context_length, device):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from workbook import checkpoints
+from workbook.training import checkpoints
 
 
 def save(model, optimizer, iteration, out):

@@ -8,7 +8,7 @@ from workbook import config
 from workbook.checks import experiments_text as text_of_runs
 from workbook.checks.base import Words, Wrong
 from workbook.checks.experiments_run import Run
-from workbook.loss_limits import BYTES_A_TOKEN, bits_a_byte, guessing, limits, nats_a_token
+from workbook.training.loss_bounds import BYTES_A_TOKEN, bits_a_byte, guessing, limits, nats_a_token
 
 Kind = Literal["simple", "web"]
 CLOSE = 0.02  # relative: how far rounded figures may be from what follows from the others

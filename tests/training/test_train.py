@@ -12,10 +12,10 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import checkpoints, runlog, trainer
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.train import DivergedError, Run, run_folder, train, trained
-from workbook.trainer import CHECKPOINTS, KEPT
+from workbook.training import checkpoints, log, trainer
+from workbook.training.train import DivergedError, Run, run_folder, train, trained
+from workbook.training.trainer import CHECKPOINTS, KEPT
 
 CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
 
@@ -35,7 +35,7 @@ def whole(tmp_path_factory):
 
 
 def outcome(run):
-    return runlog.load_json(run.folder / runlog.OUTCOME)
+    return log.load_json(run.folder / log.OUTCOME)
 
 
 def rounding(run):
@@ -60,7 +60,7 @@ def test_the_log_tells_the_whole_run(whole):
     )
     assert whole.log["seconds"].is_monotonic_increasing
     assert (whole.log["mfu"].dropna() > 0).all()
-    told = runlog.config(whole.folder)
+    told = log.config(whole.folder)
     assert told["model"] == asdict(config.model)
     assert told["optimizer"]["max_learning_rate"] == config.optimizer.max_learning_rate
     assert outcome(whole)["status"] == "finished"
@@ -111,7 +111,7 @@ def test_the_callers_random_numbers_are_not_touched(tmp_path):
 def test_listeners_hear_every_record(tmp_path):
     heard = []
     run = train(tiny_runs.tiny(steps=20), tmp_path, tiny_runs.data(), [heard.append])
-    assert heard == runlog.records(run.folder)
+    assert heard == log.records(run.folder)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_rate_that_is_far_too_large_is_told_as_divergence(tmp_path):
     )
     with pytest.raises(DivergedError, match="a smaller max_learning_rate"):
         train(tiny_runs.tiny(optimizer=schedule), tmp_path, tiny_runs.data())
-    told = runlog.load_json(tmp_path / runlog.OUTCOME)
+    told = log.load_json(tmp_path / log.OUTCOME)
     assert told["status"] == "diverged"
     assert "norm of the gradients" in told["reason"]
 
@@ -257,7 +257,7 @@ def test_a_batch_that_cannot_be_shared_out_is_refused():
 
 
 def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
-    from workbook import train as module
+    from workbook.training import train as module
 
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     data = tiny_runs.data(tokenizer=byte_tokenizer())
@@ -487,7 +487,9 @@ class TestAFolder:
 
     def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):
         """So it can be asked for on a disk that is read-only."""
-        monkeypatch.setattr("workbook.train.alone", lambda *_: pytest.fail("it wants the lock"))
+        monkeypatch.setattr(
+            "workbook.training.train.alone", lambda *_: pytest.fail("it wants the lock")
+        )
         assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
 
 
@@ -506,7 +508,7 @@ def test_a_run_that_fails_says_so_and_how_far_it_came(tmp_path, monkeypatch):
         raise MemoryError("no room")
 
     interrupted(tmp_path, monkeypatch, 10, breaks)
-    found = runlog.load_json(tmp_path / runlog.OUTCOME)
+    found = log.load_json(tmp_path / log.OUTCOME)
     assert (found["status"], found["step"], found["reason"]) == ("stopped", 10, "no room")
 
 
@@ -514,7 +516,7 @@ def test_what_is_on_disk_says_how_far_a_killed_run_came(tmp_path, monkeypatch):
     seen, update = [], trainer.Trainer.update
 
     def watched(self):
-        seen.append(runlog.load_json(tmp_path / runlog.OUTCOME))
+        seen.append(log.load_json(tmp_path / log.OUTCOME))
         return update(self)
 
     monkeypatch.setattr(trainer.Trainer, "update", watched)
@@ -529,7 +531,7 @@ class TestAForcedPrecision:
     OPEN = tiny_runs.tiny()
 
     def environment(self, folder):
-        return runlog.load_json(folder / runlog.ENVIRONMENT)["precision"]
+        return log.load_json(folder / log.ENVIRONMENT)["precision"]
 
     @pytest.mark.parametrize("forced", ["float32", "bfloat16"])
     def test_is_taken_and_logged(self, tmp_path, monkeypatch, forced):

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook import train_data
 from workbook.config import TrainConfig
-from workbook.evaluate import Evaluation
-from workbook.train_data import TrainData
+from workbook.training import train_data
+from workbook.training.evaluate import Evaluation
+from workbook.training.train_data import TrainData
 
 TOLERANCE = 1e-4  # of the largest logit: another id elsewhere may change how sums are rounded
 

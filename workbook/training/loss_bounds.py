@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from workbook.corpora import corpora, stories
-from workbook.train_data import MARGIN, STATED_FLOORS
+from workbook.training.train_data import MARGIN, STATED_FLOORS
 
 # Bytes of text that a token of the corpus' own tokenizer holds; another tokenizer moves it a bit.
 BYTES_A_TOKEN = {"tinystories": 4.1, "owt": 4.5, "stories": 3.6, "pydocs": 3.6}

@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbook import checkpoints, devices, runlog
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.files import alone
-from workbook.processes import team
-from workbook.stop_signals import wish_to_stop
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.train_data import TrainData, train_data
-from workbook.trainer import CHECKPOINTS, KEPT, DivergedError, Trainer
+from workbook.training import checkpoints, devices
+from workbook.training import log as runlog
+from workbook.training.processes import team
+from workbook.training.stop_signals import wish_to_stop
+from workbook.training.train_data import TrainData, train_data
+from workbook.training.trainer import CHECKPOINTS, KEPT, DivergedError, Trainer
 from workbook.transformer.model import TransformerLM
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from workbook import checkpoints
-from workbook.checkpoints import load_checkpoint, newest, read, save_checkpoint, saved
+from workbook.training import checkpoints
+from workbook.training.checkpoints import load_checkpoint, newest, read, save_checkpoint, saved
 
 
 def pair(width=6, seed=0):

@@ -15,9 +15,10 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import checkpoints, runlog, trainer
-from workbook.train import Run, train
-from workbook.trainer import CHECKPOINTS
+from workbook.training import checkpoints, trainer
+from workbook.training import log as runlog
+from workbook.training.train import Run, train
+from workbook.training.trainer import CHECKPOINTS
 
 STRESS = int(os.environ.get("STRESS", "1"))
 KILLS = 4 * STRESS
@@ -35,7 +36,7 @@ def work(folder, threads):
 def started(folder, threads):
     """The process, forked from one that has loaded torch: it is at work within milliseconds."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["workbook.train", "tiny_runs"])
+    context.set_forkserver_preload(["workbook.training.train", "tiny_runs"])
     process = context.Process(target=work, args=(folder, threads))
     process.start()
     return process

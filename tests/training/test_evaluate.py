@@ -7,7 +7,7 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook.evaluate import Evaluation, evaluate
+from workbook.training.evaluate import Evaluation, evaluate
 from workbook.transformer.model import TransformerLM
 
 

@@ -6,8 +6,9 @@ from dataclasses import asdict, fields, replace
 
 import pytest
 
-from workbook import cli, presets, train_options
+from workbook import cli
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.training import presets, train_options
 
 
 def parsed(*words):

@@ -9,9 +9,9 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Literal, get_args, get_origin
 
-from workbook import presets
 from workbook.config import TrainConfig
-from workbook.presets import PARTS
+from workbook.training import presets
+from workbook.training.presets import PARTS
 
 MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
 

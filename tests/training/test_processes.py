@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from workbook import runlog
-from workbook.processes import Team
-from workbook.train import train
+from workbook.training import log
+from workbook.training.processes import Team
+from workbook.training.train import train
 
 SCRIPT = """
 import sys
 import tiny_runs, torch
 from workbook import trainer
-from workbook.train import train
+from workbook.training.train import train
 torch.set_num_threads(1)
 trainer.matmul_peak = lambda *_: 1e15
 train(tiny_runs.tiny(accumulation=int(sys.argv[2])), sys.argv[1], tiny_runs.data())
@@ -44,8 +44,8 @@ def test_two_processes_give_the_loss_of_one_with_twice_the_batch(tmp_path, accum
     )  # fmt: skip
     assert done.returncode == 0, done.stderr  # all of it: what the processes say comes first
     one = train(tiny_runs.tiny(), tmp_path / "one", tiny_runs.data())
-    two = runlog.read(tmp_path / "two")
-    environment = runlog.load_json(tmp_path / "two" / runlog.ENVIRONMENT)
+    two = log.read(tmp_path / "two")
+    environment = log.load_json(tmp_path / "two" / log.ENVIRONMENT)
     assert environment["processes"] == 2
     rounding = {"float32": 1e-4, "bfloat16": 0.05}[environment["precision"]]
     for column in ("train_loss", "validation_loss", "gradient_norm", "tokens"):

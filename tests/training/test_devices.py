@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbook import devices
+from workbook.training import devices
 
 CPU, CUDA, MPS = map(torch.device, ("cpu", "cuda", "mps"))
 

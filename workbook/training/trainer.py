@@ -12,17 +12,18 @@ from typing import NoReturn
 
 import torch
 
-from workbook import accounting, checkpoints, devices, runlog, training_checks
+from workbook import accounting
 from workbook.accounting.measured import matmul_peak
-from workbook.batches import random_starts, windows
 from workbook.config import TrainConfig
-from workbook.evaluate import evaluate
 from workbook.files import write_json
-from workbook.limits import WINDOW, ClimbWatch, TimeLimit
 from workbook.optimizer import optimizers
-from workbook.processes import Team, own_device
-from workbook.stop_signals import Wish
-from workbook.train_data import TrainData
+from workbook.training import checkpoints, devices, guards, log
+from workbook.training.batches import random_starts, windows
+from workbook.training.evaluate import evaluate
+from workbook.training.limits import WINDOW, ClimbWatch, TimeLimit
+from workbook.training.processes import Team, own_device
+from workbook.training.stop_signals import Wish
+from workbook.training.train_data import TrainData
 from workbook.transformer.model import PARTS, TransformerLM
 
 CHECKPOINTS = "checkpoints"
@@ -82,9 +83,9 @@ class Trainer:
         self.flags: list[str] = []
         self.lap: Callable[[str], object] = lambda part: None  # for whoever times the parts
 
-    def open_log(self, listeners: Sequence[runlog.Listener]) -> runlog.RunLog:
+    def open_log(self, listeners: Sequence[log.Listener]) -> log.RunLog:
         """The log of the run; only one process of several writes it."""
-        self.log = runlog.RunLog(self.folder, listeners) if self.team.leads else runlog.NoLog()
+        self.log = log.RunLog(self.folder, listeners) if self.team.leads else log.NoLog()
         return self.log
 
     def begin(self, state: dict | None) -> None:
@@ -102,7 +103,7 @@ class Trainer:
         """Write down where the run begins, and look whether its curve can be trusted."""
         self.log.truncate(0)
         self.log.describe(
-            runlog.environment(
+            log.environment(
                 **devices.describe(self.device, self.precision),
                 processes=self.team.size,
                 peak_flops_per_second=self.peak,
@@ -112,7 +113,7 @@ class Trainer:
             context = self.config.model.context_length
             starts = random_starts(len(self.data.train), 2, context, torch.Generator())
             batch = windows(self.data.train, starts, context, self.device)
-            self.flags = training_checks.before_training(self.model, self.data, *batch)
+            self.flags = guards.before_training(self.model, self.data, *batch)
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
         self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
@@ -265,9 +266,7 @@ class Trainer:
             device=self.device,
             precision=self.precision,
         )
-        for flag in training_checks.while_training(
-            config, self.data, self.step, self.tokens, found
-        ):
+        for flag in guards.while_training(config, self.data, self.step, self.tokens, found):
             if flag.split(":")[0] not in {old.split(":")[0] for old in self.flags}:
                 self.flags.append(flag)
         return {
@@ -355,4 +354,4 @@ class Trainer:
         self.status = status
         if self.team.leads:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
-            write_json(self.folder / runlog.OUTCOME, content)
+            write_json(self.folder / log.OUTCOME, content)

@@ -7,16 +7,16 @@ import pytest
 
 from workbook.claims import claims
 from workbook.corpora import corpora
-from workbook.loss_limits import (
+from workbook.reported_runs import token_length
+from workbook.tokenization import token_files
+from workbook.training.loss_bounds import (
     BYTES_A_TOKEN,
     bits_a_byte,
     guessing,
     limits,
     nats_a_token,
 )
-from workbook.reported_runs import token_length
-from workbook.tokenization import token_files
-from workbook.train_data import MARGIN, STATED_FLOORS
+from workbook.training.train_data import MARGIN, STATED_FLOORS
 
 
 @pytest.mark.parametrize("nats", [0.3, 1.45, 9.2])

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from workbook import runlog
-from workbook.runlog import RunLog
+from workbook.training import log as runlog
+from workbook.training.log import RunLog
 
 
 def written(folder, *steps):

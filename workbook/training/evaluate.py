@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook import devices
-from workbook.batches import windows
+from workbook.training import devices
+from workbook.training.batches import windows
 from workbook.transformer import fused
 
 
