@@ -8,7 +8,7 @@ import attempts_experiments
 import attempts_model
 import torch
 
-from workbook import generate
+from workbook.generation import generate
 from workbook.optimizer import optimizers
 from workbook.optimizer.optim_studies import run_toy
 from workbook.tokenization import bpe, tokenizer

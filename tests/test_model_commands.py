@@ -6,10 +6,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import cli, config, generate_bench, hugging, model_folders
+from workbook import cli, config, generate_bench
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generate import decode
+from workbook.generation import hugging, model_folders
+from workbook.generation.generate import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer

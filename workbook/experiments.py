@@ -34,7 +34,7 @@ from workbook import runs
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.files import write_json
-from workbook.generate import write
+from workbook.generation.generate import write
 from workbook.runs import Result
 from workbook.training import log
 from workbook.training.train import DivergedError, Run, run_folder, train

@@ -18,10 +18,11 @@ from tempfile import TemporaryDirectory
 import torch
 from tqdm import tqdm
 
-from workbook import bench, config, hugging
+from workbook import bench, config
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generate import decode, generate
+from workbook.generation import hugging
+from workbook.generation.generate import decode, generate
 from workbook.transformer.model import TransformerLM
 
 RECORD = Path("data") / "bench" / "generate.json"

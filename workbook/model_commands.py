@@ -32,8 +32,8 @@ def add_to(commands) -> None:
 def run_generate(options: argparse.Namespace) -> None:
     import torch
 
-    from workbook import model_folders
-    from workbook.generate import write
+    from workbook.generation import model_folders
+    from workbook.generation.generate import write
 
     model, tokenizer = model_folders.open_model(options.folder)
     if tokenizer is None:
@@ -56,7 +56,7 @@ def run_generate(options: argparse.Namespace) -> None:
 
 
 def run_export_model(options: argparse.Namespace) -> None:
-    from workbook import hugging, model_folders
+    from workbook.generation import hugging, model_folders
 
     model, tokenizer = model_folders.open_model(options.folder)
     target = Path(options.to) if options.to else Path(options.folder) / "llama"

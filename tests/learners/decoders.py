@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import torch
 
-from workbook import generate
+from workbook.generation import generate
 
 
 @torch.no_grad()

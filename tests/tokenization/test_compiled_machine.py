@@ -73,7 +73,7 @@ def test_the_users_own_folder_comes_second(run, tmp_path):
 
 
 def test_importing_compiles_nothing_and_loads_no_numba(run):
-    public = "workbook workbook.tokenization.bpe workbook.tokenization.tokenizer workbook.exchange workbook.tokenization.token_files"
+    public = "workbook workbook.tokenization.bpe workbook.tokenization.tokenizer workbook.generation.exchange workbook.tokenization.token_files"
     code = f"import {public.replace(' ', ', ')}, sys; print('numba' in sys.modules)"
     assert run(code).stdout == "False\n"
     everything = (

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from workbook import generate, hugging
 from workbook.config import ModelConfig
+from workbook.generation import generate, hugging
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM

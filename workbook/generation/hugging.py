@@ -20,9 +20,9 @@ from safetensors.torch import load_file, save
 
 from workbook.config import ModelConfig
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.exchange import load_tokenizer_json, save_tokenizer_json
 from workbook.files import atomic_write, write_json
-from workbook.generate import end_of_text
+from workbook.generation.exchange import load_tokenizer_json, save_tokenizer_json
+from workbook.generation.generate import end_of_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.onestep import OneStep
+from workbook.generation.fast_step import OneStep
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import float_type

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbook import generate, likelihood
+from workbook.generation import generate, likelihood
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from workbook import hugging
 from workbook.config import ModelConfig
+from workbook.generation import hugging
 from workbook.tokenization import token_files
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, log

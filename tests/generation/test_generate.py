@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook import generate
 from workbook.config import ModelConfig
-from workbook.onestep import OneStep
+from workbook.generation import generate
+from workbook.generation.fast_step import OneStep
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
