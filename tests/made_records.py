@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tiny_runs
 
-from workbook.runs import TEXTS, Result
+from workbook.experiments.records import TEXTS, Result
 from workbook.training import log
 from workbook.training.presets import varied
 

@@ -19,8 +19,8 @@ from test_checks_runs_right import (
     log,
 )
 
-from workbook.claims import claims
 from workbook.exercise import check
+from workbook.experiments.claims import claims
 from workbook.problems import PROBLEMS
 
 SWEEP = {1e-3: 1.5, 3e-3: 1.41, 1e-2: 1.6}

@@ -6,7 +6,7 @@ import pytest
 from made_records import config, record
 
 from workbook import experiment_plots as draw
-from workbook.critical_batch import Bend
+from workbook.experiments.critical_batch import Bend
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from workbook import notebooks, problems
 from workbook.answers import MIME
 from workbook.config import EDITIONS
 from workbook.exercise import check
+from workbook.experiments.scales import CAPS
 from workbook.normalform import role
-from workbook.scales import CAPS
 
 # The one notebook whose answers are other numbers in each edition, and are computed in seconds.
 COMPUTED = "04_accounting"

@@ -342,12 +342,12 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
 
 
 def run_train(options: argparse.Namespace) -> int:
-    from workbook import rehearsal
+    from workbook.experiments import dry_run
     from workbook.training import train
 
     config = train_options.chosen(options)
     if options.dry_run:
-        return rehearsal.tell_run(config)
+        return dry_run.tell_run(config)
     train.train_and_tell(config, options.folder)
     return 0
 

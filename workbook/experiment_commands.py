@@ -44,8 +44,8 @@ def add_to(commands: argparse._SubParsersAction) -> None:
 
 def plans(names: list[str], scale: str | None) -> dict:
     """The plans of these experiments, of all for no name. Raises: ValueError for an unknown one."""
-    from workbook import scales
-    from workbook.studies import STUDIES
+    from workbook.experiments import scales
+    from workbook.experiments.studies import STUDIES
 
     size = scales.get(scale or config.profile().name, config.edition())
     if unknown := [name for name in names if name not in STUDIES]:
@@ -56,26 +56,27 @@ def plans(names: list[str], scale: str | None) -> dict:
 def run_them(options: argparse.Namespace) -> int:
     import os
 
-    from workbook import experiments, rehearsal, runs
+    from workbook.experiments import dry_run, records
+    from workbook.experiments import plans as experiments
     from workbook.training import devices
 
     asked = plans(options.names, options.scale)
     one_device = devices.pick_device().type != "cpu" and options.workers is None
     workers = None if one_device else options.workers or os.cpu_count()
     if options.dry_run:
-        return rehearsal.tell(asked, workers)
+        return dry_run.tell(asked, workers)
     if one_device:
         found = experiments.run(asked)  # one after the other
     else:
         with experiments.crew(workers) as executor:
             found = experiments.run(asked, executor)
     for name, results in found.items():
-        print(f"{name}: {len(results)} runs in {runs.folders()[0]}")
+        print(f"{name}: {len(results)} runs in {records.folders()[0]}")
     return 0
 
 
 def list_them(options: argparse.Namespace) -> None:
-    from workbook.studies import STUDIES
+    from workbook.experiments.studies import STUDIES
 
     for name, stage in stages([], options.scale).items():
         print(f"{name:16} {len(stage.so_far()):3} runs{'' if stage.over else ', more to come':14}"
@@ -83,20 +84,20 @@ def list_them(options: argparse.Namespace) -> None:
 
 
 def show_them(options: argparse.Namespace) -> None:
-    from workbook import runs
+    from workbook.experiments import records
 
     for name, stage in stages(options.names, options.scale).items():
         found, missing = stage.so_far(), len(stage.missing())
         print(name, end="\n\n")
         if found:
-            print(runs.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+            print(records.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
             print(f"{missing} runs are missing before it can go on; `make experiments`\n")
 
 
 def stages(names: list[str], scale: str | None) -> dict:
     """The experiments, each as far as its records lead."""
-    from workbook.experiments import Stage
+    from workbook.experiments.plans import Stage
 
     found = {name: Stage(plan) for name, plan in plans(names, scale).items()}
     for stage in found.values():

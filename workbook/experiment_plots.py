@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
 
-from workbook.critical_batch import Bend
+from workbook.experiments.critical_batch import Bend
+from workbook.experiments.records import Result
 from workbook.plots import BLUE, COLOURS, GREY, INK, ORANGE, RED, _axes
-from workbook.runs import Result
 
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}

@@ -14,8 +14,8 @@ from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked
 from workbook.accounting.explain import Explanation, explain, ways
 from workbook.accounting.quoted import numbers, significant
 from workbook.accounting.training import GB, GiB
-from workbook.claims import claims
 from workbook.config import EDITIONS, Edition
+from workbook.experiments.claims import claims
 from workbook.live import Live, escape
 
 TRAINING = "adamwAccounting"

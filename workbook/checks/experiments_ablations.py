@@ -12,7 +12,7 @@ from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import FEW, Run, best
 from workbook.checks.experiments_widths import matching, refuse_pair, refuse_sizes
 from workbook.checks.figures import claims, text_of
-from workbook.spread import difference
+from workbook.experiments.significance import difference
 
 SAME = 0.05  # relative: tokens that are nearly the same
 LARGE = 0.1  # nats a token: more than seeds move the loss of such models

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbook.config import TrainConfig
-from workbook.runs import Result, differing, settings_of
+from workbook.experiments.records import Result, differing, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,9 +2,16 @@
 
 import pytest
 
-from workbook.claims import claims
+from workbook.experiments.claims import claims
+from workbook.experiments.reported_runs import (
+    BELOW,
+    NOT_SHOWN,
+    POSSIBLE,
+    claimed_loss,
+    ledger,
+    token_length,
+)
 from workbook.problems import PROBLEMS
-from workbook.reported_runs import BELOW, NOT_SHOWN, POSSIBLE, claimed_loss, ledger, token_length
 
 
 def test_every_claim_of_the_chapter_is_in_the_ledger():

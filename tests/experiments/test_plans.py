@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 import tiny_runs
 
-from workbook import cli, experiments, runs, studies
-from workbook.experiments import MissingRunsError
+from workbook import cli
+from workbook.experiments import plans, records, studies
+from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import train, trainer
 from workbook.training.presets import varied
@@ -24,9 +25,9 @@ def alone(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
-    monkeypatch.setattr(experiments, "SAMPLE_TOKENS", 8)
+    monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
-    for module in (experiments, train):
+    for module in (plans, train):
         monkeypatch.setattr(module, "train_data", lambda config: data)
     made = []
     begin = trainer.Trainer.begin
@@ -55,7 +56,7 @@ def two_rounds():
 
 
 def test_a_plan_is_led_from_round_to_round(alone):
-    found = experiments.run({"two": two_rounds()})["two"]
+    found = plans.run({"two": two_rounds()})["two"]
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
     assert len(alone) == 3
@@ -63,15 +64,15 @@ def test_a_plan_is_led_from_round_to_round(alone):
 
 
 def test_what_has_a_record_is_not_made_again(alone):
-    experiments.run({"one": rates(1e-2)})
-    found = experiments.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
+    plans.run({"one": rates(1e-2)})
+    found = plans.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
     assert len(alone) == 3, "a run was made twice"
     assert found["same"]["rate 0.01"].folder == found["two"]["rate 0.01"].folder
 
 
 def test_records_alone_say_the_same(alone):
-    made = experiments.run({"two": two_rounds()})["two"]
-    played = experiments.replay(two_rounds())
+    made = plans.run({"two": two_rounds()})["two"]
+    played = plans.replay(two_rounds())
     assert {label: result.loss for label, result in played.items()} == {
         label: result.loss for label, result in made.items()
     }
@@ -80,14 +81,15 @@ def test_records_alone_say_the_same(alone):
 
 def test_a_replay_without_records_says_what_to_do(alone):
     with pytest.raises(MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `make experiments`"):
-        experiments.replay(two_rounds())
+        plans.replay(two_rounds())
     assert alone == []
 
 
 def test_the_name_of_a_config_does_not_matter(alone):
-    experiments.run({"one": rates(1e-2)})
+    plans.run({"one": rates(1e-2)})
     assert (
-        runs.find(replace(varied(tiny_runs.tiny(), max_learning_rate=1e-2), name="x")) is not None
+        records.find(replace(varied(tiny_runs.tiny(), max_learning_rate=1e-2), name="x"))
+        is not None
     )
 
 
@@ -97,14 +99,14 @@ def test_a_run_that_diverges_is_a_result(alone):
     def plan():
         return (yield {"bad": bad, "good": tiny_runs.tiny()})
 
-    found = experiments.run({"plan": plan()})["plan"]
+    found = plans.run({"plan": plan()})["plan"]
     assert found["bad"].diverged and found["bad"].loss == math.inf
     assert "norm of the gradients" in found["bad"].outcome["reason"]
     assert found["bad"].steps < found["good"].steps == 24
     assert found["bad"].sample is None and found["good"].sample["text"]
-    experiments.run({"plan": plan()})
+    plans.run({"plan": plan()})
     assert len(alone) == 2
-    table = runs.table(found)
+    table = records.table(found)
     assert table["status"].tolist() == ["diverged", "finished"]
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
     assert not {"d_model", "seed", "model"} & set(table.columns)
@@ -121,19 +123,19 @@ def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", struck)
         with pytest.raises(KeyboardInterrupt):
-            experiments.run({"one": rates(1e-2)})
-    found = experiments.run({"one": rates(1e-2)})["one"]
+            plans.run({"one": rates(1e-2)})
+    found = plans.run({"one": rates(1e-2)})["one"]
     assert alone[0] is None and alone[1]["iteration"] == 12
     assert found["rate 0.01"].steps == 24
 
 
 def test_a_record_names_where_and_from_what_it_was_made(alone):
-    result = experiments.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    result = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert {"device", "precision", "threads", "versions", "commit", "processor"} <= set(
         result.environment
     )
-    assert runs.read_config(result.folder) == replace(result.config, name="rate-0.01")
-    assert next(runs.every()).config.key == result.config.key
+    assert records.read_config(result.folder) == replace(result.config, name="rate-0.01")
+    assert next(records.every()).config.key == result.config.key
     assert not list(result.folder.glob("*.pt")), "a record is text"
 
 
@@ -142,23 +144,23 @@ def test_a_record_is_whole_or_not_there(alone, tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs.shutil, "copy", full)
+        patch.setattr(records.shutil, "copy", full)
         with pytest.raises(OSError, match="no space"):
-            experiments.run({"one": rates(1e-2)})
+            plans.run({"one": rates(1e-2)})
     assert list((tmp_path / "runs").iterdir()) == []
-    assert len(experiments.run({"one": rates(1e-2)})["one"]) == 1
+    assert len(plans.run({"one": rates(1e-2)})["one"]) == 1
     assert len(alone) == 1, "the run itself was lost"
 
 
 def test_a_run_that_goes_on_is_not_kept(tmp_path):
     (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
     with pytest.raises(ValueError, match="is running; only one that has ended is kept"):
-        runs.keep(tiny_runs.tiny(), tmp_path)
+        records.keep(tiny_runs.tiny(), tmp_path)
 
 
 def test_an_executor_makes_the_runs_of_all_plans(alone):
     with ThreadPoolExecutor(1) as executor:
-        found = experiments.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
+        found = plans.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
     assert len(found["two"]) == 3 and len(found["more"]) == 1
     assert len(alone) == 4
 
@@ -169,18 +171,18 @@ def test_a_worker_that_is_killed_is_told(alone):
             raise BrokenExecutor
 
     with pytest.raises(OSError, match=r"a worker was killed.*fewer workers"):
-        experiments.run({"one": rates(1e-2)}, Dead())
+        plans.run({"one": rates(1e-2)}, Dead())
 
 
 def test_one_bar_shows_all_runs(alone, capsys):
-    experiments.run({"one": rates(1e-2, 1e-3)})
+    plans.run({"one": rates(1e-2, 1e-3)})
     assert "2 of 2 runs: 100%" in capsys.readouterr().err
 
 
 def test_no_bar_is_shown_where_nothing_is_made(alone, capsys):
-    experiments.run({"one": rates(1e-2)})
+    plans.run({"one": rates(1e-2)})
     capsys.readouterr()
-    experiments.run({"one": rates(1e-2)})
+    plans.run({"one": rates(1e-2)})
     assert capsys.readouterr().err == ""
 
 
@@ -190,7 +192,7 @@ class TestTheCommand:
         """One experiment of three runs, made in this process."""
         study = studies.Study("What is it for?", lambda scale: two_rounds())
         monkeypatch.setattr(studies, "STUDIES", {"small": study})
-        monkeypatch.setattr(experiments, "crew", lambda workers: nullcontext())
+        monkeypatch.setattr(plans, "crew", lambda workers: nullcontext())
 
     def test_runs_what_is_missing(self, alone, capsys):
         assert cli.main(["experiments", "run"]) == 0

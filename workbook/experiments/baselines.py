@@ -10,7 +10,7 @@ import numpy as np
 
 from workbook.accounting import parameters
 from workbook.config import TrainConfig
-from workbook.runs import Result
+from workbook.experiments.records import Result
 from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
 from workbook.training.train_data import train_data
 

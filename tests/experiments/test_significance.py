@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from workbook.spread import difference, spread
+from workbook.experiments.significance import difference, spread
 
 INF = math.inf
 

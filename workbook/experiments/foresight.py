@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbook import runs
 from workbook.config import TrainConfig
-from workbook.experiments import Plan, Results, Stage
-from workbook.runs import Result
+from workbook.experiments import records
+from workbook.experiments.plans import Plan, Results, Stage
+from workbook.experiments.records import Result
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def imagined(asked: Mapping[str, TrainConfig]) -> Results:
         decades = math.log10(config.optimizer.max_learning_rate / middle)
         return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
 
-    return {label: runs.find(config) or result(config) for label, config in asked.items()}
+    return {label: records.find(config) or result(config) for label, config in asked.items()}
 
 
 def unfolded(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
@@ -53,7 +53,7 @@ def unfolded(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
     try:
         while asked:
             asked = plan.send(imagined(asked))
-            later += [config for config in asked.values() if runs.find(config) is None]
+            later += [config for config in asked.values() if records.find(config) is None]
     except StopIteration:
         pass
     return known, later

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from made_records import config, record
 
-from workbook import ablations
-from workbook.spread import difference
+from workbook.experiments import ablations
+from workbook.experiments.significance import difference
 
 
 @pytest.fixture

@@ -2,19 +2,19 @@
 
 from made_records import config, record
 
-from workbook import runs
+from workbook.experiments import records
 
 
 def test_records_apart_do_not_mix_with_the_others(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     usual, other = config(), config(seed=1)
     record(tmp_path / "runs", usual, [4.0, 3.0])
-    with runs.apart() as folder:
-        assert runs.folders() == (folder,)
-        assert runs.find(usual) is None
+    with records.apart() as folder:
+        assert records.folders() == (folder,)
+        assert records.find(usual) is None
         record(folder, other, [4.0, 2.0])
-        assert runs.find(other).loss == 2.0
-        assert [result.config for result in runs.every()] == [other]
+        assert records.find(other).loss == 2.0
+        assert [result.config for result in records.every()] == [other]
     assert not folder.exists()
-    assert runs.find(other) is None
-    assert runs.find(usual).loss == 3.0
+    assert records.find(other) is None
+    assert records.find(usual).loss == 3.0

@@ -5,9 +5,9 @@ import json
 import pytest
 from made_records import config, record
 
-from workbook import samples
 from workbook.corpora import corpora, fluency
-from workbook.runs import SAMPLE
+from workbook.experiments import samples
+from workbook.experiments.records import SAMPLE
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
 

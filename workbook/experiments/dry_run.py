@@ -19,9 +19,8 @@ from tqdm import tqdm
 from workbook import accounting
 from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
-from workbook.experiments import Plan
-from workbook.foresight import unfolded
-from workbook.needs import (
+from workbook.experiments.foresight import unfolded
+from workbook.experiments.needs import (
     Finding,
     free_memory,
     in_gb,
@@ -32,6 +31,7 @@ from workbook.needs import (
     step_name,
     texts,
 )
+from workbook.experiments.plans import Plan
 from workbook.tokenization.tokenizer import token_dtype
 from workbook.training import checkpoints, devices
 from workbook.training.processes import Team

@@ -4,8 +4,8 @@ import doctest
 
 import pytest
 
-from workbook import ledger
-from workbook.ledger import OTHERWISE, RIGHT, SLIP, UNEXPLAINED
+from workbook.experiments import ledger
+from workbook.experiments.ledger import OTHERWISE, RIGHT, SLIP, UNEXPLAINED
 
 PROBLEMS = ("transformer_accounting", "adamwAccounting")
 LEDGERS = {problem: ledger.ledger(problem) for problem in PROBLEMS}

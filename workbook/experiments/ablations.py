@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from workbook import accounting, spread
-from workbook.runs import Result
-from workbook.spread import Difference, Spread
-from workbook.studies import best, by_seed, losses, rate_of
+from workbook import accounting
+from workbook.experiments import significance
+from workbook.experiments.records import Result
+from workbook.experiments.significance import Difference, Spread
+from workbook.experiments.studies import best, by_seed, losses, rate_of
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,17 @@ class Ablation:
     @property
     def before(self) -> Spread:
         """The losses of the unchanged model."""
-        return spread.spread(losses(self.unchanged))
+        return significance.spread(losses(self.unchanged))
 
     @property
     def after(self) -> Spread:
         """The losses of the changed model at its own best rate."""
-        return spread.spread(losses(self.changed))
+        return significance.spread(losses(self.changed))
 
     @property
     def difference(self) -> Difference:
         """How much higher the losses of the changed model are, each at its own best rate."""
-        return spread.difference(losses(self.changed), losses(self.unchanged))
+        return significance.difference(losses(self.changed), losses(self.unchanged))
 
     def groups(self, usual: str = "unchanged") -> dict[str, list[Result]]:
         """The runs to draw curves of, by names: the changed model at the old best rate as well."""
@@ -86,7 +87,7 @@ def row(label: str, runs: Mapping[int, Result], at_old_rate: str) -> dict:
         "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
         "at the old best rate": at_old_rate,
         "own best rate": f"{rate_of(first(runs)):.3g}",
-        "loss there (nats/token)": str(spread.spread(losses(runs))),
+        "loss there (nats/token)": str(significance.spread(losses(runs))),
     }
 
 

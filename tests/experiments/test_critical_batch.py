@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.critical_batch import Bend, bend, bends, steps_to
+from workbook.experiments.critical_batch import Bend, bend, bends, steps_to
 
 SIZES = (1, 8, 16, 32, 64, 128, 384)
 sizes = st.floats(0.5, 5_000)

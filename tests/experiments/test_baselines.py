@@ -7,8 +7,8 @@ import pytest
 import tiny_runs
 from made_records import config, record
 
-from workbook import baselines
-from workbook.baselines import unigram_loss
+from workbook.experiments import baselines
+from workbook.experiments.baselines import unigram_loss
 
 
 def test_it_lies_between_the_entropy_of_the_counts_and_blind_guessing():

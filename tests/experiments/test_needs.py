@@ -9,10 +9,16 @@ import tiny_runs
 import torch
 from torch import Tensor
 
-from workbook import needs
 from workbook.accounting.measured import peak_bytes
 from workbook.corpora import corpora
-from workbook.needs import Text, look_at_disk, look_at_memory, look_at_text, memory_bytes
+from workbook.experiments import needs
+from workbook.experiments.needs import (
+    Text,
+    look_at_disk,
+    look_at_memory,
+    look_at_text,
+    memory_bytes,
+)
 from workbook.training import checkpoints, presets, train
 from workbook.training import log as runlog
 from workbook.training.presets import varied

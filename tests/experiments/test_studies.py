@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from workbook import accounting, scales, studies
-from workbook.foresight import Imagined
-from workbook.studies import STUDIES, at_batch, at_rate, changed, matched_d_ff, rate_of, tuned
+from workbook import accounting
+from workbook.experiments import scales, studies
+from workbook.experiments.foresight import Imagined
+from workbook.experiments.studies import (
+    STUDIES,
+    at_batch,
+    at_rate,
+    changed,
+    matched_d_ff,
+    rate_of,
+    tuned,
+)
 from workbook.training.presets import varied
 
 LAPTOP = scales.laptop()

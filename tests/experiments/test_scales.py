@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from workbook import accounting, scales
+from workbook import accounting
 from workbook.config import ModelConfig, near_eight_thirds
+from workbook.experiments import scales
 
 EVERY = pytest.mark.parametrize("name", scales.SCALES)
 

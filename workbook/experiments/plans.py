@@ -30,12 +30,12 @@ from threading import Event, Thread
 import torch
 from tqdm import tqdm
 
-from workbook import runs
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
+from workbook.experiments import records as runs
+from workbook.experiments.records import Result
 from workbook.files import write_json
 from workbook.generation.generate import write
-from workbook.runs import Result
 from workbook.training import log
 from workbook.training.train import DivergedError, Run, run_folder, train
 from workbook.training.train_data import train_data

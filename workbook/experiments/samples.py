@@ -6,7 +6,7 @@ The counts are those of `workbook.corpora.fluency`; none of them says that a tex
 import textwrap
 
 from workbook.corpora import corpora
-from workbook.runs import Result
+from workbook.experiments.records import Result
 
 WIDTH = 88  # characters of a line
 

@@ -11,8 +11,8 @@ import pandas as pd
 from workbook.accounting.answers import answers
 from workbook.accounting.assumptions import asked
 from workbook.accounting.explain import SIZES, Found, explain
-from workbook.claims import claims
 from workbook.config import Edition
+from workbook.experiments.claims import claims
 
 RIGHT, OTHERWISE, SLIP, UNEXPLAINED = "right", "other assumptions", "a slip", "not explained"
 NEAR = 0.03  # a number that no assumption gives, but closer than this to the right one: a slip

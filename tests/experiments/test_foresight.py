@@ -5,9 +5,9 @@ import math
 import pytest
 import tiny_runs
 
-from workbook import runs, scales
-from workbook.foresight import Imagined, imagined, unfolded
-from workbook.studies import STUDIES, at_rate
+from workbook.experiments import records, scales
+from workbook.experiments.foresight import Imagined, imagined, unfolded
+from workbook.experiments.studies import STUDIES, at_rate
 from workbook.training.presets import varied
 
 TINY = tiny_runs.tiny()
@@ -16,7 +16,7 @@ TINY = tiny_runs.tiny()
 @pytest.fixture(autouse=True)
 def no_records(tmp_path, monkeypatch):
     """No run has a record."""
-    monkeypatch.setattr(runs, "folders", lambda: (tmp_path,))
+    monkeypatch.setattr(records, "folders", lambda: (tmp_path,))
 
 
 def two_rounds():
@@ -39,7 +39,7 @@ def test_rounds_that_have_records_are_neither(monkeypatch):
         rate = config.optimizer.max_learning_rate
         return Imagined(config, None, rate) if config.key in recorded else None
 
-    monkeypatch.setattr(runs, "find", find)
+    monkeypatch.setattr(records, "find", find)
     known, later = unfolded(two_rounds())
     assert [config.seed for config in known] == [1]
     assert known[0].optimizer.max_learning_rate == 1e-3, "the records say otherwise"

@@ -6,8 +6,9 @@ from inspect import cleandoc
 import matplotlib.pyplot as plt
 import pytest
 
-from workbook import config, experiments, notebooks, plots, runs, scales, studies
+from workbook import config, notebooks, plots
 from workbook.answers import MIME
+from workbook.experiments import plans, records, scales, studies
 from workbook.normalform import role
 from workbook.training import log, trainer
 
@@ -20,7 +21,7 @@ every_record = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: fol
 @pytest.fixture(autouse=True)
 def only_what_came_along(tmp_path, monkeypatch):
     """No other records, and no training."""
-    monkeypatch.setattr(runs, "folders", lambda: (PLACE,))
+    monkeypatch.setattr(records, "folders", lambda: (PLACE,))
 
     def refuse(*_):
         raise AssertionError("a run was about to be trained")
@@ -41,18 +42,18 @@ def test_a_record_names_where_and_from_what_it_was_made(folder):
 
 @every_record
 def test_a_record_is_found_by_its_config_and_has_its_seed(folder):
-    asked = runs.read_config(folder)
+    asked = records.read_config(folder)
     assert folder.name == f"{asked.name}-{asked.key}"
-    assert runs.find(asked).folder == folder
+    assert records.find(asked).folder == folder
     assert isinstance(asked.seed, int)
 
 
 @every_record
 def test_tokens_are_batch_times_steps_times_context(folder):
-    result = runs.Result(runs.read_config(folder), folder)
+    result = records.Result(records.read_config(folder), folder)
     asked = result.config
     assert result.tokens == asked.batch_size * result.steps * asked.model.context_length
-    assert result.outcome["status"] in runs.ENDED and result.outcome["flags"] == []
+    assert result.outcome["status"] in records.ENDED and result.outcome["flags"] == []
     if not result.diverged and asked.max_seconds is None:
         assert result.tokens == asked.tokens
     assert result.diverged == (result.sample is None)
@@ -61,18 +62,18 @@ def test_tokens_are_batch_times_steps_times_context(folder):
 
 @every_record
 def test_a_record_holds_text_alone(folder):
-    assert {file.name for file in folder.iterdir()} <= set(runs.TEXTS)
+    assert {file.name for file in folder.iterdir()} <= set(records.TEXTS)
     assert sum(file.stat().st_size for file in folder.iterdir()) < 60_000
 
 
 def test_there_are_at_most_100_of_at_most_2_million_tokens():
     assert 0 < len(FOLDERS) <= 100
-    assert max(runs.read_config(folder).tokens for folder in FOLDERS) <= 2_000_000
+    assert max(records.read_config(folder).tokens for folder in FOLDERS) <= 2_000_000
 
 
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
     scale = scales.laptop()
-    played = {name: experiments.replay(each.plan(scale)) for name, each in studies.STUDIES.items()}
+    played = {name: plans.replay(each.plan(scale)) for name, each in studies.STUDIES.items()}
     used = {result.folder for results in played.values() for result in results.values()}
     assert used == set(FOLDERS)
 

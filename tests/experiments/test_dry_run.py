@@ -7,11 +7,12 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting, cli, rehearsal, runs
+from workbook import accounting, cli
 from workbook.corpora import corpora
-from workbook.foresight import Imagined
-from workbook.rehearsal import Cost, groups, step_seconds
-from workbook.studies import at_rate
+from workbook.experiments import dry_run, records
+from workbook.experiments.dry_run import Cost, groups, step_seconds
+from workbook.experiments.foresight import Imagined
+from workbook.experiments.studies import at_rate
 from workbook.training import presets
 from workbook.training.presets import varied
 from workbook.training.trainer import Trainer
@@ -27,9 +28,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     short = replace(corpora.CORPORA["stories"], sizes={"train": 20_000, "validation": 20_000})
     monkeypatch.setitem(corpora.CORPORA, "stories", short)
-    monkeypatch.setattr(runs, "folders", lambda: (tmp_path / "data" / "runs",))
-    monkeypatch.setattr(rehearsal, "matmul_peak", lambda *_: PEAK)
-    monkeypatch.setattr(rehearsal.psutil, "cpu_percent", lambda *_: 0.0)
+    monkeypatch.setattr(records, "folders", lambda: (tmp_path / "data" / "runs",))
+    monkeypatch.setattr(dry_run, "matmul_peak", lambda *_: PEAK)
+    monkeypatch.setattr(dry_run.psutil, "cpu_percent", lambda *_: 0.0)
     return tmp_path
 
 
@@ -43,14 +44,14 @@ def updates(monkeypatch):
 
 def test_twenty_steps_are_measured_after_two_that_do_not_count(updates, monkeypatch):
     clock = iter(range(1_000))  # each look at it is a second later
-    monkeypatch.setattr(rehearsal.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
     assert step_seconds(TINY) == (1 / 20, 20)
     assert len(updates) == 22
 
 
 def test_fewer_steps_are_measured_where_they_take_long(updates, monkeypatch):
     clock = iter(range(0, 1_000, 9))  # each look at it is nine seconds later
-    monkeypatch.setattr(rehearsal.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
     seconds, steps = step_seconds(TINY)
     assert (steps, len(updates)) == (6, 8)
     assert seconds == pytest.approx(9 / 6, rel=1e-12)
@@ -58,7 +59,7 @@ def test_fewer_steps_are_measured_where_they_take_long(updates, monkeypatch):
 
 def test_a_step_of_more_than_a_minute_is_not_taken_again(updates, monkeypatch):
     clock = iter(range(0, 1_000, 90))
-    monkeypatch.setattr(rehearsal.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
     assert step_seconds(TINY) == (90.0, 1)
     assert len(updates) == 1
 
@@ -94,7 +95,7 @@ def test_the_course_s_run_takes_as_long_as_its_formula_says():
 
 def test_workers_of_one_thread_share_the_hours(updates, monkeypatch):
     costs, threads = [Cost(3, TINY, PEAK, (900.0, 20))], torch.get_num_threads()
-    alone, shared = (rehearsal.look_at_hours(costs, [], n).text for n in (None, 2))
+    alone, shared = (dry_run.look_at_hours(costs, [], n).text for n in (None, 2))
     hours = 3 * costs[0].measured() / 3_600
     assert f"{hours:.2g} h as measured" in alone and f"{hours / 2:.2g} h as measured" in shared
     seen = []
@@ -103,8 +104,8 @@ def test_workers_of_one_thread_share_the_hours(updates, monkeypatch):
         seen.append(torch.get_num_threads())
         return 1.0, 20
 
-    monkeypatch.setattr(rehearsal, "step_seconds", step)
-    rehearsal.told([TINY], [], 2)
+    monkeypatch.setattr(dry_run, "step_seconds", step)
+    dry_run.told([TINY], [], 2)
     assert seen == [1] and torch.get_num_threads() == threads
 
 
@@ -140,8 +141,8 @@ def test_all_plans_together_read_both_corpora(updates, capsys):
 
 
 def test_a_dry_run_on_the_laptop_needs_no_download(folder, updates, capsys, monkeypatch):
-    monkeypatch.setattr("workbook.needs.free_memory", lambda device: 16_000_000_000)
-    monkeypatch.setattr(rehearsal, "free_memory", lambda device: 16_000_000_000)
+    monkeypatch.setattr("workbook.experiments.needs.free_memory", lambda device: 16_000_000_000)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: 16_000_000_000)
     assert cli.main(["experiments", "run", "batch_size", "--workers", "2", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert out.endswith("\nReady.\n")
@@ -160,8 +161,8 @@ def test_a_single_run_can_be_rehearsed(folder, updates, capsys):
 
 
 def test_a_step_without_room_is_not_measured(updates, capsys, monkeypatch):
-    monkeypatch.setattr("workbook.needs.free_memory", lambda device: 600_000_000)
-    monkeypatch.setattr(rehearsal, "free_memory", lambda device: 600_000_000)
+    monkeypatch.setattr("workbook.experiments.needs.free_memory", lambda device: 600_000_000)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: 600_000_000)
     assert cli.main(["train", "laptop", "--batch-size", "64", "--dry-run"]) == 1
     out = capsys.readouterr().out
     assert "not measured: no room" in out and updates == []
@@ -172,24 +173,24 @@ def test_a_gpu_that_runs_out_of_memory_is_told(capsys, monkeypatch):
     def struck(config):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(rehearsal, "step_seconds", struck)
-    assert rehearsal.tell_run(varied(presets.laptop(), device="cpu")) == 1
+    monkeypatch.setattr(dry_run, "step_seconds", struck)
+    assert dry_run.tell_run(varied(presets.laptop(), device="cpu")) == 1
     assert "make room in memory, so that a step can be measured" in capsys.readouterr().out
 
 
 def test_a_busy_machine_is_told(updates, capsys, monkeypatch):
-    monkeypatch.setattr(rehearsal.psutil, "cpu_percent", lambda *_: 80.0)
-    rehearsal.tell_run(presets.laptop())
+    monkeypatch.setattr(dry_run.psutil, "cpu_percent", lambda *_: 80.0)
+    dry_run.tell_run(presets.laptop())
     assert "Other programs keep 80% of the processor busy" in capsys.readouterr().out
 
 
 def test_where_all_runs_have_records_there_is_nothing_to_do(capsys, monkeypatch):
-    monkeypatch.setattr(runs, "find", lambda config: Imagined(config, None, 2.0))
+    monkeypatch.setattr(records, "find", lambda config: Imagined(config, None, 2.0))
 
     def plan():
         return (yield {"one": TINY})
 
-    assert rehearsal.tell({"one": plan()}) == 0
+    assert dry_run.tell({"one": plan()}) == 0
     assert capsys.readouterr().out.endswith(
         "All runs have their records. There is nothing to do.\n"
     )

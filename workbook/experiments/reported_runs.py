@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from workbook import accounting, config
-from workbook.claims import claims
+from workbook.experiments.claims import claims
 from workbook.training.loss_bounds import bits_a_byte, limits, nats_a_token
 
 PROBLEMS = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from workbook.config import TrainConfig
-from workbook.experiments import Plan, Results
-from workbook.runs import Result
-from workbook.scales import Scale
+from workbook.experiments.plans import Plan, Results
+from workbook.experiments.records import Result
+from workbook.experiments.scales import Scale
 from workbook.training.presets import varied
 
 HALF_DECADE = 10**0.5

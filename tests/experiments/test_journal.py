@@ -4,7 +4,7 @@ import made_records
 import pytest
 from made_records import config, record
 
-from workbook import journal
+from workbook.experiments import journal
 
 BASE = config()
 
