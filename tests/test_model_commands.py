@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import cli, config, generate_bench
+from workbook import cli, config
+from workbook.bench import generation
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generation import hugging, model_folders
@@ -111,14 +112,14 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
 
 def test_the_bench_holds_three_ways_side_by_side(monkeypatch, tmp_path):
     monkeypatch.setattr(config, "repository", lambda: tmp_path)
-    monkeypatch.setattr(generate_bench, "SHAPES", {"tiny": lambda: ModelConfig(**SIZES)})
-    said = generate_bench.run(rounds=2, new_tokens=8)
+    monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: ModelConfig(**SIZES)})
+    said = generation.run(rounds=2, new_tokens=8)
     record = json.loads((tmp_path / "data/bench/generate.json").read_text())
-    assert generate_bench.recorded() == record
+    assert generation.recorded() == record
     seconds = record["shapes"]["tiny"]
     assert list(seconds) == ["workbook", "recomputation", "transformers"]
     assert all(len(taken) == 2 for taken in seconds.values())
     assert {"torch", "transformers"} <= set(record["machine"]["versions"])
     assert said.startswith("8 new ids, one prompt, one thread") and "x as fast" in said
-    assert generate_bench.ratios(record, "tiny", "workbook") == [1, 1]
+    assert generation.ratios(record, "tiny", "workbook") == [1, 1]
     assert torch.get_num_threads() >= 1

@@ -353,27 +353,27 @@ def run_train(options: argparse.Namespace) -> int:
 
 
 def run_bench_train(options: argparse.Namespace) -> None:
-    from workbook import train_bench
+    from workbook.bench import training as train_bench
 
     print(train_bench.run(options.rounds, options.steps, options.shapes))
 
 
 def run_bench_tokenizer(options: argparse.Namespace) -> None:
-    from workbook import bench
+    from workbook.bench import tokenizers
     from workbook.corpora import corpora
 
     size = corpora.parse_size(options.size)
-    print(bench.run(size, options.rounds, options.file, options.vocab_size))
+    print(tokenizers.run(size, options.rounds, options.file, options.vocab_size))
 
 
 def run_bench_generate(options: argparse.Namespace) -> None:
-    from workbook import generate_bench
+    from workbook.bench import generation
 
-    print(generate_bench.run(options.rounds))
+    print(generation.run(options.rounds))
 
 
 def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook import scaling
+    from workbook.bench import scaling
     from workbook.corpora import corpora
 
     print(scaling.run(corpora.parse_size(options.size), options.rounds))

@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 import torch
 from tqdm import tqdm
 
-from workbook import bench, config
+from workbook import config
+from workbook.bench import tokenizers
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generation import hugging
@@ -39,7 +40,7 @@ def run(rounds: int, new_tokens: int = NEW_TOKENS) -> str:
         shapes = {name: compare(shape(), rounds, new_tokens) for name, shape in SHAPES.items()}
     finally:
         torch.set_num_threads(threads)
-    machine = bench.machine()
+    machine = tokenizers.machine()
     machine["versions"] |= {library: version(library) for library in ("torch", "transformers")}
     record = {"new_tokens": new_tokens, "shapes": shapes, "machine": machine}
     target = config.repository() / RECORD
@@ -98,7 +99,7 @@ def table(record: dict) -> str:
     for shape, seconds in record["shapes"].items():
         lines += ["", f"{shape:20}{'best ids/s':>11}{'lowest':>9}   workbook is"]
         for name, taken in seconds.items():
-            ratio = "" if name == "workbook" else bench.spread(ratios(record, shape, name))
+            ratio = "" if name == "workbook" else tokenizers.spread(ratios(record, shape, name))
             best, lowest = new_tokens / min(taken), new_tokens / max(taken)
             lines.append(f"{name:20}{best:11,.0f}{lowest:9,.0f}   {ratio}")
     return "\n".join(line.rstrip() for line in lines)
@@ -107,4 +108,4 @@ def table(record: dict) -> str:
 def ratios(record: dict, shape: str, name: str) -> list[float]:
     """How many times as fast as that way we are, round by round."""
     seconds = record["shapes"][shape]
-    return bench.ratios(seconds[name], seconds["workbook"])
+    return tokenizers.ratios(seconds[name], seconds["workbook"])

@@ -16,10 +16,11 @@ from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
-from workbook import bench, config
+from workbook import config
+from workbook.bench import tokenizers
+from workbook.bench.measure import measured
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import atomic_write, write_json
-from workbook.measure import measured
 from workbook.tokenization import bpe, token_files
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ VOCAB_SIZE = 10_000
 
 def run(size: int, rounds: int) -> str:
     """The table of speed-ups and peaks on `size` bytes of prose and twice as many; recorded."""
-    text = bench.prose(size // 10)
+    text = tokenizers.prose(size // 10)
     with TemporaryDirectory(dir=config.data_folder()) as temporary:
         folder = Path(temporary)
         once, twice = repeated(text, size, folder / "1"), repeated(text, 2 * size, folder / "2")
@@ -47,7 +48,7 @@ def run(size: int, rounds: int) -> str:
             "bytes": once.stat().st_size,
             "seconds": seconds,
             "peak_bytes": dict(zip(("once", "twice"), peaks, strict=True)),
-            "machine": bench.machine(),
+            "machine": tokenizers.machine(),
         }
     target = config.repository() / RECORD
     write_json(target, record)
@@ -114,7 +115,7 @@ def table(record: dict) -> str:
         one, two = speeds(record, task).values()
         best = min(runs["1"]) / min(runs["2"])  # a busy neighbour only ever adds time
         lines.append(
-            f"{task:7} 1 worker {one:6.0f} MB/s, 2 workers {two:6.0f} MB/s: {bench.spread(ratios)};"
+            f"{task:7} 1 worker {one:6.0f} MB/s, 2 workers {two:6.0f} MB/s: {tokenizers.spread(ratios)};"
             f" best run against best run {best:.1f}x"
         )
     peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}

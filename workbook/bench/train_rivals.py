@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from workbook import nanogpt
+from workbook.bench import nanogpt
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices

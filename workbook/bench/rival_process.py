@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 
+from workbook.bench.train_rivals import RIVALS, random_data
 from workbook.config import TrainConfig
-from workbook.train_rivals import RIVALS, random_data
 
 
 class RivalProcess:

@@ -9,9 +9,10 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting, nanogpt, rival_process, step_times, train_bench, train_rivals
-from workbook.rival_process import RivalProcess
-from workbook.train_rivals import RIVALS
+from workbook import accounting
+from workbook.bench import nanogpt, rival_process, step_times, train_rivals, training
+from workbook.bench.rival_process import RivalProcess
+from workbook.bench.train_rivals import RIVALS
 from workbook.training import devices, presets, train, trainer
 
 
@@ -33,11 +34,11 @@ def record():
 
 
 def test_the_table_gives_ratios_round_by_round_and_best_against_best(record):
-    shown = train_bench.table(record)
+    shown = training.table(record)
     assert "2.5x as fast (2.0 to 3.0); best against best 2.70x" in shown
     assert "data and log are 2.00% of it" in shown
     assert "naive                            2.0            100       90" in shown
-    assert train_bench.mfu(record["shapes"]["laptop"]) == 0.5
+    assert training.mfu(record["shapes"]["laptop"]) == 0.5
 
 
 @pytest.fixture(params=RIVALS)

@@ -6,8 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from workbook import measure
-from workbook.measure import measured, profile
+from workbook.bench import measure
+from workbook.bench.measure import measured, profile
 
 HELD = 150_000_000  # bytes
 

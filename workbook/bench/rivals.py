@@ -1,6 +1,6 @@
 """The tokenizer libraries that are timed against each other, one function each.
 
-    python -m workbook.rivals "train rustbpe" text.txt 10000 folder      prints its seconds
+    python -m workbook.bench.rivals "train rustbpe" text.txt 10000 folder      prints its seconds
 
 Each run is a process of its own on one core. Only the work is timed: libraries are imported and
 compiled, and those that take strings have the text in memory, before the clock starts. We start

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from workbook import bench, config, rivals, scaling
+from workbook import config
+from workbook.bench import rivals, scaling, tokenizers
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -43,27 +44,27 @@ def test_a_library_that_is_not_installed_is_left_out(folder, monkeypatch, capsys
 
 
 def test_a_run_is_a_process_of_its_own_and_its_failure_is_told(folder, tmp_path):
-    assert bench.run_alone("read bytes", folder / "text.txt", 300, folder) > 0
+    assert tokenizers.run_alone("read bytes", folder / "text.txt", 300, folder) > 0
     with pytest.raises(ValueError, match=r"encode tiktoken failed on .*"):
         (tmp_path / "vocab.json").write_text("{")
         (tmp_path / "merges.txt").touch()
-        bench.run_alone("encode tiktoken", folder / "text.txt", 300, tmp_path)
+        tokenizers.run_alone("encode tiktoken", folder / "text.txt", 300, tmp_path)
 
 
 def test_a_comparison_is_recorded_with_machine_and_text(folder, monkeypatch):
     took = {"train workbook": [1, 2], "train rustbpe": [8, 12], "train tokenizers": [None, None]}
     took |= {"short workbook": [{"Hi": 2e-6}, {"Hi": 1e-6}]}
     took |= {"short tiktoken": [{"Hi": 3e-6}, {"Hi": 4e-6}]}
-    monkeypatch.setattr(bench.rivals, "RIVALS", dict.fromkeys(took))
-    monkeypatch.setattr(bench, "run_alone", lambda key, *_: took[key].pop(0))
-    record = bench.compare(folder / "text.txt", 300, rounds=2)
+    monkeypatch.setattr(tokenizers.rivals, "RIVALS", dict.fromkeys(took))
+    monkeypatch.setattr(tokenizers, "run_alone", lambda key, *_: took[key].pop(0))
+    record = tokenizers.compare(folder / "text.txt", 300, rounds=2)
     speeds = record["megabytes_a_second"]
     size = (folder / "text.txt").stat().st_size
     assert speeds == {
         "train workbook": [size / 1e6, size / 2e6],
         "train rustbpe": [size / 8e6, size / 12e6],
     }
-    shown = bench.table(json.loads(json.dumps(record)))
+    shown = tokenizers.table(json.loads(json.dumps(record)))
     assert "7.0x as fast (6.0 to 8.0)" in shown
     assert [line.split()[1:] for line in shown.splitlines() if "'Hi'" in line] == [["1.0", "3.0"]]
     assert record["machine"]["versions"]["tiktoken"] in shown
@@ -71,8 +72,8 @@ def test_a_comparison_is_recorded_with_machine_and_text(folder, monkeypatch):
 
 
 def test_the_part_for_slow_ones_is_cut_between_pretokens(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "PART", 1_000)
-    part = bench.first_part(folder / "text.txt", tmp_path / "part.txt").read_bytes()
+    monkeypatch.setattr(tokenizers, "PART", 1_000)
+    part = tokenizers.first_part(folder / "text.txt", tmp_path / "part.txt").read_bytes()
     whole = (folder / "text.txt").read_bytes()
     assert 1_000 <= len(part) < 1_100
     assert whole.startswith(part) and whole[len(part) : len(part) + 1] in b" \n"
@@ -88,11 +89,11 @@ def test_prose_is_made_of_what_is_installed(tmp_path, monkeypatch):
         "d.py": "# B",
     }.items():
         (tmp_path / "library" / name).write_text(text)
-    monkeypatch.setattr(bench.sysconfig, "get_path", lambda name: str(tmp_path / "library"))
-    path = bench.prose(1_000)
+    monkeypatch.setattr(tokenizers.sysconfig, "get_path", lambda name: str(tmp_path / "library"))
+    path = tokenizers.prose(1_000)
     found = path.read_text(encoding="utf-8").split(END)
     assert sorted(text.strip() for text in found) == ["", "# B", "import b"]
-    assert bench.prose(1_000) == path
+    assert tokenizers.prose(1_000) == path
 
 
 RECORD = {

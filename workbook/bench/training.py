@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from tqdm import tqdm
 
-from workbook import accounting, bench, config
+from workbook import accounting, config
+from workbook.bench import tokenizers
 from workbook.files import write_json
 from workbook.training import presets
 
@@ -26,7 +27,7 @@ SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
 def run(rounds: int, steps: int, shapes: list[str] | None = None) -> str:
     """The table of all shapes; it is recorded."""
     record = {
-        "machine": bench.machine(("torch", "transformers", "numpy")),
+        "machine": tokenizers.machine(("torch", "transformers", "numpy")),
         "shapes": {shape: compare(shape, rounds, steps) for shape in shapes or SHAPES},
     }
     target = config.repository() / "data" / "bench" / "train.json"
@@ -38,10 +39,10 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
     """Tokens a second of every loop in every round on one shape, and the parts of our step."""
     import torch
 
-    from workbook import nanogpt, step_times
     from workbook.accounting.measured import matmul_peak
-    from workbook.rival_process import RivalProcess
-    from workbook.train_rivals import RIVALS, random_data
+    from workbook.bench import nanogpt, step_times
+    from workbook.bench.rival_process import RivalProcess
+    from workbook.bench.train_rivals import RIVALS, random_data
     from workbook.training import devices
 
     settings = replace(presets.get(shape), batch_size=SHAPES[shape], device="cpu")
@@ -108,9 +109,9 @@ def table(record: dict) -> str:
         for name, speeds in found["tokens_a_second"].items():
             ratio = ""
             if name != "workbook":
-                ratios = bench.ratios(ours, speeds)
+                ratios = tokenizers.ratios(ours, speeds)
                 best = max(ours) / max(speeds)
-                ratio = f"{bench.spread(ratios)}; best against best {best:.2f}x"
+                ratio = f"{tokenizers.spread(ratios)}; best against best {best:.2f}x"
             lines.append(
                 f"{name:22}{found['flops_a_token'][name] / 1e6:14.1f}{max(speeds):15,.0f}"
                 f"{min(speeds):9,.0f}{mfu(found, name):6.0%}   {ratio}"

@@ -24,7 +24,8 @@ from statistics import median
 
 from tqdm import tqdm
 
-from workbook import config, rivals
+from workbook import config
+from workbook.bench import rivals
 from workbook.corpora import corpora, corpus_files
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import write_json
@@ -109,7 +110,7 @@ def first_part(path: Path, target: Path) -> Path:
 
 def run_alone(key: str, text: Path, vocab_size: int, folder: Path):
     """What a rival measured in a process of its own; None where it is not installed."""
-    command = [sys.executable, "-m", "workbook.rivals", key, text, str(vocab_size), folder]
+    command = [sys.executable, "-m", "workbook.bench.rivals", key, text, str(vocab_size), folder]
     done = subprocess.run(
         command, env=os.environ | ONE_CORE, capture_output=True, text=True, check=False
     )
