@@ -16,7 +16,7 @@ def bundles(monkeypatch):
     shown = []
     InteractiveShell.instance()
     monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
-    monkeypatch.setattr("workbook.plots.display", lambda bundle, **_: shown.append(bundle))
+    monkeypatch.setattr("workbook.views.plots.display", lambda bundle, **_: shown.append(bundle))
     yield shown
     InteractiveShell.clear_instance()
 

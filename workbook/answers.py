@@ -61,7 +61,7 @@ def answer(
         from IPython.display import display
 
         if figure is not None and text:
-            from workbook import plots
+            from workbook.views import plots
 
             plots.show(figure, alt or f"Figure for {name}. {text.split('. ')[0]}")
         markdown = plain.replace(name, f"**{name}**", 1)

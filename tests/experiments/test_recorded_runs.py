@@ -6,11 +6,12 @@ from inspect import cleandoc
 import matplotlib.pyplot as plt
 import pytest
 
-from workbook import config, notebooks, plots
+from workbook import config, notebooks
 from workbook.answers import MIME
 from workbook.experiments import plans, records, scales, studies
 from workbook.normalform import role
 from workbook.training import log, trainer
+from workbook.views import plots
 
 PLACE = config.repository() / "data" / "runs"
 FOLDERS = sorted(PLACE.glob("*-*"))

@@ -1,0 +1,181 @@
+"""The live views of notebook 04 show what the formulas give, and follow mouse and keyboard."""
+
+import doctest
+import re
+from functools import partial
+from html import unescape
+
+import pytest
+from work import calls
+
+from workbook import views
+from workbook.accounting.assumptions import SWITCHES
+from workbook.config import EDITIONS
+from workbook.normalform import WIDGET_VIEW
+from workbook.views import widgets_accounting, widgets_floats
+from workbook.views.widgets_accounting import QUESTIONS, State
+
+ODD = ["", " ", "\x00", "🌍", "<img src=x onerror=alert(1)>", "\ud800", "a" * 3_000, "1e999"]
+
+
+def seen(html):
+    """The text of some HTML, its elements apart."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+
+
+def walk(widget):
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from walk(child)
+
+
+def shown_boxes(view):
+    """The switches that can be seen, by their words."""
+    return {
+        control.description: control
+        for name, control in view.controls.items()
+        if "=" in name and control.layout.display != "none"
+    }
+
+
+def presets(view):
+    """The buttons that flip what gives a number, by their labels."""
+    return {part.description: part for part in walk(view.box) if hasattr(part, "click")}
+
+
+def flip(view, start):
+    """Flip the switch whose words begin like this."""
+    (box,) = [box for words, box in shown_boxes(view).items() if words.startswith(start)]
+    box.value = not box.value
+
+
+@pytest.mark.parametrize("module", [widgets_accounting, widgets_floats])
+def test_the_examples_hold(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_the_explorer_shows_bits_and_what_became_of_a_number():
+    view = views.float_explorer("70000")
+    text = seen(view.html)
+    assert "float16 0 11111 0000000000 inf overflow: the largest number is 65504" in text
+    assert "bfloat16 0 10001111 0001001 70144 off by 0.0021 of its size" in text
+    view.controls["text"].value = "2^-25"
+    assert "underflow: the smallest number is 5.96e-08" in seen(view.html)
+    view.controls["text"].value = "3e-6"
+    assert "subnormal, its digits run out: off by 0.0066 of its size" in seen(view.html)
+
+
+def test_the_buttons_halve_and_double_the_number():
+    view = views.float_explorer("3")
+    field, halve, double = view.box.children[1].children
+    halve.click()
+    assert field.value == "1.5"
+    double.click()
+    double.click()
+    assert field.value == "6.0" and "Python holds 6.0" in seen(view.html)
+    field.value = "six"
+    double.click()
+    assert field.value == "six" and "'six' is no number. Try 0.1" in seen(view.html)
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_what_is_no_number_is_shown_and_never_obeyed(text):
+    view = views.float_explorer(text)
+    assert "<img" not in view.html
+    view.html.encode()
+    data, _ = view._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG") and len(data["text/plain"].split()) > 5
+
+
+def test_the_switchboard_begins_with_what_is_asked():
+    text = seen(views.switchboard().html)
+    assert "No switch is on" in text
+    assert "parameters 2,127,057,600 2,127,057,600" in text
+    assert "W3 2127057600 this is it" in text
+
+
+def test_a_flipped_switch_gives_the_number_that_somebody_published():
+    view = views.switchboard()
+    flip(view, "the final norm is left out")
+    assert "parameters 2,127,057,600 2,127,056,000" in seen(view.html)
+    assert "W1 2127056000 this is it" in seen(view.html)
+    flip(view, "the final norm is left out")
+    assert "No switch is on" in seen(view.html)
+
+
+def test_an_assumption_has_one_value():
+    view = views.switchboard()
+    flip(view, "the final norm is left out")
+    flip(view, "the norms are left out")
+    on = [words for words, box in shown_boxes(view).items() if box.value]
+    assert on == ["the norms are left out"]
+
+
+both_editions = pytest.mark.parametrize("edition", EDITIONS)
+every_question = pytest.mark.parametrize("question", QUESTIONS)
+
+
+@both_editions
+@every_question
+def test_every_switch_that_is_offered_changes_a_number(question, edition):
+    asked = State(question, edition, ())
+    offered = shown_boxes(views.switchboard(question, edition))
+    assert len(offered) >= 3
+    for switch in SWITCHES:
+        if switch.words in offered and switch.words != "80 GB are taken for 80 GiB":
+            assert State(question, edition, (switch,)).now != asked.right, switch.words
+
+
+@both_editions
+@every_question
+def test_every_preset_flips_what_gives_its_claim(question, edition):
+    view = views.switchboard(question, edition)
+    asked = view.html
+    for label, button in presets(view).items():
+        button.click()
+        found = seen(view.html).partition("Published numbers")[2]
+        assert label == "as asked" or "this is it" in found, label
+    presets(view)["as asked"].click()
+    assert view.html == asked
+
+
+def test_switches_of_another_question_rest():
+    view = views.switchboard("AdamW")
+    flip(view, "the weight decay")
+    view.controls["question"].value = "parameters"
+    assert "No switch is on" in seen(view.html)
+    assert not any("decay" in words for words in shown_boxes(view))
+
+
+def test_the_edition_changes_what_is_asked():
+    view = views.switchboard("time")
+    assert "5,115.2 days" in seen(view.html)
+    view.controls["edition"].value = "2026"
+    assert "202.1 days (4,850 hours)" in seen(view.html)
+
+
+VIEWS = {"float_explorer": views.float_explorer, "switchboard": views.switchboard}
+every_view = pytest.mark.parametrize("make", VIEWS.values(), ids=VIEWS)
+
+
+@every_view
+def test_the_stored_form_is_a_picture_and_words(make):
+    data, metadata = make()._repr_mimebundle_()
+    assert set(data) == {WIDGET_VIEW, "image/png", "text/plain"}
+    assert len(data["image/png"]) < 60_000
+    assert metadata["image/png"]["alt"] == data["text/plain"]
+    assert make()._repr_mimebundle_()[0]["image/png"] == data["image/png"]
+
+
+@every_view
+def test_every_control_is_labelled_and_none_is_hard_to_reach(make):
+    view = make()
+    assert all(control.description for control in view.controls.values())
+    kinds = {type(part).__name__ for part in walk(view.box)}
+    assert not kinds & {"Output", "HTMLMath", "Dropdown"}
+
+
+def test_an_answer_takes_little_work():
+    view = views.switchboard("time")
+    for _ in range(3):
+        assert calls(partial(flip, view, "the head is left out")) < 50_000

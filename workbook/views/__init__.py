@@ -1,0 +1,28 @@
+"""Live views for the notebooks: each as the last line of a cell shows a function of the package.
+
+Run, they follow what is typed and moved. Stored, they are a picture and words. `workbook.views.live` says
+how they are made.
+"""
+
+from importlib import import_module
+
+# Where each lives, loaded when it is asked for: the views of the first notebooks need no torch.
+HOMES = {
+    "attention_viewer": "widgets_model",
+    "float_explorer": "widgets_floats",
+    "learning_rate_slider": "widgets_optim",
+    "merge_stepper": "widgets_bpe",
+    "next_token_chances": "widgets_generate",
+    "rope_arrows": "widgets_model",
+    "switchboard": "widgets_accounting",
+    "tokenizer_playground": "widgets_bpe",
+    "utf8_explorer": "widgets_unicode",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """The view of that name."""
+    if name not in HOMES:
+        raise AttributeError(f"no live view is called {name!r}; there are {', '.join(HOMES)}")
+    return getattr(import_module(f"workbook.{HOMES[name]}"), name)

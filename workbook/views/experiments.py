@@ -1,0 +1,279 @@
+"""The pictures of notebook 08: sweeps, curves of several seeds, batches, ablations.
+
+What a colour says, a marker or a kind of line says too. A cross is a run that diverged.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
+
+from workbook.experiments.critical_batch import Bend
+from workbook.experiments.records import Result
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, RED, _axes
+
+MARKERS = "osD^vPX*"
+X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
+LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
+WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
+CEILING = 9.7  # nats a token: higher losses are drawn here
+CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
+Groups = Mapping[str, Sequence[Result]]  # the runs of a setting, one a seed
+
+
+def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None):
+    """A line a group over "steps", "tokens" or "seconds": the mean of its runs, and their range.
+
+    Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
+    a cross. The loss before training is left out: it says nothing.
+    """
+    ax, highest = _axes(ax, HEIGHT), 0.0
+    for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
+        style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
+        if any(run.diverged for run in runs):
+            for run in runs:
+                losses = _cut(ax, run.log["train_loss"].dropna())
+                places = along(run, x)[losses.index]
+                ax.plot(places, losses, label=f"{name} (training loss)", **style | {"ms": 2})
+                ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
+                highest = max(highest, losses.max())
+            continue
+        lines = [run.log[y].dropna().loc[1:] for run in runs]
+        highest = max(highest, *(line.max() for line in lines))
+        if x == "seconds":
+            for run, line in zip(runs, lines, strict=True):
+                label = name if run is runs[0] else None
+                ax.plot(along(run, x)[line.index], line, label=label, **style)
+            continue
+        table = pd.concat(lines, axis=1)
+        places = along(runs[0], x)[table.index]
+        if len(runs) > 1:
+            low, high = table.min(axis=1), table.max(axis=1)
+            ax.fill_between(places, low, high, color=colour, alpha=0.25, linewidth=0)
+        ax.plot(places, table.mean(axis=1), label=name, **style)
+    if highest:
+        lowest = min(run.log[y].min() for runs in groups.values() for run in runs)
+        room = 0.06 * (highest - lowest)
+        ax.set_ylim(lowest - room, highest + room)
+    ax.set_xlabel(X_AXES[x])
+    ax.set_ylabel(LOSS)
+    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.grid()
+    return ax
+
+
+def along(run: Result, x: str) -> pd.Series:
+    """Where the logged steps of a run lie on an axis, by step."""
+    log = run.log
+    return pd.Series(log.index, log.index) if x == "steps" else log[x]
+
+
+def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
+    """The same curves over several axes, side by side, with one legend; time and steps are log."""
+    figure, axes = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
+    for ax, x in zip(axes, xs, strict=True):
+        curves(groups, x, ax=ax)
+        ax.set_xscale("linear" if x == "tokens" else "log")
+        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.label_outer()
+    _legend_above(figure, axes[0])
+    return figure
+
+
+def everything(groups: Groups) -> Figure:
+    """Every run as a thin line, against steps and against seconds; the diverged end in a cross.
+
+    Validation losses; of a diverged run, which was given up before there were many, the training
+    losses. The second group is dashed.
+    """
+    figure, axes = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
+    best = min(run.loss for runs in groups.values() for run in runs)
+    for ax, x in zip(axes, ("steps", "seconds"), strict=True):
+        styles = zip((BLUE, ORANGE), ("-", "--"), groups.items(), strict=False)
+        for colour, dashes, (name, runs) in styles:
+            for number, run in enumerate(runs):
+                losses = run.log["validation_loss"].dropna().loc[1:]
+                if run.diverged:
+                    losses = _cut(ax, run.log["train_loss"].dropna())
+                places = along(run, x)[losses.index]
+                style = {"color": colour, "linewidth": 0.6, "ls": dashes, "antialiased": False}
+                ax.plot(places, losses, label=None if number else name, **style)  # a small file
+                if run.diverged:
+                    ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
+        ax.set(xscale="log", ylim=(best - 0.3, CEILING + 0.3))
+        ax.set_xlabel(X_AXES[x])
+        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+        ax.grid()
+    axes[0].set_ylabel("loss (nats/token)")
+    axes[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
+    _legend_above(figure, axes[0])
+    return figure
+
+
+def sweep(
+    sweeps: Mapping[str, Mapping[float, Result]],
+    marks: Mapping[str, float] | None = None,
+    edge: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The final loss over the learning rate, a line a sweep; what diverged is a cross on top.
+
+    The cross stands there for want of a final loss. `marks` name levels; the `edge` between two
+    rates is shaded.
+    """
+    ax = _axes(ax, HEIGHT)
+    for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
+        good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
+        ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=5, label=name)
+    for name, level in (marks or {}).items():
+        ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
+        place = (0.01, level)
+        ax.annotate(
+            name, place, (0, 3), xycoords=ax.get_yaxis_transform(), textcoords="offset points",
+            fontsize=8, color=INK,
+        )  # fmt: skip
+    lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
+    if lost:
+        low, high = ax.get_ylim()
+        above = high + 0.06 * (high - low)
+        ax.scatter(lost, [above] * len(lost), label="diverged: no final loss", **CROSS)
+    if edge is not None:
+        ax.axvspan(*edge, color=RED, alpha=0.2, linewidth=0, label="edge of stability")
+    ax.set_xscale("log")
+    ax.set_xlabel("peak learning rate")
+    ax.set_ylabel(FINAL)
+    ax.grid()
+    return ax
+
+
+def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Result]]) -> Figure:
+    """Curves with the range over seeds on the left, and the loss by learning rate on the right.
+
+    On the right the first sweep is shown around the rates of the second.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
+    curves(groups, ax=left)
+    (usual, all_usual), (other, tried) = sweeps.items()
+    near = {rate: run for rate, run in all_usual.items() if min(tried) / 4 < rate < max(tried) * 4}
+    sweep({usual: near, other: tried}, ax=right)
+    for ax in (left, right):
+        ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return figure
+
+
+def batches(
+    full: Mapping[int, Result], part: Mapping[int, Result], rates: Mapping[int, Sequence[float]]
+) -> Figure:
+    """The best loss by batch size on the left, and the rate that it took on the right.
+
+    `part` are runs that saw fewer tokens, `rates` all those tried for each size; dashed, a best
+    rate that grows with the root of the batch size.
+    """
+    fewer = f"{tokens_of(full) / tokens_of(part):.0f} times fewer"
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
+    for runs, name, colour, marker in (
+        (full, "all tokens", BLUE, "o"),
+        (part, fewer, ORANGE, "s"),
+    ):
+        sizes = list(runs)
+        left.plot(
+            sizes, [run.loss for run in runs.values()], color=colour, marker=marker, label=name
+        )
+        top = [run.config.optimizer.max_learning_rate for run in runs.values()]
+        right.plot(sizes, top, color=colour, marker=marker, label=f"best, {name}", zorder=3)
+    tried = [(size, rate) for size, several in rates.items() for rate in several]
+    right.scatter(*zip(*tried, strict=True), color=GREY, s=9, label="tried")
+    sizes = np.array(list(full))
+    start = full[sizes[0]].config.optimizer.max_learning_rate
+    root = start * np.sqrt(sizes / sizes[0])
+    right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
+    right.set_yscale("log")
+    usual_rates = sorted({rate for _, rate in tried})
+    right.set_yticks(usual_rates, [f"{rate:.4g}" for rate in usual_rates], fontsize=8)
+    right.yaxis.set_minor_locator(NullLocator())
+    left.set_ylabel(FINAL)
+    right.set_ylabel("peak learning rate")
+    for ax in (left, right):
+        _batch_axis(ax, sorted({*full, *part}))
+        ax.legend(fontsize=8)
+    return figure
+
+
+def steps_by_batch(
+    found: Mapping[float, tuple[Mapping[int, float], Bend]], ax: Axes | None = None
+) -> Axes:
+    """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
+    ax = _axes(ax, HEIGHT)
+    sizes: set[int] = set()
+    for colour, marker, (loss, (steps, bend)) in zip(COLOURS, MARKERS, found.items(), strict=False):
+        label = f"to {loss:.2f} nats/token"
+        ax.plot(steps.keys(), steps.values(), color=colour, marker=marker, ls="", label=label)
+        fine = np.geomspace(min(steps), max(steps), 50)
+        ax.plot(fine, [bend.steps(size) for size in fine], color=colour, ls="--", linewidth=1)
+        if min(steps) <= bend.critical <= max(steps):
+            ax.plot(bend.critical, bend.steps(bend.critical), color=colour, marker="*", ms=14)
+        sizes |= set(steps)
+    ax.plot([], [], color=INK, marker="*", ms=10, ls="", label="critical batch")
+    ax.plot([], [], color=INK, ls="--", linewidth=1, label="fitted")
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.set_ylabel("steps to the loss")
+    _batch_axis(ax, sorted(sizes))
+    ax.legend(fontsize=8)
+    return ax
+
+
+def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
+    """The same curves in nats a token and in bits a byte, the only unit they can be compared in.
+
+    `levels` are known bounds in bits a byte.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
+    curves(groups, ax=left)
+    curves(groups, y="validation_bits_per_byte", ax=right)
+    right.set_ylabel("validation loss (bits/byte)")
+    for name, level in levels.items():
+        right.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
+        right.annotate(
+            name, (0.99, level), (0, 3), xycoords=right.get_yaxis_transform(), ha="right",
+            textcoords="offset points", fontsize=8,
+        )  # fmt: skip
+    left.set_ylim(bottom=0)
+    right.set_ylim(bottom=0)
+    _legend_above(figure, left)
+    return figure
+
+
+def tokens_of(runs: Mapping[int, Result]) -> int:
+    """The tokens that each of some comparable runs saw."""
+    return next(iter(runs.values())).tokens
+
+
+def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
+    """The losses, none above `CEILING`; where one was, a line says so."""
+    if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
+        ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
+        place = (0.99, CEILING)
+        ax.annotate(
+            f"cut at {CEILING}", place, (0, -3), xycoords=ax.get_yaxis_transform(), ha="right",
+            va="top", textcoords="offset points", fontsize=8, color=INK,
+        )  # fmt: skip
+    return losses.clip(upper=CEILING)
+
+
+def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [str(size) for size in sizes], fontsize=8)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("batch size (sequences)")
+    ax.grid()
+
+
+def _legend_above(figure: Figure, ax: Axes) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4))

@@ -1,0 +1,113 @@
+"""The pictures of notebook 07: what may follow, what each id costs, how likely each token was."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from workbook.views.plots import BLUE, COLOURS, GREY, _axes
+from workbook.views.visible import drawable, visible
+from workbook.views.widget_pictures import token_lines
+
+MOST_TOKENS = 12  # that are listed
+# From how much probability on a token is drawn so, and what that is called.
+LEVELS = (
+    (0.5, "plain", ">50%"),
+    (0.1, "tone0", "10-50%"),
+    (0.01, "tone1", "1-10%"),
+    (0.0, "strong", "<1%"),
+)
+SMOOTH = 9  # ids: a busy machine makes single times jump
+
+
+def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
+    """How much probability the likeliest ids have together, a line a setting; dashed is `top_p`.
+
+    `shares` are the probabilities of all ids, in any order. A ring is where top-p cuts.
+    """
+    ax = _axes(ax)
+    ax.axhline(top_p, color=GREY, ls="--")
+    ax.text(1, top_p, f"top-p {top_p:g} ", va="bottom", color="#555555")
+    for colour, (name, one) in zip(COLOURS, shares.items(), strict=False):
+        together = np.cumsum(np.sort(np.asarray(one))[::-1])
+        needed = int(np.searchsorted(together, top_p)) + 1
+        label = f"{name}: {needed:,} {'ids' if needed > 1 else 'id'}"
+        ax.plot(np.arange(1, len(together) + 1), together, color=colour, label=label)
+        ax.plot(needed, together[needed - 1], "o", ms=9, mfc="none", mec=colour, mew=2)
+    ax.set_xscale("log")
+    ax.set(ylim=(0, 1.05), xlabel="number of likeliest ids (log scale)")
+    ax.set_ylabel("probability together")
+    ax.legend(loc="lower right")
+    ax.grid()
+    return ax
+
+
+def step_times(
+    milliseconds: Mapping[str, Sequence[float]], window: int, ax: Axes | None = None
+) -> Axes:
+    """The time that each new id took, a line a way to compute it; at `window` it slides."""
+    ax = _axes(ax)
+    for colour, (name, times) in zip(COLOURS, milliseconds.items(), strict=False):
+        runs = np.lib.stride_tricks.sliding_window_view(times, SMOOTH)
+        places = np.arange(len(runs)) + 1 + SMOOTH // 2
+        ax.plot(places, np.median(runs, axis=1), color=colour, label=name)
+    ax.axvline(window, color=GREY, ls="--")
+    ax.text(
+        window, 0.99, " the window is full", va="top", color="#555555",
+        transform=ax.get_xaxis_transform(),
+    )  # fmt: skip
+    ax.set(xlabel="number of the new id", ylabel=f"time for one id (ms, median of {SMOOTH})")
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left")
+    ax.grid()
+    return ax
+
+
+def tone(probability: float) -> str:
+    """How a token of this probability is marked."""
+    return next(name for least, name, _ in LEVELS if probability >= least)
+
+
+def percent(probability: float) -> str:
+    """A probability as people read it: 87%, 3%, <1%."""
+    return f"{probability:.0%}" if probability >= 0.01 else "<1%"
+
+
+def judged_text(
+    tokens: Sequence[bytes], probabilities: Sequence[float], ax: Axes | None = None
+) -> Axes:
+    """A text token by token, each marked by how likely it was, which is written below it.
+
+    The first line says what the marks mean.
+    """
+    lines = [[(words, name, "") for _, name, words in LEVELS], []]
+    for place, (token, probability) in enumerate(zip(tokens, probabilities, strict=True)):
+        lines[-1].append((token, tone(probability), percent(probability)))
+        if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:
+            lines.append([])
+    return token_lines([line for line in lines if line], ax)
+
+
+def next_bars(
+    before: Mapping[bytes, float], after: Mapping[bytes, float], ax: Axes | None = None
+) -> Axes:
+    """The likeliest tokens as pairs of bars: as the model says, and as they will be drawn."""
+    names = list(before)[:MOST_TOKENS]
+    ax = _axes(ax, height=0.9 + 0.3 * len(names))
+    rows = np.arange(len(names))
+    for offset, colour, label, shares in (
+        (-0.2, GREY, "as the model says", before),
+        (0.2, BLUE, "as it will be drawn", after),
+    ):
+        widths = [shares.get(name, 0.0) for name in names]
+        bars = ax.barh(rows + offset, widths, 0.4, color=colour, label=label)
+        ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
+    ax.set_yticks(
+        rows, [drawable(visible(name)) for name in names], family="monospace", parse_math=False
+    )
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlabel("probability of being next")
+    ax.legend(loc="lower right")
+    return ax

@@ -1,0 +1,127 @@
+"""The pictures of notebook 05."""
+
+from collections.abc import Callable, Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from workbook.optimizer.floats import FORMATS
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, _axes
+
+
+def log_curves(
+    table: pd.DataFrame,
+    quantity: str,
+    ax: Axes | None = None,
+    *,
+    exact: pd.DataFrame | None = None,
+    marks: Mapping[str, float] | None = None,
+    lowest: float = 1e-20,
+) -> Axes:
+    """A line a column over the index, on a log axis from `lowest` up; `exact` is dashed behind it.
+
+    What is 0 leaves the picture at the bottom. The `marks` name heights.
+    """
+    ax = _axes(ax)
+    if exact is not None:
+        for column in exact.columns:
+            shown = exact[column].clip(lower=lowest**2)
+            ax.plot(shown, color=INK, linestyle="--", linewidth=1, zorder=3)
+        ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="closed form")
+    for colour, column in zip(COLOURS, table.columns, strict=False):
+        ax.plot(table[column].clip(lower=lowest**2), color=colour, linewidth=2.5, label=column)
+    for name, height in (marks or {}).items():
+        ax.axhline(height, color=GREY, linestyle=":", zorder=0)
+        place = (table.index[-1], height)
+        ax.annotate(name, place, (0, 3), textcoords="offset points", fontsize=8, ha="right")
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=lowest)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel(table.index.name)
+    ax.set_ylabel(quantity)
+    ax.grid()
+    if exact is not None or len(table.columns) > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def valley(
+    paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.ndarray], reach: float = 5.0
+) -> Figure:
+    """A map for each path, (places, 2), over the same landscape.
+
+    A path begins at the square, and the + is the lowest point.
+    """
+    rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
+    figure, axes = plt.subplots(
+        rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
+    )
+    across, up = np.linspace(-reach, reach, 121), np.linspace(-reach * 0.72, reach * 0.72, 121)
+    ground = height(np.stack(np.meshgrid(across, up), axis=-1))
+    levels = ground.max() * np.linspace(0.06, 1, 9) ** 2.5
+    for ax, (name, path) in zip(axes.flat, paths.items(), strict=False):
+        ax.contour(across, up, ground, levels, colors=PALE[1], linewidths=0.8)
+        ax.plot(*path.T, color=BLUE, marker="o", ms=2.5, linewidth=1)
+        ax.plot(*path[0], color=ORANGE, marker="s", ms=6)
+        ax.plot(0, 0, color=INK, marker="+", ms=9, mew=2)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]), aspect="equal")
+    for ax in axes.flat[len(paths) :]:
+        ax.set_axis_off()
+    for ax in axes[-1]:
+        ax.set_xlabel("x")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("y")
+    return figure
+
+
+def side_by_side(
+    tables: Mapping[str, pd.DataFrame], quantity: str, exact: pd.Series | None = None
+) -> Figure:
+    """A picture for each table, a line a column over its index, all at one scale."""
+    width = plt.rcParams["figure.figsize"][0]
+    figure, axes = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
+    for ax, (title, table) in zip(axes.flat, tables.items(), strict=True):
+        for colour, column in zip(COLOURS, table.columns, strict=False):
+            ax.plot(table[column], color=colour, linewidth=2, label=column)
+        if exact is not None:
+            ax.plot(exact, color=INK, linestyle="--", linewidth=1, label=exact.name)
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel(table.index.name)
+        ax.grid()
+    axes.flat[0].set_ylabel(quantity)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    return figure
+
+
+def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
+    """How many numbers have which size, on a log axis, and where float16 begins to lose them."""
+    ax, half = _axes(ax, height=3.8), FORMATS["float16"]
+    edges = np.arange(-12, 2.01, 0.25)
+    for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):
+        share = np.histogram(np.log10(numbers), edges)[0] / len(numbers)
+        ax.stairs(share, edges, color=colour, fill=True, alpha=0.45)
+        ax.stairs(share, edges, color=colour, linewidth=2, label=name)
+    lines = {
+        "becomes 0 in float16": half.smallest_subnormal / 2,
+        "has fewer digits": half.smallest_normal,
+    }
+    ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
+    for row, (name, size) in enumerate(lines.items()):
+        ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
+        ax.annotate(
+            f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
+            xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
+        )  # fmt: skip
+    ax.set_xticks(range(-12, 3, 2), [f"$10^{{{tick}}}$" for tick in range(-12, 3, 2)])
+    ax.set_xlim(edges[0], edges[-1])
+    ax.margins(y=0.25)
+    ax.set_xlabel("size of a gradient that is not 0 (log scale)")
+    ax.set_ylabel("share of the numbers")
+    ax.legend(loc="upper right")
+    return ax

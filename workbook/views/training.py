@@ -1,0 +1,115 @@
+"""The pictures of notebook 06: loss curves, where batches begin, where the time of a step goes."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, _axes
+
+X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
+
+
+def loss_curve(
+    log: pd.DataFrame,
+    x: str = "step",
+    entropy: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Training and validation loss of a run against "step", "tokens" or "seconds".
+
+    `entropy` is what no model can do better than, in nats a token, as a dashed line.
+    """
+    alone, ax = ax is None, _axes(ax)
+    table = log.reset_index()
+    train = table.dropna(subset="train_loss")
+    held_out = table.dropna(subset="validation_loss")
+    ax.plot(train[x], train["train_loss"], color=BLUE, linewidth=1, label="training batch")
+    ax.plot(
+        held_out[x], held_out["validation_loss"], color=ORANGE, linewidth=2, marker="o", ms=4,
+        label="validation",
+    )  # fmt: skip
+    if entropy is not None:
+        ax.axhline(entropy, color=INK, linestyle="--", linewidth=1, label="entropy of the text")
+    if alone:
+        ax.legend()
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel(X_AXES[x])
+    ax.set_ylabel("loss (nats/token)")
+    ax.grid()
+    return ax
+
+
+def three_curves(log: pd.DataFrame, entropy: float | None = None) -> Figure:
+    """The same losses against steps, tokens and seconds, side by side."""
+    figure, axes = plt.subplots(1, 3, figsize=(8.4, 3), sharey=True)
+    for ax, x in zip(axes, X_AXES, strict=True):
+        loss_curve(log, x, entropy, ax)
+        ax.label_outer()
+        ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure
+
+
+def nats_a_token(log: pd.DataFrame, bits_per_byte: float) -> float:
+    """What so many bits a byte are in nats a token, for the text and tokenizer of this run."""
+    last = log.dropna(subset="validation_loss").iloc[-1]
+    return bits_per_byte * last["validation_loss"] / last["validation_bits_per_byte"]
+
+
+def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
+    """How often windows began at each place; dashed, the mean of equally likely ones."""
+    counts = np.bincount(starts, minlength=possible)
+    ax = _axes(ax, height=2.6)
+    ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
+    ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
+    ax.set_xlabel("start of the window (position of the id)")
+    ax.set_ylabel("windows")
+    return ax
+
+
+def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
+    """The milliseconds of one training step by part, in their order, with their shares."""
+    ax = _axes(ax, height=0.8 + 0.32 * len(seconds))
+    total = sum(seconds.values())
+    small = [value < 0.02 * total for value in seconds.values()]
+    colours = [GREY if tiny else BLUE for tiny in small]
+    bars = ax.barh(list(seconds), [1e3 * value for value in seconds.values()], color=colours)
+    labels = [f"{1e3 * v:.3g} ms, {v / total:.1%}" for v in seconds.values()]
+    ax.bar_label(bars, labels, padding=3, fontsize=9)
+    ax.invert_yaxis()
+    ax.margins(x=0.25)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("time of a step (milliseconds)")
+    return ax
+
+
+def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+    """The training losses of up to three runs, each a thinner line on the one before."""
+    ax = _axes(ax)
+    for (name, log), width, colour in zip(
+        logs.items(), (9, 4, 1), (SKY, ORANGE, INK), strict=False
+    ):
+        losses = log["train_loss"].dropna()
+        ax.plot(losses.index, losses, color=colour, linewidth=width, label=name)
+    ax.set_xlabel("steps")
+    ax.set_ylabel("loss (nats/token)")
+    ax.legend()
+    ax.grid()
+    return ax
+
+
+def words(log: pd.DataFrame) -> str:
+    """The curve of a run in a sentence, for those who do not see it."""
+    held_out = log.dropna(subset="validation_loss")["validation_loss"]
+    first, last = held_out.iloc[0], held_out.iloc[-1]
+    return (
+        f"The validation loss falls from {first:.2f} to {last:.2f} nats a token (perplexity"
+        f" {math.exp(first):,.0f} to {math.exp(last):,.1f}) in {log.index[-1]:,} steps,"
+        f" {log['tokens'].iloc[-1]:,} tokens and {log['seconds'].iloc[-1]:,.0f} seconds."
+    )

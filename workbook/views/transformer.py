@@ -1,0 +1,233 @@
+"""The pictures of notebook 03: the model from outside, and what goes on in its parts."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from numpy.typing import ArrayLike
+
+from workbook.config import ModelConfig
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, _axes
+
+TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
+BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
+
+
+def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
+    """The way of a batch through a pre-norm model, from left to right, with the shapes below.
+
+    One block is drawn; the line above it is the residual stream, which each layer adds to.
+    """
+    ax = _axes(ax, height=2.5)
+    low, stream = 0.4, 1.5  # heights of the layers in a block, and of the residual stream
+    ax.plot([0.1, 9.7], [stream, stream], color=INK, lw=1.5, zorder=1)
+    for branch, end in ((1.8, 4.6), (4.9, 7.7)):  # away from the stream, and back into it
+        ax.plot([branch, branch, end, end], [stream, low, low, stream], color=INK, lw=1.5, zorder=1)
+        ax.text(
+            end, stream, "+", ha="center", va="center", fontsize=11, zorder=4,
+            bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
+        )  # fmt: skip
+    for x, y, name, colour in (
+        (0.9, stream, "embed", TINTS[3]),
+        (2.5, low, "norm", PALE[0]),
+        (3.7, low, "attention", TINTS[0]),
+        (5.6, low, "norm", PALE[0]),
+        (6.8, low, "feed-\nforward", TINTS[2]),
+        (8.6, stream, "norm", PALE[0]),
+        (9.7, stream, "head", TINTS[3]),
+    ):
+        box = FancyBboxPatch((x - 0.42, y - 0.28), 0.84, 0.56, fc=colour, zorder=3, **BOX)
+        ax.add_patch(box)
+        ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4, color=INK)
+    ax.add_patch(FancyBboxPatch((1.6, -0.1), 6.3, 2, fc="none", ls="--", zorder=0, **BOX))
+    for x, y, words in (
+        (-0.25, stream, "ids"),
+        (10.6, stream, "logits"),
+        (4.75, 2.08, f"a block, {config.num_layers} times"),
+    ):
+        ax.text(x, y, words, ha="center", va="center", fontsize=9, color=INK)
+    for x, shape in (
+        (0.3, "(batch, seq)"),
+        (4.75, f"(batch, seq, {config.d_model})"),
+        (9.7, f"(batch, seq, {config.vocab_size:,})"),
+    ):
+        ax.text(x, -0.5, shape, ha="center", fontsize=8, family="monospace", color=INK)
+    ax.set(xlim=(-0.7, 11.2), ylim=(-0.7, 2.3))
+    ax.set_axis_off()
+    return ax
+
+
+def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
+    """A line a column of `table` over its index, the depth, on a log axis, named at its end.
+
+    A line ends, with a cross, where its numbers are no longer finite.
+    """
+    ax = _axes(ax, height=3)
+    ax.set_yscale("log")
+    ends = []
+    for colour, name in zip(COLOURS, table, strict=False):
+        line = table[name].replace([np.inf, -np.inf], np.nan).dropna()
+        ax.plot(line, color=colour, lw=2)
+        ended = len(line) < len(table)
+        if ended:
+            ax.plot(line.index[-1], line.iloc[-1], "X", color=colour, ms=9)
+        words = f"{name}: overflow" if ended else name
+        ends.append((line.iloc[-1], line.index[-1], words, colour))
+    lowest, highest = np.log10(ax.get_ylim())
+    points = 72 * ax.figure.get_figheight() / (highest - lowest)  # on paper, for a factor of ten
+    free = -np.inf  # the height from which on there is room for a name, in points
+    for y, x, words, colour in sorted(ends):
+        height = np.log10(y) * points
+        free = max(free, height)
+        ax.annotate(
+            words, (x, y), (9, free - height), color=colour, textcoords="offset points",
+            weight="bold", va="center", annotation_clip=False,
+        )  # fmt: skip
+        free += 13
+    ax.set_xlim(table.index[0], table.index[-1])
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlabel(table.index.name)
+    ax.set_ylabel(quantity)
+    ax.grid()
+    return ax
+
+
+def heat_maps(
+    maps: Mapping[str, ArrayLike], tokens: Sequence[str] = (), quantity: str = "weight"
+) -> Figure:
+    """Each map as a square, side by side, dark where it is large: queries down, keys across."""
+    figure, axes = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
+    values = {name: np.asarray(one) for name, one in maps.items()}
+    low = min(0, *(one.min() for one in values.values()))
+    high = max(one.max() for one in values.values())
+    for ax, (name, one) in zip(axes[0], values.items(), strict=True):
+        drawn = ax.imshow(one, cmap="Blues", vmin=low, vmax=high)
+        ax.set_title(name, fontsize=9)
+        ax.set_xlabel("key")
+        if len(tokens):
+            look = {"family": "monospace", "parse_math": False}
+            look["fontsize"] = 8 if len(tokens) < 20 else 6
+            ax.set_xticks(range(len(tokens)), tokens, **look)
+            ax.set_yticks(range(len(tokens)), tokens, **look)
+            ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+    axes[0, 0].set_ylabel("query")
+    figure.colorbar(drawn, ax=axes, label=quantity, shrink=0.75)
+    return figure
+
+
+def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> Axes:
+    """A row for each query, a column for each key: marked where the query may look at the key."""
+    allowed = np.asarray(allowed)
+    ax = _axes(ax, height=0.8 + 0.34 * len(tokens))
+    for row, column in np.ndindex(allowed.shape):
+        may = allowed[row, column]
+        cell = plt.Rectangle((column, row), 1, 1, fc=TINTS[0] if may else "white", ec=GREY)
+        ax.add_patch(cell)
+        ax.text(
+            column + 0.5, row + 0.5, "✓" if may else "-", ha="center", va="center",
+            color=BLUE if may else GREY,
+        )  # fmt: skip
+    places = np.arange(len(tokens)) + 0.5
+    ax.set_xticks(places, tokens)
+    ax.set_yticks(places, tokens)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0)
+    ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0), xlabel="key: who is looked at")
+    ax.set_ylabel("query: who looks")
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
+    """The same vector at positions 0, 1, 2 ...: an arrow for each, a circle for each of `pairs`.
+
+    `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
+    """
+    vectors = np.asarray(vectors)
+    figure, axes = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
+    for ax, pair in zip(axes[0], pairs, strict=True):
+        both = vectors[:, 2 * pair : 2 * pair + 2]
+        radius = np.hypot(*both[0])
+        ax.add_patch(plt.Circle((0, 0), radius, fc="none", ec=GREY))
+        labelled = None
+        for position, (x, y) in enumerate(both[:shown]):
+            colour = RED if position == 0 else BLUE
+            ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
+            # A number too close to the last one would be drawn over it.
+            if labelled is None or np.hypot(x - labelled[0], y - labelled[1]) > 0.25 * radius:
+                ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
+                labelled = x, y
+        ax.set(xlim=(-1.4 * radius, 1.4 * radius), ylim=(-1.4 * radius, 1.4 * radius))
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        ax.set_title(f"pair {pair}", fontsize=10)
+    return figure
+
+
+def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> Figure:
+    """Matrices of whole numbers side by side, each cell in the colour of its owner.
+
+    `owners` says which head a number belongs to, so one sees where numbers end up.
+    """
+    shapes = [np.shape(grid) for grid in grids.values()]
+    figure, axes = plt.subplots(
+        1, len(grids), figsize=(8.4, 0.7 + 0.3 * max(rows for rows, _ in shapes)),
+        width_ratios=[columns for _, columns in shapes], squeeze=False,
+    )  # fmt: skip
+    for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
+        for (row, column), number in np.ndenumerate(np.asarray(grid)):
+            tint = TINTS[owners[int(number)]]
+            ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=tint, ec="white"))
+            ax.text(column + 0.5, row + 0.5, int(number), ha="center", va="center", fontsize=9)
+        rows, columns = np.shape(grid)
+        ax.set(xlim=(0, columns), ylim=(rows, 0))
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        ax.set_title(name, fontsize=9)
+    return figure
+
+
+def by_position(
+    values: ArrayLike, tokens: Sequence[str], quantity: str, changed: int, ax: Axes | None = None
+) -> Axes:
+    """A bar for each position; an arrow points at the one that was `changed`."""
+    ax = _axes(ax, height=2.8)
+    values = np.asarray(values)
+    colours = [RED if place == changed else BLUE for place in range(len(values))]
+    bars = ax.bar(range(len(values)), values, color=colours)
+    ax.bar_label(bars, [f"{value:.2g}" if value else "0" for value in values], fontsize=8)
+    ax.set_xticks(range(len(tokens)), tokens)
+    ax.get_xticklabels()[changed].set(color=RED, weight="bold")
+    ax.tick_params(axis="x", length=0)
+    ax.margins(y=0.12)
+    ax.set_ylabel(quantity)
+    ax.set_xlabel("position (red: the token that was changed)")
+    return ax
+
+
+def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """A bar a row of `table`, cut into its columns' shares of the row, and labelled with them."""
+    ax = _axes(ax, height=1.1 + 0.55 * len(table))
+    shares = table.div(table.sum(axis=1), axis=0)
+    left = np.zeros(len(table))
+    for colour, name in zip(COLOURS, shares, strict=False):
+        bars = ax.barh(range(len(table)), shares[name], left=left, color=colour, label=name)
+        ax.bar_label(
+            bars, [f"{share:.0%}" if share > 0.04 else "" for share in shares[name]],
+            label_type="center", fontsize=8, color="white" if colour == BLUE else INK,
+        )  # fmt: skip
+        left += shares[name].to_numpy()
+    ax.set_yticks(range(len(table)), [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("share of the parameters")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns), fontsize=9)
+    return ax
