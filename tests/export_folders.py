@@ -6,8 +6,8 @@ from io import BytesIO
 
 from PIL import Image
 
-from workbook.answers import MIME
-from workbook.progress import MARK
+from workbook.study.answers import MIME
+from workbook.study.progress import MARK
 
 
 def record(problem, part, text, **more):

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from workbook import lab
+from workbook.study import lab
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300  # seconds, which only what hangs takes

@@ -16,9 +16,9 @@ import pytest
 from contrast import contrast
 from real_lab import COLOURS, PATIENCE, ROOT, browse, chromium, menu, run_all, save, serve, wait_for
 
-from workbook import notebooks
 from workbook import views as widgets
-from workbook.normalform import WIDGET_VIEW
+from workbook.study import notebooks
+from workbook.study.normalform import WIDGET_VIEW
 from workbook.views.widgets_accounting import QUESTIONS
 
 SECONDS = 3_600  # which only a notebook that hangs takes

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from workbook import config
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
 

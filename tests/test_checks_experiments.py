@@ -5,7 +5,7 @@ import pytest
 
 from workbook import config
 from workbook.checks.tokenizer_experiments import ratios_in
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 TIME = "train_bpe_tinystories"
 WEB = "train_bpe_expts_owt"

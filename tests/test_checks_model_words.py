@@ -15,7 +15,7 @@ from workbook.checks.model_names import place as place_of
 from workbook.checks.model_names import place_of_learners
 from workbook.checks.model_weights import layouts
 from workbook.checks.tensors import alike
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 MODULES = [module for module in WITH_TORCH.values() if module.startswith("model_")]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 NUL = "\x00"
 

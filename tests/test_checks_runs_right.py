@@ -8,10 +8,10 @@ import numpy
 import pandas as pd
 import pytest
 
-from workbook import problems
 from workbook.checks import OF_RUNS
 from workbook.checks.takes import TAKES
-from workbook.exercise import check
+from workbook.study import problems
+from workbook.study.verbs import check
 
 NAN = math.nan
 LR, BATCH, BOARD = "learning_rate", "batch_size_experiment", "leaderboard"

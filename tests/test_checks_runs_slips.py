@@ -19,9 +19,9 @@ from test_checks_runs_right import (
     log,
 )
 
-from workbook.exercise import check
 from workbook.experiments.claims import claims
-from workbook.problems import PROBLEMS
+from workbook.study.problems import PROBLEMS
+from workbook.study.verbs import check
 
 SWEEP = {1e-3: 1.5, 3e-3: 1.41, 1e-2: 1.6}
 BOTH = {"norm": ["pre", "post"], "validation_loss": [1.41, 1.44]}

@@ -12,7 +12,7 @@ from workbook.checks.stream_variants import DECODING, STREAM
 from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_reference import predicted
 from workbook.checks.word_variants import WORDS
-from workbook.exercise import check
+from workbook.study.verbs import check
 from workbook.tokenization.tokenizer import Tokenizer
 
 Right = tokenizer_wrong.Quick

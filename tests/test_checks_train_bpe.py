@@ -10,7 +10,7 @@ from workbook.checks.base import NotAttempted, Wrong
 from workbook.checks.bpe_explain import predicted
 from workbook.checks.bpe_reference import expected, train
 from workbook.checks.train_bpe import train_bpe
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 
 def name(value):

@@ -6,8 +6,8 @@ from workbook.checks import optim_adamw
 from workbook.checks.optim_adamw_answers import predicted
 from workbook.checks.optim_adamw_slips import SLIPS
 from workbook.checks.optim_values import same
-from workbook.exercise import check
 from workbook.optimizer import optimizers
+from workbook.study.verbs import check
 
 CASES = (*optim_adamw.CASES, optim_adamw.SCHEDULED, optim_adamw.RESUMED)
 

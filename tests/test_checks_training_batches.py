@@ -3,7 +3,7 @@ import pytest
 import torch
 from learners import batches as learners
 
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 
 @pytest.mark.parametrize("solution", learners.RIGHT)

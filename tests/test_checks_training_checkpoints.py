@@ -1,7 +1,7 @@
 import pytest
 from learners import checkpoints as learners
 
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 
 @pytest.mark.parametrize("pair", learners.RIGHT)

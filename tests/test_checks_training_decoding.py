@@ -14,7 +14,7 @@ from workbook.checks.decoding_slips import (
     probabilities,
     written,
 )
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 
 @pytest.mark.parametrize("solution", learners.RIGHT)

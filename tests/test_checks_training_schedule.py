@@ -7,8 +7,8 @@ from workbook.checks.optim_clipping_slips import clipped
 from workbook.checks.optim_schedule_slips import SLIPS as SCHEDULE_SLIPS
 from workbook.checks.optim_schedule_slips import rate
 from workbook.checks.optim_values import same
-from workbook.exercise import check
 from workbook.optimizer import optimizers
+from workbook.study.verbs import check
 
 
 @pytest.mark.parametrize("solution", learners.RIGHT_SCHEDULES)

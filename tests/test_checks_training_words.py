@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workbook import config
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 
 def losses(rate, steps=10, first=24.0, factor=None):

@@ -6,7 +6,7 @@ import pytest
 from workbook import config
 from workbook.checks.base import Wrong
 from workbook.checks.encodings import unicode2
-from workbook.exercise import check
+from workbook.study.verbs import check
 
 NUL = "\x00"
 

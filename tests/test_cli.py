@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from workbook import __version__, cli, exercise, lab, notebooks, study
+from workbook import __version__, cli
 from workbook.corpora import corpora
-from workbook.progress import Progress
+from workbook.study import copy, lab, notebooks, verbs
+from workbook.study.progress import Progress
 
 SOFTMAX = """
 def softmax(x, dim):
@@ -130,7 +131,7 @@ def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys
 
 
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
-    monkeypatch.setattr(exercise, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
     monkeypatch.syspath_prepend("")  # puts the import path back afterwards
     attempt.write_text("while True: pass")
     with pytest.raises(ValueError, match=r"mine.py does not run: it was stopped after 0.3 s"):
@@ -244,7 +245,7 @@ def test_data_list_names_every_corpus(capsys):
 
 def test_study_starts_a_problem_over_and_shows_the_progress(monkeypatch, capsys):
     again = []
-    monkeypatch.setattr(study, "reset", again.append)
+    monkeypatch.setattr(copy, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
     assert "attempted" in capsys.readouterr().out

@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 from export_folders import answered, learner, notebook, png, shown
 
-from workbook import cli, config, problems
+from workbook import cli, config
 from workbook.export import export, pages, pandoc, states
 from workbook.export.nodes import nodes_in, text_of
+from workbook.study import problems
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from export_folders import answered, cell, learner, notebook, png, printed, shown
 from pypdf import PdfReader
 
-from workbook.answers import MIME
 from workbook.export import clean, export, pages, pdf, pictures, states, typesetting
+from workbook.study.answers import MIME
 
 SECRET = "the-secret-in-a-file"
 HOSTILE = r"""

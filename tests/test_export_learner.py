@@ -6,11 +6,12 @@ import zipfile
 import pytest
 from export_folders import answered, cell, learner, printed, shown
 
-from workbook import config, notebooks, study
-from workbook.answers import MIME
+from workbook import config
 from workbook.export import export, states
-from workbook.normalform import role
-from workbook.progress import source_of
+from workbook.study import copy, notebooks
+from workbook.study.answers import MIME
+from workbook.study.normalform import role
+from workbook.study.progress import source_of
 from workbook.tokenization import bpe
 
 
@@ -18,7 +19,7 @@ from workbook.tokenization import bpe
 def half_filled(tmp_path_factory):
     """A study folder with two answers and one passing attempt, and its write-up."""
     folder = tmp_path_factory.mktemp("learner") / "study"
-    study.make(folder)
+    copy.make(folder)
     path = folder / "01_unicode.ipynb"
     notebook = notebooks.read(path)
     mine = {"a": "MY WORDS: it is called NUL.", "b": "MY WORDS: one shows, one does not."}

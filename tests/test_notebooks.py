@@ -9,9 +9,9 @@ from itertools import groupby
 import pytest
 from attempts import ATTEMPTS
 
-from workbook import notebooks
-from workbook.normalform import ROLES, role
-from workbook.problems import PROBLEMS
+from workbook.study import notebooks
+from workbook.study.normalform import ROLES, role
+from workbook.study.problems import PROBLEMS
 
 PATHS = {path.stem: path for path in notebooks.find()}
 ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]

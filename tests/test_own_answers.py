@@ -4,12 +4,12 @@ import ast
 
 import pytest
 
-from workbook import notebooks, problems
-from workbook.answers import MIME
 from workbook.config import EDITIONS
-from workbook.exercise import check
 from workbook.experiments.scales import CAPS
-from workbook.normalform import role
+from workbook.study import notebooks, problems
+from workbook.study.answers import MIME
+from workbook.study.normalform import role
+from workbook.study.verbs import check
 
 # The one notebook whose answers are other numbers in each edition, and are computed in seconds.
 COMPUTED = "04_accounting"

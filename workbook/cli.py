@@ -15,8 +15,9 @@ import tempfile
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from workbook import __version__, experiment_commands, model_commands, problems
+from workbook import __version__, experiment_commands, model_commands
 from workbook import config as settings
+from workbook.study import problems
 from workbook.training import train_options
 
 PACKAGE = Path(__file__).resolve().parent
@@ -200,7 +201,7 @@ def asked_name(problem: problems.Problem) -> str:
 def load_module(path: Path):
     """The module in the file `path`, run as an import would run it, but not for ever."""
     from workbook.checks.timer import TimedOut, limited
-    from workbook.exercise import TOTAL_SECONDS
+    from workbook.study.verbs import TOTAL_SECONDS
 
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None:
@@ -225,17 +226,17 @@ def load_module(path: Path):
 
 
 def run_lab(options: argparse.Namespace) -> None:
-    from workbook import lab
+    from workbook.study import lab
 
     lab.start(options.port)
 
 
 def run_study(options: argparse.Namespace) -> None:
-    from workbook import study
+    from workbook.study import copy
 
     if options.reset is not None:
-        study.reset(options.reset)
-    print(study.overview())
+        copy.reset(options.reset)
+    print(copy.overview())
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -267,12 +268,13 @@ def run_check(options: argparse.Namespace) -> int:
 
 def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
     """Write the exit status and the words for an attempt to the file `verdict`."""
-    from workbook import checks, exercise
+    from workbook import checks
+    from workbook.study import verbs
 
     try:
         checks.load(problem)
         Path(verdict).touch()  # from here on, what ends the process is the attempt
-        report = exercise.check(problem, load_attempt(Path(path), name), part)
+        report = verbs.check(problem, load_attempt(Path(path), name), part)
         said = (0 if report.status == "correct" else 1, str(report))
     except (OSError, ValueError) as error:
         said = (2, str(error))
@@ -283,8 +285,8 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
 
 def ended_early(problem: problems.Problem, part: str | None, ended: int):
     """The report on an attempt that ended the process which ran it."""
-    from workbook.progress import record_check
-    from workbook.report import Report
+    from workbook.study.progress import record_check
+    from workbook.study.report import Report
 
     if ended < 0:
         how = f"by signal {-ended} ({signal.strsignal(-ended)})"
@@ -380,6 +382,6 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
 
 
 def run_notebooks(options: argparse.Namespace) -> None:
-    from workbook import notebooks
+    from workbook.study import notebooks
 
     notebooks.run(options.names, fresh=options.fresh)

@@ -6,10 +6,11 @@ from inspect import cleandoc
 import matplotlib.pyplot as plt
 import pytest
 
-from workbook import config, notebooks
-from workbook.answers import MIME
+from workbook import config
 from workbook.experiments import plans, records, scales, studies
-from workbook.normalform import role
+from workbook.study import notebooks
+from workbook.study.answers import MIME
+from workbook.study.normalform import role
 from workbook.training import log, trainer
 from workbook.views import plots
 

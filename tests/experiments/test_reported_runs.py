@@ -11,7 +11,7 @@ from workbook.experiments.reported_runs import (
     ledger,
     token_length,
 )
-from workbook.problems import PROBLEMS
+from workbook.study.problems import PROBLEMS
 
 
 def test_every_claim_of_the_chapter_is_in_the_ledger():

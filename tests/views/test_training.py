@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tiny_runs
 
-from workbook.normalform import WIDGET_VIEW
+from workbook.study.normalform import WIDGET_VIEW
 from workbook.views import train_live
 from workbook.views import training as train_plots
 from workbook.views.train_live import LiveCurve, curve_html

@@ -11,7 +11,7 @@ from contrast import contrast
 from work import calls
 
 from workbook import views
-from workbook.normalform import WIDGET_VIEW
+from workbook.study.normalform import WIDGET_VIEW
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import ByteTokenizer, Tokenizer, WordTokenizer
 from workbook.views import live

@@ -11,7 +11,7 @@ from work import calls
 from workbook import views
 from workbook.accounting.assumptions import SWITCHES
 from workbook.config import EDITIONS
-from workbook.normalform import WIDGET_VIEW
+from workbook.study.normalform import WIDGET_VIEW
 from workbook.views import widgets_accounting, widgets_floats
 from workbook.views.widgets_accounting import QUESTIONS, State
 

@@ -7,8 +7,8 @@ import matplotlib.image
 import pytest
 
 from workbook import views
-from workbook.normalform import WIDGET_VIEW
 from workbook.optimizer import toy_sgd
+from workbook.study.normalform import WIDGET_VIEW
 
 
 def seen(html):

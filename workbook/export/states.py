@@ -4,10 +4,11 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workbook import config, requirements
+from workbook import config
 from workbook.export.stored import Answer, Found, Place, named, read_folder
-from workbook.problems import PROBLEMS, Problem
-from workbook.progress import MARK, Progress
+from workbook.study import requirements
+from workbook.study.problems import PROBLEMS, Problem
+from workbook.study.progress import MARK, Progress
 
 CORRECT, ANSWERED, STAND_IN, UNANSWERED = (
     "code correct",

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from workbook import problems
-from workbook.answers import MIME
 from workbook.config import EDITIONS
 from workbook.corpora.corpora import CORPORA
+from workbook.study import problems
+from workbook.study.answers import MIME
 
 FORMAT = 4  # of notebooks, since 2014
 PICTURES = ("image/png", "image/jpeg")

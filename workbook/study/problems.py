@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from workbook.config import EDITIONS
-from workbook.prompts import PROMPTS
+from workbook.study.prompts import PROMPTS
 
 
 @dataclass(frozen=True, kw_only=True)

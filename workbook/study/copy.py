@@ -13,9 +13,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from workbook import config, notebooks, problems
-from workbook.normalform import normalise, role
-from workbook.progress import MARK, Progress, current
+from workbook import config
+from workbook.study import notebooks, problems
+from workbook.study.normalform import normalise, role
+from workbook.study.progress import MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 

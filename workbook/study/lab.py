@@ -11,9 +11,10 @@ from pathlib import Path
 import nbformat
 import zmq
 
-from workbook import config, study
-from workbook.normalform import WIDGET_VIEW, normalise
-from workbook.progress import MARK
+from workbook import config
+from workbook.study import copy
+from workbook.study.normalform import WIDGET_VIEW, normalise
+from workbook.study.progress import MARK
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -28,8 +29,8 @@ def start(port: int | None = None) -> None:
     if port is not None:
         require_free(port)
     root = config.repository()
-    folder = study.default_folder()
-    study.make(folder)  # and what a `git pull` brought is added to it
+    folder = copy.default_folder()
+    copy.make(folder)  # and what a `git pull` brought is added to it
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     found = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
@@ -64,7 +65,7 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         "--Application.log_level=ERROR",  # what a learner can do nothing about stays unsaid
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
-        f"--LabApp.workspaces_dir={study.default_folder() / MARK / 'workspaces'}",
+        f"--LabApp.workspaces_dir={copy.default_folder() / MARK / 'workspaces'}",
     ]
     if zmq.has("curve"):  # what a notebook and its kernel say stays between them
         told.append("--KernelManager.transport_encryption=auto")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workbook.problems import PROBLEMS
-from workbook.requirements import DIFFERS, REQUIREMENTS, complaints
+from workbook.study.problems import PROBLEMS
+from workbook.study.requirements import DIFFERS, REQUIREMENTS, complaints
 
 STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
 

@@ -5,8 +5,9 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workbook import config, notebooks
-from workbook.normalform import normalise
+from workbook import config
+from workbook.study import notebooks
+from workbook.study.normalform import normalise
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from workbook import lab, notebooks
-from workbook.normalform import normalise
+from workbook.study import lab, notebooks
+from workbook.study.normalform import normalise
 
 PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")

@@ -4,10 +4,11 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from workbook import answers, config, notebooks
-from workbook.answers import MIME, answer, look_up
+from workbook import config
 from workbook.corpora import corpora
-from workbook.exercise import check, hint, reveal
+from workbook.study import answers, notebooks
+from workbook.study.answers import MIME, answer, look_up
+from workbook.study.verbs import check, hint, reveal
 
 
 @pytest.fixture
@@ -209,11 +210,11 @@ class Example:
 @pytest.mark.parametrize(
     ("thing", "starts"),
     [
-        (check, "# workbook.exercise.check\ndef check("),
+        (check, "# workbook.study.verbs.check\ndef check("),
         (Example, f"# {__name__}.Example\nclass Example:"),
         (Example.method, f"# {__name__}.Example.method\ndef method(self):"),
         (Example(), f"# {__name__}.Example\nclass Example:"),
-        (answers, '# workbook.answers\n"""Written answers'),
+        (answers, '# workbook.study.answers\n"""Written answers'),
     ],
 )
 def test_reveal_shows_the_source(thing, starts):

@@ -1,8 +1,8 @@
 import pytest
 
-from workbook import problems
 from workbook.config import EDITIONS
-from workbook.problems import PROBLEMS
+from workbook.study import problems
+from workbook.study.problems import PROBLEMS
 
 
 def test_the_registry_holds_the_38_problems_in_the_order_of_the_handout():

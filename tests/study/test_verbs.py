@@ -11,10 +11,10 @@ import numpy
 import pytest
 import torch
 
-from workbook import exercise
 from workbook.checks.base import NotAttempted, Wrong, call, expect_function
-from workbook.exercise import check
-from workbook.problems import PROBLEMS
+from workbook.study import verbs
+from workbook.study.problems import PROBLEMS
+from workbook.study.verbs import check
 
 SECONDS = 60  # for each call
 
@@ -31,7 +31,7 @@ def square(attempt, part=None):
 
 @pytest.fixture(autouse=True)
 def square_stands_for_train_bpe(monkeypatch):
-    monkeypatch.setitem(exercise.CHECKS, "train_bpe", square)
+    monkeypatch.setitem(verbs.CHECKS, "train_bpe", square)
 
 
 def judged(attempt, status):
@@ -247,8 +247,8 @@ def test_an_attempt_that_hangs_is_stopped_and_told_so(monkeypatch):
 
 
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
-    monkeypatch.setattr(exercise, "TOTAL_SECONDS", 0.3)
-    monkeypatch.setitem(exercise.CHECKS, "train_bpe", lambda attempt, part: attempt(2))
+    monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setitem(verbs.CHECKS, "train_bpe", lambda attempt, part: attempt(2))
     assert "longer than 0.3 s together" in judged(sleeps, "wrong")
 
 
@@ -291,7 +291,7 @@ def test_a_partly_written_class_says_what_is_missing(monkeypatch):
         def decode(self, ids):
             """Return the text."""
 
-    monkeypatch.setitem(exercise.CHECKS, "tokenizer", checker)
+    monkeypatch.setitem(verbs.CHECKS, "tokenizer", checker)
     report = check("tokenizer", Tokenizer)
     assert report.status == "not attempted" and "decode is not written" in report.message
 
@@ -321,8 +321,8 @@ def test_troublesome_arguments_are_no_exception():
 
 
 def test_every_problem_has_a_check_and_two_steps_of_hints():
-    assert exercise.CHECKS.keys() == exercise.HINTS.keys() == PROBLEMS.keys()
-    assert all(len(steps) == 2 for steps in exercise.HINTS.values())
+    assert verbs.CHECKS.keys() == verbs.HINTS.keys() == PROBLEMS.keys()
+    assert all(len(steps) == 2 for steps in verbs.HINTS.values())
 
 
 def test_the_panel_is_escaped_and_tells_the_status_in_words():

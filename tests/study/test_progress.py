@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from workbook import config, progress
-from workbook.progress import Progress, current, record_answer, record_check
+from workbook import config
+from workbook.study import progress
+from workbook.study.progress import Progress, current, record_answer, record_check
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
 
 def test_two_kernels_lose_nothing_of_each_other(study):
     code = (
-        "import sys\nfrom workbook.progress import record_check\n"
+        "import sys\nfrom workbook.study.progress import record_check\n"
         "for n in range(25):\n    record_check(f'{sys.argv[1]}{n}', None, 'correct', n)"
     )
     kernels = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("one", "two")]

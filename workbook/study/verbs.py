@@ -6,8 +6,6 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
-from workbook import problems
-from workbook.answers import answer, look_up
 from workbook.checks import CHECKS, OF_RUNS
 from workbook.checks.base import (
     Facts,
@@ -22,10 +20,12 @@ from workbook.checks.base import (
 from workbook.checks.isolation import isolated
 from workbook.checks.takes import TAKES
 from workbook.checks.timer import TimedOut, limited
-from workbook.hints import HINTS
-from workbook.problems import Problem
-from workbook.progress import record_check
-from workbook.report import Folded, Hint, Report
+from workbook.study import problems
+from workbook.study.answers import answer, look_up
+from workbook.study.hints import HINTS
+from workbook.study.problems import Problem
+from workbook.study.progress import record_check
+from workbook.study.report import Folded, Hint, Report
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal"]
 

@@ -10,11 +10,12 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from workbook import config, problems
+from workbook import config
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
-from workbook.problems import Problem
-from workbook.progress import record_answer
+from workbook.study import problems
+from workbook.study.problems import Problem
+from workbook.study.progress import record_answer
 
 MIME = "application/vnd.workbook.answer+json"
 
@@ -73,7 +74,9 @@ def answer(
 
 def look_up(problem: str, part: str | None = None) -> "LookUp":
     """Our own answer, read from the worked notebook and folded away in a notebook."""
-    from workbook import notebooks  # it loads nbformat, which takes seconds: not in each kernel
+    from workbook.study import (
+        notebooks,  # it loads nbformat, which takes seconds: not in each kernel
+    )
 
     found = problems.get(problem)
     part = problems.part_of(found, part)

@@ -1,8 +1,8 @@
 """The worked notebooks: found, run from top to bottom, and stored in normal form.
 
-python -m workbook.notebooks                 run and store every notebook
-python -m workbook.notebooks 02_bpe          only this one
-python -m workbook.notebooks --check         run nothing; name the cells not in normal form
+python -m workbook.study.notebooks                 run and store every notebook
+python -m workbook.study.notebooks 02_bpe          only this one
+python -m workbook.study.notebooks --check         run nothing; name the cells not in normal form
 """
 
 import argparse
@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 
 from workbook import config
 from workbook.files import atomic_write
-from workbook.normalform import PICTURES, cell_ids, normalise, role
+from workbook.study.normalform import PICTURES, cell_ids, normalise, role
 
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
@@ -163,8 +163,8 @@ def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status of `python -m workbook.notebooks`."""
-    parser = argparse.ArgumentParser(prog="python -m workbook.notebooks", description=__doc__)
+    """The exit status of `python -m workbook.study.notebooks`."""
+    parser = argparse.ArgumentParser(prog="python -m workbook.study.notebooks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("names", nargs="*", help="such as 02_bpe, or a path; all if none is given")
     parser.add_argument("--check", action="store_true", help="run nothing, name what is not normal")
