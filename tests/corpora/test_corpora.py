@@ -229,7 +229,7 @@ def test_a_failed_download_leaves_no_corpus(folder, hub):
 
 
 def test_the_variable_hf_endpoint_is_respected(hub, folder):
-    command = "from workbook import corpora; print(*corpora.get('tinystories'))"
+    command = "from workbook.corpora import corpora; print(*corpora.get('tinystories'))"
     client = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"}
     environment = os.environ | client
     environment.pop("HF_HUB_OFFLINE", None)

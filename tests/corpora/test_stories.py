@@ -57,7 +57,7 @@ def test_seeds_and_streams_tell_different_stories():
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
 def test_bytes_do_not_depend_on_the_order_of_sets(hash_seed):
-    code = "from workbook import stories; print(stories.story(5, 'train', 5))"
+    code = "from workbook.corpora import stories; print(stories.story(5, 'train', 5))"
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
     run = [sys.executable, "-c", code]
     out = subprocess.run(run, env=environment, capture_output=True, check=True, encoding="utf-8")

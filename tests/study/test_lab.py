@@ -23,7 +23,8 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals
 START = """
 import sys
 from pathlib import Path
-from workbook import config, lab
+from workbook import config
+from workbook.study import lab
 
 config.repository = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False

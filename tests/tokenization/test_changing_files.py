@@ -92,7 +92,7 @@ def test_the_readable_one_does_not_mix_two_texts(path, change, executor):
 
 SHRINKING = """
 import os, sys
-from workbook import bpe, pretokens, tokenizer
+from workbook.tokenization import bpe, pretokens, tokenizer
 from workbook.tokenization.tokenizer import Tokenizer
 
 open_file = pretokens.Path.open

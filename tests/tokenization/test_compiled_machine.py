@@ -42,14 +42,14 @@ def run(tmp_path):
 def test_compiled_code_is_kept_and_compiling_is_announced_once(run, tmp_path):
     first, second = run(COMPILE_LITTLE), run(COMPILE_LITTLE)
     assert first.stdout == second.stdout
-    assert str(tmp_path / "workbook" / "fastbpe" / "__pycache__") in first.stdout
+    assert str(tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__") in first.stdout
     assert first.stderr.count("compiling the fast engine, once") == 1
     assert second.stderr == ""
 
 
 def test_a_change_in_any_file_compiles_anew(run, tmp_path):
     first = run(COMPILE_LITTLE)
-    with (tmp_path / "workbook" / "fastbpe" / "scan.py").open("a") as file:
+    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
         file.write("\n")
     second = run(COMPILE_LITTLE)
     assert first.stdout != second.stdout
@@ -57,7 +57,7 @@ def test_a_change_in_any_file_compiles_anew(run, tmp_path):
 
 
 def test_without_a_writable_folder_every_process_compiles(run, tmp_path):
-    (tmp_path / "workbook" / "fastbpe" / "__pycache__").write_text("a file, not a folder")
+    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text("a file, not a folder")
     for _ in range(2):
         done = run(COMPILE_LITTLE)
         assert done.stdout == "0 None\n"
@@ -65,7 +65,7 @@ def test_without_a_writable_folder_every_process_compiles(run, tmp_path):
 
 
 def test_the_users_own_folder_comes_second(run, tmp_path):
-    (tmp_path / "workbook" / "fastbpe" / "__pycache__").write_text("a file, not a folder")
+    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text("a file, not a folder")
     (tmp_path / "home").unlink()
     done = run(COMPILE_LITTLE)
     assert str(tmp_path / "home" / ".cache" / "workbook") in done.stdout

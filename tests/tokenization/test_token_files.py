@@ -122,7 +122,7 @@ def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
 KILLED = """
 import pickle, sys, time
 from pathlib import Path
-from workbook import pretokens, tokens
+from workbook.tokenization import pretokens, token_files as tokens
 pretokens.SPANS_A_TASK, pretokens.cut_points.__defaults__ = 5, ((), 512)
 encode_shard = tokens.encode_shard
 def slow(*arguments):
@@ -301,7 +301,7 @@ def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folde
 
 TRAIN = """
 import sys
-from workbook import tokens
+from workbook.tokenization import token_files as tokens
 tokens.DEFAULTS["stories"] = 30_000, 270
 print(tokens.fingerprint(tokens.tokenizer_for("stories")[1]))
 """

@@ -167,7 +167,7 @@ def test_another_process_gets_the_same_tokenizer(tokenizer):
 
 
 LONG_SPECIAL = """
-from workbook import tokenizer
+from workbook.tokenization import tokenizer
 from workbook.tokenization.tokenizer import Tokenizer
 
 long = "a" * 20_000

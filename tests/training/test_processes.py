@@ -16,7 +16,7 @@ from workbook.training.train import train
 SCRIPT = """
 import sys
 import tiny_runs, torch
-from workbook import trainer
+from workbook.training import trainer
 from workbook.training.train import train
 torch.set_num_threads(1)
 trainer.matmul_peak = lambda *_: 1e15
@@ -39,7 +39,7 @@ def test_two_processes_give_the_loss_of_one_with_twice_the_batch(tmp_path, accum
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     done = subprocess.run(
         [*command, script, tmp_path / "two", str(accumulation)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr  # all of it: what the processes say comes first

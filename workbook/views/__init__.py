@@ -16,7 +16,7 @@ HOMES = {
     "rope_arrows": "widgets_model",
     "switchboard": "widgets_accounting",
     "tokenizer_playground": "widgets_bpe",
-    "utf8_explorer": "widgets_unicode",
+    "utf8_explorer": "unicode",
 }
 __all__ = list(HOMES)
 
@@ -25,4 +25,4 @@ def __getattr__(name: str):
     """The view of that name."""
     if name not in HOMES:
         raise AttributeError(f"no live view is called {name!r}; there are {', '.join(HOMES)}")
-    return getattr(import_module(f"workbook.{HOMES[name]}"), name)
+    return getattr(import_module(f"workbook.views.{HOMES[name]}"), name)
