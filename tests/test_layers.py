@@ -9,10 +9,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # From the ground that everything stands on to the command line.
-ROOMS = """
-    config files corpora tokenization transformer optimizer accounting training generation
-    experiments bench views checks study export cli
-""".split()
+ROOMS = [
+    "config",
+    "files",
+    "corpora",
+    "tokenization",
+    "transformer",
+    "optimizer",
+    "accounting",
+    "training",
+    "generation",
+    "experiments",
+    "bench",
+    "views",
+    "checks",
+    "study",
+    "export",
+    "cli",
+]
 
 
 def modules() -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""What `workbook.corpora.pydocs` reads from a small library made here, and from the one that runs this."""
+"""What `pydocs` reads from a small library made here, and from the one that runs this."""
 
 import sys
 import sysconfig

@@ -32,7 +32,10 @@ def cell(source, role, problem=None, part=None):
 
 WORKED = [
     cell("# Two problems", "prose"),
-    cell("from workbook import answer, check\nfrom workbook.tokenization import bpe\n\nTWO = 2", "setup"),
+    cell(
+        "from workbook import answer, check\nfrom workbook.tokenization import bpe\n\nTWO = 2",
+        "setup",
+    ),
     cell("## unicode2", "prompt", "unicode2"),
     cell("my_bytes = ...", "try", "unicode2", "c"),
     cell('check("unicode2", my_bytes, part="c")', "check", "unicode2", "c"),

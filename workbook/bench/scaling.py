@@ -115,7 +115,8 @@ def table(record: dict) -> str:
         one, two = speeds(record, task).values()
         best = min(runs["1"]) / min(runs["2"])  # a busy neighbour only ever adds time
         lines.append(
-            f"{task:7} 1 worker {one:6.0f} MB/s, 2 workers {two:6.0f} MB/s: {tokenizers.spread(ratios)};"
+            f"{task:7} 1 worker {one:6.0f} MB/s, 2 workers {two:6.0f} MB/s:"
+            f" {tokenizers.spread(ratios)};"
             f" best run against best run {best:.1f}x"
         )
     peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}

@@ -1,7 +1,7 @@
 """A small BPE trainer made of stages, so that a check can put a usual mistake in place of each.
 
-It is written for short texts and to be read, and shares only the pattern with `workbook.tokenization.bpe`: what
-one of them gets wrong, the other does not.
+It is written for short texts and to be read, and shares only the pattern with
+`workbook.tokenization.bpe`: what one of them gets wrong, the other does not.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The parts of `workbook.transformer.nn` by torch's own kernels: the same values and gradients, sooner.
+"""The parts of `nn` by torch's own kernels: the same values and gradients, sooner.
 
 A kernel that does in one pass what the textbook does in five reads and writes memory less often.
 A model takes its parts from here where its config says `kernels="fused"`.

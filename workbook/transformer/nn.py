@@ -1,7 +1,7 @@
 """The parts of a Transformer, each as the papers write it.
 
 Nothing here comes from `torch.nn.functional`, and of `torch.nn` only `Module`, `Parameter` and
-the truncated normal distribution. `workbook.transformer.fused` has the same parts by torch's own kernels.
+the truncated normal distribution. `fused` has the same parts by torch's own kernels.
 
 Half precision: what adds up many numbers (a norm, a softmax, the loss) works in float32 and hands
 back the type that came in. float64 stays float64.
