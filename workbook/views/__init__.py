@@ -1,7 +1,7 @@
 """Live views for the notebooks: each as the last line of a cell shows a function of the package.
 
-Run, they follow what is typed and moved. Stored, they are a picture and words. `workbook.views.live`
-says how they are made.
+Run, they follow what is typed and moved. Stored, they are a picture and words. How they are made is
+in `live`.
 """
 
 from importlib import import_module
