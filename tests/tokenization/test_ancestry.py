@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbook.tokenization.ancestry import Ancestor, ancestry, outline
+from workbook.tokenization.ancestry import Ancestor, merges_behind, outline
 from workbook.tokenization.bpe import train_incremental
 
 COUNTS = {"low": 5, "lower": 2, "newest": 6, "widest": 3, "----------": 2}
@@ -17,7 +17,7 @@ def nodes(tree):
 
 @pytest.mark.parametrize("token", [left + right for left, right in MERGES])
 def test_parts_join_to_the_token_and_are_older_than_it(token):
-    for node in nodes(ancestry(token, MERGES)):
+    for node in nodes(merges_behind(token, MERGES)):
         if len(node.token) == 1:
             assert node == Ancestor(node.token)
         else:
@@ -27,17 +27,17 @@ def test_parts_join_to_the_token_and_are_older_than_it(token):
 
 def test_the_first_of_two_merges_that_make_the_same_bytes_counts():
     merges = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
-    assert ancestry(b"abc", merges).merge == 3
+    assert merges_behind(b"abc", merges).merge == 3
 
 
 def test_a_token_that_no_merge_makes_is_a_clear_error():
     with pytest.raises(ValueError, match=r"no merge makes b'<.end.>'"):
-        ancestry(b"<|end|>", MERGES)
+        merges_behind(b"<|end|>", MERGES)
 
 
 def test_twins_are_told_once():
     merges = [(b"-", b"-"), (b"--", b"--"), (b"----", b"--")]
-    assert outline(ancestry(b"------", merges)).split("\n") == [
+    assert outline(merges_behind(b"------", merges)).split("\n") == [
         "b'------'  merge 3",
         "  b'----'  merge 2, of two alike",
         "    b'--'  merge 1",

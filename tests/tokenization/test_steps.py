@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from workbook.tokenization.bpe import train_naive
 from workbook.tokenization.pieces import pieces
-from workbook.tokenization.steps import cut, watch
+from workbook.tokenization.steps import apply_merges, training_steps
 from workbook.tokenization.tokenizer import (
     ByteTokenizer,
     CharacterTokenizer,
@@ -20,7 +20,7 @@ words = st.dictionaries(st.text("ab é", min_size=1, max_size=6), st.integers(1,
 
 @given(words, st.integers(0, 12))
 def test_watched_training_makes_the_merges_of_the_naive_one(counts, num_merges):
-    steps = watch(counts, num_merges)
+    steps = training_steps(counts, num_merges)
     assert list(steps[-1].merges) == train_naive(counts, num_merges)
     assert [len(step.merges) for step in steps] == list(range(len(steps)))
     for step, after in pairwise(steps):
@@ -33,7 +33,7 @@ def test_a_text_is_cut_as_the_tokenizer_cuts_it(counts, text):
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
     tokenizer = Tokenizer(dict(enumerate(tokens)), merges)
     found = pieces(tokenizer, text)
-    assert cut(text, merges) == [token for _, token in found]
+    assert apply_merges(text, merges) == [token for _, token in found]
     assert [token_id for token_id, _ in found] == tokenizer.encode(text)
 
 

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from workbook.tokenization.ancestry import ancestry
+from workbook.tokenization.ancestry import merges_behind
 from workbook.tokenization.bpe import train_naive
 from workbook.views import bpe, plots
 
@@ -12,7 +12,7 @@ FOUR = pd.DataFrame(
     {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
     index=["byte", "word", "BPE"],
 )
-TREE = ancestry(b"west", train_naive({"low": 5, "lower": 2, "widest": 3, "newest": 6}, 6))
+TREE = merges_behind(b"west", train_naive({"low": 5, "lower": 2, "widest": 3, "newest": 6}, 6))
 PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
 GROWING = pd.DataFrame(
     {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="ids")

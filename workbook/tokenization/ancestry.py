@@ -15,7 +15,7 @@ class Ancestor:
     parts: tuple["Ancestor", ...] = ()
 
 
-def ancestry(token: bytes, merges: Sequence[Pair]) -> Ancestor:
+def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
     """The family tree of a token; where two merges make the same bytes, the first counts.
 
     Raises: ValueError where no merge makes the token.

@@ -13,7 +13,7 @@ from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes
 
 
 @dataclass(frozen=True)
-class Divergence:
+class Difference:
     """The first step at which two lists of merges differ, counted from 1."""
 
     step: int
@@ -43,9 +43,9 @@ class Divergence:
         return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)"
 
 
-def first_divergence(
+def first_difference(
     mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
-) -> Divergence | None:
+) -> Difference | None:
     """The first difference of two lists of merges of the same pre-tokens; None where all agree.
 
     `counts` are the pre-tokens, as `count_pretokens` returns them. The merges that both lists
@@ -67,4 +67,4 @@ def first_divergence(
         ]
     pairs = count_pairs(words)
     first, second = (merges[shared] if shared < len(merges) else None for merges in (mine, other))
-    return Divergence(shared + 1, first, second, pairs[first], pairs[second])
+    return Difference(shared + 1, first, second, pairs[first], pairs[second])

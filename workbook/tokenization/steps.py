@@ -24,7 +24,7 @@ class Step:
         return [pair for pair, count in self.ranking if count == self.ranking[0][1]]
 
 
-def watch(counts: Mapping[str, int], num_merges: int) -> list[Step]:
+def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
     """Training on counted pre-tokens: the state before the first merge, and after each.
 
     Shorter than `num_merges` + 1 where the words run out of pairs.
@@ -46,7 +46,7 @@ def watch(counts: Mapping[str, int], num_merges: int) -> list[Step]:
         merges += (best,)
 
 
-def cut(text: str, merges: Sequence[Pair]) -> list[bytes]:
+def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
     """The tokens of a text, found the plain way: each merge in turn, wherever it fits.
 
     >>> cut("lowest", [(b"s", b"t"), (b"e", b"st")])

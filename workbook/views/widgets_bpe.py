@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.pieces import pieces
-from workbook.tokenization.steps import Step, cut, watch
+from workbook.tokenization.steps import Step, apply_merges, training_steps
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.views.live import Live, escape, number, stepper, text_field, token_html, well_formed
 from workbook.views.visible import visible
@@ -31,7 +31,7 @@ def merge_stepper(
 
     It begins `after` some merges; the slider and the buttons go on, back and anywhere.
     """
-    steps = watch(counts, num_merges)
+    steps = training_steps(counts, num_merges)
     slider, row = stepper("Merges made", last=len(steps) - 1, value=after)
     field = text_field("Your text", text)
 
@@ -66,7 +66,7 @@ def _tone(token: bytes, step: Step) -> str:
 
 
 def _stepper_html(step: Step, text: str) -> str:
-    tokens = cut(text[:LONGEST], step.merges)
+    tokens = apply_merges(text[:LONGEST], step.merges)
     hidden = len(text) - LONGEST
     more = f"<p>and {number(hidden, 'character')} more, not cut</p>" if hidden > 0 else ""
     return f"""
@@ -129,7 +129,9 @@ def _stepper_picture(step: Step, text: str) -> Figure:
         ]
         for row, count in step.words[:MOST_WORDS]
     ]
-    tokens = [(token, _tone(token, step), "") for token in cut(text[:LONGEST], step.merges)]
+    tokens = [
+        (token, _tone(token, step), "") for token in apply_merges(text[:LONGEST], step.merges)
+    ]
     lines = [*words, [("your text".rjust(9), "", ""), *tokens[:DRAWN_TOKENS]]]
     pairs = step.ranking[:MOST_PAIRS]
     heights = [LINE * len(lines), 0.5 + 0.2 * len(pairs)]
@@ -145,7 +147,7 @@ def _stepper_words(step: Step, text: str) -> str:
         f"{' '.join(map(visible, symbols))} ({number(count, 'time')})"
         for symbols, count in step.words[:MOST_WORDS]
     )
-    tokens = " | ".join(map(visible, cut(text[:LONGEST], step.merges)[:DRAWN_TOKENS]))
+    tokens = " | ".join(map(visible, apply_merges(text[:LONGEST], step.merges)[:DRAWN_TOKENS]))
     return (
         f"Merge stepper, live when the cell is run. {_told(step)} Words: {shown}. Text: {tokens}."
     )
