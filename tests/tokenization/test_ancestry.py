@@ -2,8 +2,8 @@
 
 import pytest
 
-from workbook.tokenization.ancestry import Ancestor, merges_behind, outline
 from workbook.tokenization.bpe import train_incremental
+from workbook.tokenization.watch import Ancestor, merges_behind, outline
 
 COUNTS = {"low": 5, "lower": 2, "newest": 6, "widest": 3, "----------": 2}
 MERGES = train_incremental(COUNTS, 20)

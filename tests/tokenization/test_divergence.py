@@ -1,7 +1,7 @@
 """The first difference of two lists of merges is found, counted and explained."""
 
 from workbook.tokenization.bpe import train_naive
-from workbook.tokenization.divergence import first_difference
+from workbook.tokenization.watch import first_difference
 
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
 

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from workbook.tokenization.bpe import train_naive
 from workbook.tokenization.pieces import pieces
-from workbook.tokenization.steps import apply_merges, training_steps
 from workbook.tokenization.tokenizer import (
     ByteTokenizer,
     CharacterTokenizer,
     Tokenizer,
     WordTokenizer,
 )
+from workbook.tokenization.watch import apply_merges, training_steps
 
 words = st.dictionaries(st.text("ab é", min_size=1, max_size=6), st.integers(1, 9), max_size=6)
 

@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from workbook.tokenization.ancestry import merges_behind
 from workbook.tokenization.bpe import train_naive
+from workbook.tokenization.watch import merges_behind
 from workbook.views import bpe, plots
 
 FOUR = pd.DataFrame(

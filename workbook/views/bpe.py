@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbook.tokenization.ancestry import Ancestor
+from workbook.tokenization.watch import Ancestor
 from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, _axes
 
 DAY = 24 * 60 * 60  # seconds

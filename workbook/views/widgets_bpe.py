@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.pieces import pieces
-from workbook.tokenization.steps import Step, apply_merges, training_steps
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
+from workbook.tokenization.watch import Step, apply_merges, training_steps
 from workbook.views.live import Live, escape, number, stepper, text_field, token_html, well_formed
 from workbook.views.visible import visible
 from workbook.views.widget_pictures import LINE, pair_bars, token_lines

@@ -1,0 +1,175 @@
+"""BPE training watched: the words, the pairs and the merges so far, before each merge.
+
+It is `bpe.train_naive`, stopped after each round to look around.
+
+Where two lists of merges part, and why.
+
+    yours   (t, h) (e, r) (i, n) ...        step 3 is the first difference: there (a, n) occurs
+    ours    (t, h) (e, r) (a, n) ...        812 times and (i, n) 790 times
+
+Everything behind the first difference follows from it, so only that step is worth a look.
+
+How a token came about: the merges behind it, down to single bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes
+from workbook.tokenization.pretokens import pretokenize
+
+
+@dataclass(frozen=True)
+class Step:
+    """What training sees after some merges."""
+
+    merges: tuple[Pair, ...]  # made so far
+    words: list[tuple[list[bytes], int]]  # each word's symbols, and how often it occurs
+    ranking: list[tuple[Pair, int]]  # all pairs, the one that is merged next first
+
+    @property
+    def tied(self) -> list[Pair]:
+        """The pairs that share first place, the winner first."""
+        return [pair for pair, count in self.ranking if count == self.ranking[0][1]]
+
+
+def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
+    """Training on counted pre-tokens: the state before the first merge, and after each.
+
+    Shorter than `num_merges` + 1 where the words run out of pairs.
+
+    >>> [step.merges[-1] for step in watch({"low": 5, "newest": 6}, 2)[1:]]
+    [(b'w', b'e'), (b'we', b's')]
+    """
+    words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
+    merges: tuple[Pair, ...] = ()
+    steps = []
+    while True:
+        pairs = count_pairs(words)
+        ranking = sorted(pairs.items(), key=lambda item: (item[1], item[0]), reverse=True)
+        steps.append(Step(merges, words, ranking))
+        if not ranking or len(merges) == num_merges:
+            return steps
+        best = ranking[0][0]
+        words = [(merge_pair(symbols, best), count) for symbols, count in words]
+        merges += (best,)
+
+
+def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
+    """The tokens of a text, found the plain way: each merge in turn, wherever it fits.
+
+    >>> cut("lowest", [(b"s", b"t"), (b"e", b"st")])
+    [b'l', b'o', b'w', b'est']
+    """
+    tokens = []
+    for pretoken in pretokenize([text]):
+        symbols = split_bytes(pretoken)
+        for pair in merges:
+            symbols = merge_pair(symbols, pair)
+        tokens += symbols
+    return tokens
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first step at which two lists of merges differ, counted from 1."""
+
+    step: int
+    mine: Pair | None  # None where the list has ended
+    other: Pair | None
+    mine_count: int  # how often the pair occurs in the text just before this step
+    other_count: int
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.reason()}"
+
+    def reason(self) -> str:
+        """Why the two lists part here, in a sentence."""
+        mine, other = (self.described(pair) for pair in (self.mine, self.other))
+        if self.mine is None or self.other is None:
+            return f"one list ends, the other goes on: {mine} against {other}"
+        if self.mine_count == self.other_count:
+            greater = "the first" if self.mine > self.other else "the second"
+            return f"{mine} against {other}: a tie, and the greater pair is {greater}"
+        return f"{mine} against {other}: the more frequent pair goes first"
+
+    def described(self, pair: Pair | None) -> str:
+        """A pair with its count, as it stands in the sentence."""
+        if pair is None:
+            return "nothing"
+        count = self.mine_count if pair == self.mine else self.other_count
+        return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)"
+
+
+def first_difference(
+    mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
+) -> Difference | None:
+    """The first difference of two lists of merges of the same pre-tokens; None where all agree.
+
+    `counts` are the pre-tokens, as `count_pretokens` returns them. The merges that both lists
+    share are replayed on them, and then both candidates are counted.
+
+    >>> first_divergence([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
+    1
+    """
+    shared = 0
+    while shared < min(len(mine), len(other)) and mine[shared] == other[shared]:
+        shared += 1
+    if shared == len(mine) == len(other):
+        return None
+    words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
+    for pair in mine[:shared]:
+        words = [
+            (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
+            for symbols, count in words
+        ]
+    pairs = count_pairs(words)
+    first, second = (merges[shared] if shared < len(merges) else None for merges in (mine, other))
+    return Difference(shared + 1, first, second, pairs[first], pairs[second])
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """A token, and the two tokens that a merge made it from; a single byte has no parts."""
+
+    token: bytes
+    merge: int = 0  # the number of the merge, counted from 1; 0 for a byte
+    parts: tuple["Ancestor", ...] = ()
+
+
+def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
+    """The family tree of a token; where two merges make the same bytes, the first counts.
+
+    Raises: ValueError where no merge makes the token.
+    """
+    origin = {left + right: number for number, (left, right) in reversed([*enumerate(merges, 1)])}
+    if len(token) != 1 and token not in origin:
+        raise ValueError(
+            f"no merge makes {token!r}; pick a token of the vocabulary, not a special one"
+        )
+    return _grown(token, merges, origin)
+
+
+def _grown(token: bytes, merges: Sequence[Pair], origin: dict[bytes, int]) -> Ancestor:
+    if len(token) == 1:
+        return Ancestor(token)
+    number = origin[token]
+    parts = (_grown(part, merges, origin) for part in merges[number - 1])
+    return Ancestor(token, number, tuple(parts))
+
+
+def outline(tree: Ancestor, indent: str = "") -> str:
+    """The family tree as text: a line a token, parts indented, bytes left out; twins come once.
+
+    >>> print(outline(ancestry(b"test", [(b"s", b"t"), (b"t", b"e"), (b"te", b"st")])))
+    b'test'  merge 3
+      b'te'  merge 2
+      b'st'  merge 1
+    """
+    line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
+    twins = len(set(tree.parts)) == 1
+    if twins and tree.parts[0].merge:
+        line += ", of two alike"
+    parts = tree.parts[:1] if twins else tree.parts
+    grown = [outline(part, indent + "  ") for part in parts if part.merge]
+    return "\n".join([line, *grown])
