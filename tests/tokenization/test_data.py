@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from workbook.tokenization import data
-from workbook.tokenization.data import read_text, read_tokens, token_dtype, write_tokens
+from workbook.tokenization import token_files
+from workbook.tokenization.token_files import read_text, read_tokens, token_dtype, write_tokens
 
 
 def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "BLOCK", 4)
+    monkeypatch.setattr(token_files, "BLOCK", 4)
     text = "Eins\r\nzwei\ndreißig 🐉\r"
     (tmp_path / "text.txt").write_bytes(text.encode())
     blocks = list(read_text(tmp_path / "text.txt"))
@@ -29,7 +29,7 @@ def test_the_type_is_the_smallest_that_holds_every_id(vocab_size, dtype):
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 123])
 @pytest.mark.parametrize("vocab_size", [1_000, 100_000])
 def test_ids_come_back_from_a_memory_map(tmp_path, monkeypatch, count, vocab_size):
-    monkeypatch.setattr(data, "BLOCK", 10)
+    monkeypatch.setattr(token_files, "BLOCK", 10)
     ids = list(np.random.default_rng(count).integers(vocab_size, size=count))
     assert write_tokens(tmp_path / "ids.npy", iter(ids), vocab_size) == count
     stored = read_tokens(tmp_path / "ids.npy")

@@ -17,8 +17,8 @@ from workbook import cli
 from workbook.files import LOCK
 from workbook.tokenization import pretokens, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.data import read_tokens
 from workbook.tokenization.pretokens import cut_points
+from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
 
 END = "<|endoftext|>"

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization.data import read_tokens, write_tokens
+from workbook.tokenization.token_files import read_tokens, write_tokens
 from workbook.training.batches import get_batch, random_starts, windows
 
 

@@ -11,7 +11,7 @@ from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.tokenization import token_files
-from workbook.tokenization.data import read_tokens
+from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
 
 # Bits a byte that a model as small as the course's does not come below on text it has not seen,
