@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 from fake_hub import COMMIT, running_hub
 
-from workbook.corpora import corpora, corpus_files, download, pydocs, stories
+from workbook.corpora import corpora, download, pydocs, stories
 from workbook.corpora.corpora import CORPORA, END_OF_TEXT, documents, record
 
 TEXT = f"One.\n{END_OF_TEXT}\nTwo.\n{END_OF_TEXT}\n"
@@ -170,7 +170,7 @@ def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
     for thread in threads:
         thread.join()
     assert made[0] == made[1]
-    assert corpus_files.is_good(made[0], {"size": 100})
+    assert corpora.is_good(made[0], {"size": 100})
     assert sha256(made[0].read_bytes()).hexdigest() == record(made[0])["sha256"]
 
 

@@ -1,4 +1,4 @@
-"""What `workbook.corpora.corpus_files` writes, counts, splits and samples."""
+"""What `workbook.corpora.corpora` writes, counts, splits and samples."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.corpora import corpus_files
-from workbook.corpora.corpus_files import END_OF_TEXT, Tally, documents, record, sample_documents
+from workbook.corpora import corpora
+from workbook.corpora.corpora import END_OF_TEXT, Tally, documents, record, sample_documents
 
 # Short pieces, so that separators, parts of separators and blank documents meet in every way.
 PIECES = st.lists(st.sampled_from([END_OF_TEXT, "<|", "endoftext", "|>", "é", "One.", " \n", "<"]))
@@ -19,13 +19,13 @@ PIECES = st.lists(st.sampled_from([END_OF_TEXT, "<|", "endoftext", "|>", "é", "
 @pytest.fixture
 def ten(tmp_path):
     file = tmp_path / "ten.txt"
-    corpus_files.write(file, (f"Story {number}." for number in range(10)))
+    corpora.write(file, (f"Story {number}." for number in range(10)))
     return file
 
 
 def test_documents_come_back_as_they_were_written(tmp_path):
     texts = ["One.\n\nTwo lines.", "Straße ☃ 🙂", "<|endoftext"]
-    facts = corpus_files.write(tmp_path / "file.txt", texts)
+    facts = corpora.write(tmp_path / "file.txt", texts)
     assert list(documents(tmp_path / "file.txt")) == texts
     raw = (tmp_path / "file.txt").read_bytes()
     assert raw.decode() == "".join(f"{text}\n{END_OF_TEXT}\n" for text in texts)
@@ -37,7 +37,7 @@ def test_what_a_killed_writer_left_is_removed_after_a_while(tmp_path):
     for left in (fresh, old):
         left.write_text("half")
     os.utime(old, (0, 0))
-    corpus_files.write(tmp_path / "file.txt", ["One."])
+    corpora.write(tmp_path / "file.txt", ["One."])
     assert sorted(tmp_path.iterdir()) == [fresh, tmp_path / "file.txt"]
 
 
@@ -68,7 +68,7 @@ def test_documents_and_tally_do_not_depend_on_the_blocks(tmp_path_factory, piece
     for start in range(0, len(text.encode()), block):
         tally.update(text.encode()[start : start + block])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_files, "BLOCK", block)
+        patch.setattr(corpora, "BLOCK", block)
         assert list(documents(file)) == expected
     assert tally.facts()["documents"] == len(expected)
     assert tally.facts()["bytes"] == len(text.encode())
@@ -118,7 +118,7 @@ def test_a_sample_of_too_many_or_none_is_an_error(ten, n, match):
 def test_a_record_says_what_it_was_told_and_who_made_it(ten):
     with pytest.raises(FileNotFoundError, match=r"no record ten\.json"):
         record(ten)
-    corpus_files.write_record(ten, {"bytes": 5})
+    corpora.write_record(ten, {"bytes": 5})
     modified = ten.stat().st_mtime_ns
     assert record(str(ten)) == {"bytes": 5, "workbook": "0.1.0", "modified_ns": modified}
 
@@ -137,27 +137,27 @@ def test_a_record_says_what_it_was_told_and_who_made_it(ten):
 )
 def test_a_file_is_good_if_its_record_fits(ten, change, good):
     digest = sha256(ten.read_bytes()).hexdigest()
-    corpus_files.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
+    corpora.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
     facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
     ten.with_suffix(".json").write_text(json.dumps(facts))
-    assert corpus_files.is_good(ten, {"seed": 1}) is good
+    assert corpora.is_good(ten, {"seed": 1}) is good
 
 
 @pytest.mark.parametrize("text", ["", '{"bytes": 230, "see', "[]", "3", "null", '"bytes"'])
 def test_a_file_with_a_broken_record_is_not_good(ten, text):
     ten.with_suffix(".json").write_text(text)
-    assert not corpus_files.is_good(ten, {})
+    assert not corpora.is_good(ten, {})
 
 
 def test_a_file_is_read_to_be_verified_once_only(ten, monkeypatch):
-    corpus_files.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
+    corpora.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
     os.utime(ten, (0, 0))
-    assert corpus_files.is_good(ten, {})
-    monkeypatch.setattr(corpus_files, "Tally", None)
-    assert corpus_files.is_good(ten, {})
+    assert corpora.is_good(ten, {})
+    monkeypatch.setattr(corpora, "Tally", None)
+    assert corpora.is_good(ten, {})
 
 
 def test_a_record_without_a_file_is_not_good(ten):
     ten.with_suffix(".json").write_text(json.dumps({"bytes": 0}))
     ten.unlink()
-    assert not corpus_files.is_good(ten, {})
+    assert not corpora.is_good(ten, {})

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from workbook.corpora import corpus_files
+from workbook.corpora import corpora
 from workbook.tokenization import pretokens, token_files, tokenizer
 from workbook.tokenization.compiled import count
 from workbook.tokenization.tokenizer import Tokenizer
@@ -130,9 +130,9 @@ def test_no_token_file_is_made_and_no_shard_kept(path, change, executor, monkeyp
 
 
 @pytest.mark.parametrize("change", [shrink, grow, replace, remove])
-@pytest.mark.parametrize("read", [token_files.read_text, corpus_files.documents])
+@pytest.mark.parametrize("read", [token_files.read_text, corpora.documents])
 def test_streams_do_not_end_as_if_all_were_well(path, change, read, monkeypatch):
-    for module in (token_files, corpus_files):
+    for module in (token_files, corpora):
         monkeypatch.setattr(module, "BLOCK", 1000)
     stream = read(path)
     next(stream)

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from workbook import config
 from workbook.bench import rivals
-from workbook.corpora import corpora, corpus_files
+from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import write_json
 from workbook.tokenization import bpe
@@ -180,10 +180,10 @@ def prose(size: int) -> Path:
     """
     target = config.data_folder() / "corpora" / "prose" / f"train-{size / 1e6:g}MB.txt"
     origin = {"corpus": "prose", "size": size, "python": sys.version}
-    if not corpus_files.is_good(target, origin):
+    if not corpora.is_good(target, origin):
         with tqdm(desc=f"make {target.stem}", total=size, unit="B", unit_scale=True) as bar:
-            facts = corpus_files.write(target, prose_documents(size), bar.update)
-        corpus_files.write_record(target, origin | facts)
+            facts = corpora.write(target, prose_documents(size), bar.update)
+        corpora.write_record(target, origin | facts)
     return target
 
 
