@@ -9,8 +9,14 @@ from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked
 from workbook.accounting.explain import Explained, Explanation, Found, explain
 from workbook.accounting.peak import peak_bytes
 from workbook.accounting.quoted import Quoted, numbers, significant
-from workbook.accounting.sizes import backward_flops, flops_per_token, forward_flops, parameters
-from workbook.accounting.tables import Row, Table
+from workbook.accounting.sizes import (
+    Row,
+    Table,
+    backward_flops,
+    flops_per_token,
+    forward_flops,
+    parameters,
+)
 from workbook.accounting.training import (
     DEVICES,
     GB,

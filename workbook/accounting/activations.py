@@ -6,7 +6,7 @@ sets of parts, `nn` and `fused`, to the byte; `handout_activations` is the list 
 names.
 """
 
-from workbook.accounting.tables import Row, Table
+from workbook.accounting.sizes import Row, Table
 from workbook.config import ModelConfig
 
 FLOAT, ID, FLAG = 4, 8, 1  # bytes of a float32, an int64 and a bool

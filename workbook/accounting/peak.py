@@ -8,8 +8,7 @@ So the worst moment is that of the largest tensors, if not the update at the end
 """
 
 from workbook.accounting.activations import saved_activations
-from workbook.accounting.sizes import parameters
-from workbook.accounting.tables import Row, Table
+from workbook.accounting.sizes import Row, Table, parameters
 from workbook.accounting.training import FLOAT, training_bytes
 from workbook.config import ModelConfig
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 
 from workbook.accounting.activations import handout_activations
-from workbook.accounting.sizes import backward_flops, forward_flops, parameters
-from workbook.accounting.tables import Row, Table
+from workbook.accounting.sizes import Row, Table, backward_flops, forward_flops, parameters
 from workbook.config import Edition, ModelConfig, gpt2
 
 FLOAT = 4  # bytes of a float32
