@@ -4,7 +4,7 @@ Counts are Python ints, exact at any size. Tests hold every one of them against 
 """
 
 from workbook.accounting.activations import handout_activations, saved_activations
-from workbook.accounting.answers import Answer, answers, model_of
+from workbook.accounting.answers import Figure, answers, model_of
 from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
 from workbook.accounting.explain import Explained, Explanation, Found, explain
 from workbook.accounting.peak import peak_bytes

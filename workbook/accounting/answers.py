@@ -16,14 +16,14 @@ UPDATE = 5  # FLOPs of θ - α_t·m / (√v + ε), for a parameter
 
 
 @dataclass(frozen=True)
-class Answer:
+class Figure:
     """A number and what it measures: "count", "bytes", "flops", "share", "factor", "batch", ..."""
 
     value: float
     unit: str
 
 
-def answers(problem: str, part: str, given: Assumptions) -> dict[str, Answer]:
+def answers(problem: str, part: str, given: Assumptions) -> dict[str, Figure]:
     """The numbers of one part by name. For `transformer_accounting` (d) they are those of one size.
 
     >>> from workbook.accounting.assumptions import asked
@@ -33,7 +33,7 @@ def answers(problem: str, part: str, given: Assumptions) -> dict[str, Answer]:
     if problem == "transformer_accounting":
         found = _to_load(given) if part == "a" else _of_products(given)
         if part == "e":
-            found["growth"] = Answer(found["FLOPs"].value / _short_flops(given), "factor")
+            found["growth"] = Figure(found["FLOPs"].value / _short_flops(given), "factor")
         return found
     return {"a": _to_train, "b": _of_memory, "c": _of_adamw, "d": _of_time}[part](given)
 
@@ -88,22 +88,22 @@ def _count(given: Assumptions) -> int:
     return count
 
 
-def _to_load(given: Assumptions) -> dict[str, Answer]:
+def _to_load(given: Assumptions) -> dict[str, Figure]:
     count = _count(given)
     return {
-        "parameters": Answer(count, "count"),
-        "bytes of the parameters": Answer(given.copies * given.number_bytes * count, "bytes"),
+        "parameters": Figure(count, "count"),
+        "bytes of the parameters": Figure(given.copies * given.number_bytes * count, "bytes"),
     }
 
 
-def _to_train(given: Assumptions) -> dict[str, Answer]:
+def _to_train(given: Assumptions) -> dict[str, Figure]:
     count = _count(given)
     one = given.number_bytes * count
     return {
-        "parameters": Answer(count, "count"),
-        "bytes of the parameters": Answer(one, "bytes"),
-        "bytes of the optimizer state": Answer(2 * one, "bytes"),
-        "bytes of all but the activations": Answer(4 * one, "bytes"),
+        "parameters": Figure(count, "count"),
+        "bytes of the parameters": Figure(one, "bytes"),
+        "bytes of the optimizer state": Figure(2 * one, "bytes"),
+        "bytes of all but the activations": Figure(4 * one, "bytes"),
     }
 
 
@@ -133,10 +133,10 @@ def _flops(given: Assumptions) -> dict[str, float]:
     }
 
 
-def _of_products(given: Assumptions) -> dict[str, Answer]:
+def _of_products(given: Assumptions) -> dict[str, Figure]:
     sums = _flops(given)
     total = sum(sums.values())
-    found = {"FLOPs": Answer(total * (1 + given.backward), "flops")}
+    found = {"FLOPs": Figure(total * (1 + given.backward), "flops")}
     if given.by_parameters:
         return found
     shares = {
@@ -148,7 +148,7 @@ def _of_products(given: Assumptions) -> dict[str, Answer]:
         "blocks": total - sums["head"],
     }
     for name, flops in shares.items():
-        found[f"share of the {name}"] = Answer(flops / total, "share")
+        found[f"share of the {name}"] = Figure(flops / total, "share")
     return found
 
 
@@ -156,7 +156,7 @@ def _short_flops(given: Assumptions) -> float:
     return sum(_flops(replace(given, context_length=1_024)).values()) * (1 + given.backward)
 
 
-def _of_memory(given: Assumptions) -> dict[str, Answer]:
+def _of_memory(given: Assumptions) -> dict[str, Figure]:
     config = model_of(given)
     kept = _kept(config, given.maps, given.residual_copies, given.embedding_output)
     logits = config.context_length * config.vocab_size
@@ -167,9 +167,9 @@ def _of_memory(given: Assumptions) -> dict[str, Answer]:
     room = (MEMORY[given.memory] - fixed) / per_sequence
     batch = max(int(room) + (given.rounding == "up"), 0)
     return {
-        "bytes a sequence": Answer(per_sequence, "bytes a sequence"),
-        "bytes whatever the batch": Answer(fixed, "bytes"),
-        "largest batch": Answer(batch, "batch"),
+        "bytes a sequence": Figure(per_sequence, "bytes a sequence"),
+        "bytes whatever the batch": Figure(fixed, "bytes"),
+        "largest batch": Figure(batch, "batch"),
     }
 
 
@@ -184,7 +184,7 @@ def _kept(config: ModelConfig, maps: int, residual_copies: int, embedding_output
     ).total
 
 
-def _of_adamw(given: Assumptions) -> dict[str, Answer]:
+def _of_adamw(given: Assumptions) -> dict[str, Figure]:
     first, second = MOMENTS[given.moments]
     # Corrected apart, the first correction takes α along: the update is one multiplication shorter.
     folded = given.bias_corrections == 1
@@ -196,12 +196,12 @@ def _of_adamw(given: Assumptions) -> dict[str, Answer]:
         decay=given.decay,
     ).total
     return {
-        "FLOPs a parameter": Answer(each, "per parameter"),
-        "FLOPs of a step": Answer(each * _count(given), "flops"),
+        "FLOPs a parameter": Figure(each, "per parameter"),
+        "FLOPs of a step": Figure(each * _count(given), "flops"),
     }
 
 
-def _of_time(given: Assumptions) -> dict[str, Answer]:
+def _of_time(given: Assumptions) -> dict[str, Figure]:
     flops = sum(_flops(given).values()) * (1 + given.backward) * given.batch
     peak = DEVICES[given.device].flops_per_second
-    return {"time": Answer(training_seconds(flops, STEPS, peak, given.utilisation), "seconds")}
+    return {"time": Figure(training_seconds(flops, STEPS, peak, given.utilisation), "seconds")}

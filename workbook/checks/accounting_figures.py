@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from workbook.accounting import asked_model, forward_flops, parameters
-from workbook.accounting.answers import Answer, answers
+from workbook.accounting.answers import Figure, answers
 from workbook.accounting.assumptions import asked
 from workbook.accounting.explain import (
     SIZES,
@@ -116,7 +116,7 @@ def _is_open(way: Explanation, problem: str, part: str, edition: Edition) -> boo
     )
 
 
-def stated(problem: str, part: str, edition: Edition) -> dict[str, Answer]:
+def stated(problem: str, part: str, edition: Edition) -> dict[str, Figure]:
     """The right numbers of a part by name, those of all three sizes for (d)."""
     if (problem, part) != (MODEL, "d"):
         return answers(problem, part, asked(problem, part, edition))

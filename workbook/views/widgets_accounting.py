@@ -8,7 +8,7 @@ from functools import cached_property
 import ipywidgets
 from matplotlib.axes import Axes
 
-from workbook.accounting.answers import Answer, answers
+from workbook.accounting.answers import Figure, answers
 from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
 from workbook.accounting.explain import Explanation, explain, ways
 from workbook.accounting.quoted import numbers, significant
@@ -50,12 +50,12 @@ class State:
         return asked(*self.place, self.edition)
 
     @cached_property
-    def right(self) -> dict[str, Answer]:
+    def right(self) -> dict[str, Figure]:
         """The numbers that the problem asks for."""
         return answers(*self.place, self.base)
 
     @cached_property
-    def now(self) -> dict[str, Answer]:
+    def now(self) -> dict[str, Figure]:
         """The numbers with the flipped switches."""
         changes = {switch.field: switch.value for switch in self.flipped}
         return answers(*self.place, replace(self.base, **changes))
@@ -193,7 +193,7 @@ def _flip(flipped: tuple[Switch, ...], boxes: dict[Switch, ipywidgets.Checkbox])
         box.value = switch in flipped
 
 
-def written(answer: Answer) -> str:
+def written(answer: Figure) -> str:
     """A number with its unit, as one reads it.
 
     >>> written(Answer(8_508_230_400, "bytes")), written(Answer(0.669123, "share"))
@@ -243,7 +243,7 @@ def _published_row(said: tuple[str, str, str]) -> str:
     return f"<tr><td>{who}</td><td><code>{escape(text)}</code></td><td>{told}</td></tr>"
 
 
-def _changed(right: Answer, now: Answer) -> str:
+def _changed(right: Figure, now: Figure) -> str:
     """The number that comes out; bold where it is another one."""
     return written(now) if now == right else f"<b>{written(now)}</b>"
 
