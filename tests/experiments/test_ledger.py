@@ -8,7 +8,7 @@ from workbook.experiments import ledger
 from workbook.experiments.ledger import OTHERWISE, RIGHT, SLIP, UNEXPLAINED
 
 PROBLEMS = ("transformer_accounting", "adamwAccounting")
-LEDGERS = {problem: ledger.ledger(problem) for problem in PROBLEMS}
+LEDGERS = {problem: ledger.judge_accounting(problem) for problem in PROBLEMS}
 
 
 def test_the_examples_hold():
@@ -45,12 +45,12 @@ def test_the_cause_of_a_wrong_number_is_named(problem, claimed, words):
 
 
 def test_the_other_edition_has_other_verdicts():
-    assert ledger.judged("transformer_accounting", "a", "1.6405e9", "2026") == (RIGHT, "")
-    assert ledger.judged("transformer_accounting", "a", "2127057600", "2026")[0] == OTHERWISE
+    assert ledger.judge_claim("transformer_accounting", "a", "1.6405e9", "2026") == (RIGHT, "")
+    assert ledger.judge_claim("transformer_accounting", "a", "2127057600", "2026")[0] == OTHERWISE
 
 
 def test_a_number_from_nowhere_is_not_explained():
-    verdict, cause = ledger.judged("transformer_accounting", "a", "9.123456e9")
+    verdict, cause = ledger.judge_claim("transformer_accounting", "a", "9.123456e9")
     assert verdict == UNEXPLAINED and cause == "no stated assumption gives this"
 
 
@@ -59,4 +59,4 @@ def test_a_number_from_nowhere_is_not_explained():
     [("the MLP", RIGHT), ("the attention scores", "wrong"), ("the layers", "wrong")],
 )
 def test_a_part_in_words_is_judged(claimed, verdict):
-    assert ledger.judged("transformer_accounting", "c", claimed)[0] == verdict
+    assert ledger.judge_claim("transformer_accounting", "c", claimed)[0] == verdict

@@ -8,14 +8,14 @@ from workbook.experiments.reported_runs import (
     NOT_SHOWN,
     POSSIBLE,
     claimed_loss,
-    ledger,
+    judge_runs,
     token_length,
 )
 from workbook.study.problems import PROBLEMS
 
 
 def test_every_claim_of_the_chapter_is_in_the_ledger():
-    table = ledger()
+    table = judge_runs()
     for problem in (p.id for p in PROBLEMS.values() if p.chapter == 7):
         try:
             count = len(claims(problem))
@@ -25,7 +25,7 @@ def test_every_claim_of_the_chapter_is_in_the_ledger():
 
 
 def test_a_loss_is_called_implausible_just_where_it_is_below_the_floor():
-    table = ledger()
+    table = judge_runs()
     below = table["computed"] == BELOW
     assert (below == (table["recorded"] == "implausible")).all()
     assert (below == (table["bits_a_byte"] < table["floor"])).all()
@@ -33,7 +33,7 @@ def test_a_loss_is_called_implausible_just_where_it_is_below_the_floor():
 
 
 def test_what_shows_nothing_is_recorded_as_doubtful_or_incomplete():
-    table = ledger()
+    table = judge_runs()
     rest = table[table["computed"].isin([NOT_SHOWN, POSSIBLE])]
     assert set(rest["recorded"]) <= {"doubtful", "incomplete"}
     assert table["why"].str.len().min() > 20

@@ -28,7 +28,7 @@ def answers(problem: str, part: str, given: Assumptions) -> dict[str, Figure]:
 
     >>> from workbook.accounting.assumptions import asked
     >>> answers("adamwAccounting", "b", asked("adamwAccounting", "b", "2025"))["largest batch"]
-    Answer(value=3, unit='batch')
+    Figure(value=3, unit='batch')
     """
     if problem == "transformer_accounting":
         found = _to_load(given) if part == "a" else _of_products(given)

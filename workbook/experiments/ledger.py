@@ -26,11 +26,11 @@ PARTS = {
 }
 
 
-def ledger(problem: str, edition: Edition = "2025") -> pd.DataFrame:
+def judge_accounting(problem: str, edition: Edition = "2025") -> pd.DataFrame:
     """Every claim about a problem with the recorded verdict, the computed one and its cause."""
     rows = []
     for writeup, claim in claims(problem).iterrows():
-        verdict, cause = judged(problem, claim["part"], claim["claimed"], edition)
+        verdict, cause = judge_claim(problem, claim["part"], claim["claimed"], edition)
         rows.append(
             {
                 "part": claim["part"],
@@ -44,7 +44,9 @@ def ledger(problem: str, edition: Edition = "2025") -> pd.DataFrame:
     return pd.DataFrame(rows).set_index(["part", "writeup"])
 
 
-def judged(problem: str, part: str, claimed: str, edition: Edition = "2025") -> tuple[str, str]:
+def judge_claim(
+    problem: str, part: str, claimed: str, edition: Edition = "2025"
+) -> tuple[str, str]:
     """The verdict on a claim, and in words what makes the difference.
 
     >>> judged("transformer_accounting", "a", "2127056000")

@@ -71,7 +71,7 @@ class Loss:
         return f"{said}; {self.nats:g} bits a byte would be {self.if_bits:.2f} nats a token"
 
 
-def ledger() -> pd.DataFrame:
+def judge_runs() -> pd.DataFrame:
     """Every claim about runs, with the recorded verdict, the computed one, and why.
 
     Where a loss is claimed it is there in both units, beside the floor of its text.

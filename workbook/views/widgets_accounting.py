@@ -196,7 +196,7 @@ def _flip(flipped: tuple[Switch, ...], boxes: dict[Switch, ipywidgets.Checkbox])
 def written(answer: Figure) -> str:
     """A number with its unit, as one reads it.
 
-    >>> written(Answer(8_508_230_400, "bytes")), written(Answer(0.669123, "share"))
+    >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
     """
     value = answer.value
