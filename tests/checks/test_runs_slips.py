@@ -19,7 +19,7 @@ from test_checks_runs_right import (
     log,
 )
 
-from workbook.experiments.claims import claims
+from workbook.experiments.published import claims
 from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from workbook import config
-from workbook.experiments.claims import claims
+from workbook.experiments.published import claims
 
 
 def test_claims_come_by_problem_and_part():

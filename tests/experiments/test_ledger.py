@@ -4,15 +4,15 @@ import doctest
 
 import pytest
 
-from workbook.experiments import ledger
-from workbook.experiments.ledger import OTHERWISE, RIGHT, SLIP, UNEXPLAINED
+from workbook.experiments import published
+from workbook.experiments.published import OTHERWISE, RIGHT, SLIP, UNEXPLAINED
 
 PROBLEMS = ("transformer_accounting", "adamwAccounting")
-LEDGERS = {problem: ledger.judge_accounting(problem) for problem in PROBLEMS}
+LEDGERS = {problem: published.judge_accounting(problem) for problem in PROBLEMS}
 
 
 def test_the_examples_hold():
-    assert doctest.testmod(ledger).failed == 0
+    assert doctest.testmod(published).failed == 0
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -45,12 +45,14 @@ def test_the_cause_of_a_wrong_number_is_named(problem, claimed, words):
 
 
 def test_the_other_edition_has_other_verdicts():
-    assert ledger.judge_claim("transformer_accounting", "a", "1.6405e9", "2026") == (RIGHT, "")
-    assert ledger.judge_claim("transformer_accounting", "a", "2127057600", "2026")[0] == OTHERWISE
+    assert published.judge_claim("transformer_accounting", "a", "1.6405e9", "2026") == (RIGHT, "")
+    assert (
+        published.judge_claim("transformer_accounting", "a", "2127057600", "2026")[0] == OTHERWISE
+    )
 
 
 def test_a_number_from_nowhere_is_not_explained():
-    verdict, cause = ledger.judge_claim("transformer_accounting", "a", "9.123456e9")
+    verdict, cause = published.judge_claim("transformer_accounting", "a", "9.123456e9")
     assert verdict == UNEXPLAINED and cause == "no stated assumption gives this"
 
 
@@ -59,4 +61,4 @@ def test_a_number_from_nowhere_is_not_explained():
     [("the MLP", RIGHT), ("the attention scores", "wrong"), ("the layers", "wrong")],
 )
 def test_a_part_in_words_is_judged(claimed, verdict):
-    assert ledger.judge_claim("transformer_accounting", "c", claimed)[0] == verdict
+    assert published.judge_claim("transformer_accounting", "c", claimed)[0] == verdict

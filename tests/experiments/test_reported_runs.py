@@ -2,12 +2,12 @@
 
 import pytest
 
-from workbook.experiments.claims import claims
-from workbook.experiments.reported_runs import (
+from workbook.experiments.published import (
     BELOW,
     NOT_SHOWN,
     POSSIBLE,
     claimed_loss,
+    claims,
     judge_runs,
     token_length,
 )

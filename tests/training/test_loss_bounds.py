@@ -6,8 +6,7 @@ from statistics import median
 import pytest
 
 from workbook.corpora import corpora
-from workbook.experiments.claims import claims
-from workbook.experiments.reported_runs import token_length
+from workbook.experiments.published import claims, token_length
 from workbook.tokenization import token_files
 from workbook.training.loss_bounds import (
     BYTES_A_TOKEN,

@@ -14,7 +14,7 @@ from workbook.accounting.explain import Explanation, explain, ways
 from workbook.accounting.quoted import numbers, significant
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
-from workbook.experiments.claims import claims
+from workbook.experiments.published import claims
 from workbook.views import accounting_plots
 from workbook.views.live import Live, escape
 
