@@ -78,9 +78,9 @@ def judge_claim(
 ) -> tuple[str, str]:
     """The verdict on a claim, and in words what makes the difference.
 
-    >>> judged("transformer_accounting", "a", "2127056000")
+    >>> judge_claim("transformer_accounting", "a", "2127056000")
     ('other assumptions', 'the final norm is left out')
-    >>> judged("adamwAccounting", "b", "batch 3")
+    >>> judge_claim("adamwAccounting", "b", "batch 3")
     ('right', '')
     """
     found = explain(problem, claimed, part, edition).numbers
