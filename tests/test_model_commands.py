@@ -10,7 +10,7 @@ from workbook import cli, config
 from workbook.bench import generation
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generation import hugging, model_folders
+from workbook.generation import formats
 from workbook.generation.generate import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
@@ -86,7 +86,7 @@ def test_an_exported_model_writes_the_same_here_and_there(run, capsys):
     folder, model, tokenizer = run
     target = command(capsys, "export-model", folder).strip()
     assert target == str(folder / "llama")
-    again = hugging.load_model(target)[1]
+    again = formats.load_model(target)[1]
     assert again.vocab == tokenizer.vocab
     asked = ("The fox", "--tokens", 20, "--temperature", 0)
     assert command(capsys, "generate", target, *asked) == command(
@@ -104,8 +104,8 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     assert "holds no model; give the folder" in capsys.readouterr().err
     (folder / "checkpoints/step-000000007.pt").unlink()
     with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
-        model_folders.open_model(folder)
-    hugging.save_model(run[1], tmp_path / "plain")
+        formats.open_model(folder)
+    formats.save_model(run[1], tmp_path / "plain")
     assert cli.main(["generate", str(tmp_path / "plain")]) == 2
     assert "has no tokenizer.json" in capsys.readouterr().err
 

@@ -32,10 +32,10 @@ def add_to(commands) -> None:
 def run_generate(options: argparse.Namespace) -> None:
     import torch
 
-    from workbook.generation import model_folders
+    from workbook.generation import formats
     from workbook.generation.generate import write
 
-    model, tokenizer = model_folders.open_model(options.folder)
+    model, tokenizer = formats.open_model(options.folder)
     if tokenizer is None:
         raise ValueError(f"{options.folder} has no tokenizer.json, so no text can go in or out")
     generator = torch.Generator()
@@ -56,8 +56,8 @@ def run_generate(options: argparse.Namespace) -> None:
 
 
 def run_export_model(options: argparse.Namespace) -> None:
-    from workbook.generation import hugging, model_folders
+    from workbook.generation import formats
 
-    model, tokenizer = model_folders.open_model(options.folder)
+    model, tokenizer = formats.open_model(options.folder)
     target = Path(options.to) if options.to else Path(options.folder) / "llama"
-    print(hugging.save_model(model, target, tokenizer))
+    print(formats.save_model(model, target, tokenizer))

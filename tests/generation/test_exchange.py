@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tiktoken.load import load_tiktoken_bpe
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from workbook.generation.exchange import (
+from workbook.generation.formats import (
     load_tiktoken,
     load_tokenizer_json,
     save_tiktoken,

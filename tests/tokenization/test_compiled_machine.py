@@ -78,7 +78,7 @@ def test_the_users_own_folder_comes_second(run, tmp_path):
 
 def test_importing_compiles_nothing_and_loads_no_numba(run):
     public = "from workbook.tokenization import bpe, token_files, tokenizer"
-    code = f"{public}; import workbook.generation.exchange, sys; print('numba' in sys.modules)"
+    code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"
     assert run(code).stdout == "False\n"
     everything = (
         "from workbook.tokenization.compiled import count, encode, engine, merge, scan, table, text"

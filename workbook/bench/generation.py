@@ -22,7 +22,7 @@ from workbook import config
 from workbook.bench import tokenizers
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generation import hugging
+from workbook.generation import formats
 from workbook.generation.generate import decode, generate
 from workbook.transformer.model import TransformerLM
 
@@ -81,7 +81,7 @@ def by_transformers(model: TransformerLM, new_tokens: int) -> Callable[[], list[
     from transformers import LlamaForCausalLM
 
     with TemporaryDirectory() as folder:
-        llama = LlamaForCausalLM.from_pretrained(hugging.save_model(model, folder)).eval()
+        llama = LlamaForCausalLM.from_pretrained(formats.save_model(model, folder)).eval()
     prompt = torch.tensor([PROMPT])
     settings = {"max_new_tokens": new_tokens, "do_sample": False, "use_cache": True}
     settings["attention_mask"] = torch.ones_like(prompt)

@@ -122,7 +122,7 @@ def tiktoken_of(tokenizer: Tokenizer):
 def encode_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
     from tokenizers import Tokenizer
 
-    from workbook.generation.exchange import save_tokenizer_json
+    from workbook.generation.formats import save_tokenizer_json
 
     save_tokenizer_json(saved(folder), folder / "tokenizer.json")
     tokenizer, texts = Tokenizer.from_file(str(folder / "tokenizer.json")), documents(path)

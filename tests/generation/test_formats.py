@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from workbook.config import ModelConfig
-from workbook.generation import generate, hugging
+from workbook.generation import formats, generate
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
@@ -61,14 +61,14 @@ def opened(folder):
 @pytest.mark.parametrize("tied", [False, True])
 def test_transformers_computes_the_same_logits(model, tied, tmp_path):
     model = TransformerLM.from_config(replace(BASE, tie_embeddings=tied)) if tied else model
-    llama = opened(hugging.save_model(model, tmp_path / "out"))
+    llama = opened(formats.save_model(model, tmp_path / "out"))
     ids = torch.randint(300, (3, 64))
     with torch.no_grad():
         torch.testing.assert_close(model(ids), llama(ids).logits, atol=1e-4, rtol=0)
 
 
 def test_transformers_writes_the_same_greedy_text(model, tokenizer, tmp_path):
-    folder = hugging.save_model(model, tmp_path / "out", tokenizer)
+    folder = formats.save_model(model, tmp_path / "out", tokenizer)
     llama, theirs = opened(folder), AutoTokenizer.from_pretrained(folder)
     prompt = "The fox grüß"
     ids = tokenizer.encode(prompt)
@@ -80,7 +80,7 @@ def test_transformers_writes_the_same_greedy_text(model, tokenizer, tmp_path):
 
 
 def test_transformers_stops_at_the_end_of_the_text(model, tokenizer, tmp_path):
-    folder = hugging.save_model(model, tmp_path / "out", tokenizer)
+    folder = formats.save_model(model, tmp_path / "out", tokenizer)
     end = tokenizer.encode("<|endoftext|>")[0]
     assert opened(folder).generation_config.eos_token_id == end
     assert AutoTokenizer.from_pretrained(folder).eos_token == "<|endoftext|>"
@@ -89,7 +89,7 @@ def test_transformers_stops_at_the_end_of_the_text(model, tokenizer, tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_there_and_back_is_the_same_model_to_the_bit(model, tokenizer, dtype, tmp_path):
     model = model.to(dtype)
-    found, read = hugging.load_model(hugging.save_model(model, tmp_path / "out", tokenizer))
+    found, read = formats.load_model(formats.save_model(model, tmp_path / "out", tokenizer))
     assert found.config == model.config
     for name, weight in model.state_dict().items():
         assert torch.equal(found.state_dict()[name], weight)
@@ -108,7 +108,7 @@ def test_a_llama_becomes_our_model(tied, tmp_path):
         )
     ).eval()  # fmt: skip
     llama.save_pretrained(tmp_path)
-    model, tokenizer = hugging.load_model(tmp_path)
+    model, tokenizer = formats.load_model(tmp_path)
     assert tokenizer is None and model.config.rope_theta == 777.0
     ids = torch.randint(50, (2, 32))
     with torch.no_grad():
@@ -127,7 +127,7 @@ def test_a_llama_becomes_our_model(tied, tmp_path):
 def test_an_ablation_that_llama_has_not_is_refused(change, said, tmp_path):
     model = TransformerLM.from_config(replace(BASE, **change))
     with pytest.raises(ValueError, match=said):
-        hugging.save_model(model, tmp_path / "out")
+        formats.save_model(model, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -143,24 +143,24 @@ def test_an_ablation_that_llama_has_not_is_refused(change, said, tmp_path):
     ],
 )
 def test_a_llama_that_is_not_ours_is_refused_with_the_reason(model, change, said, tmp_path):
-    folder = hugging.save_model(model, tmp_path / "out")
+    folder = formats.save_model(model, tmp_path / "out")
     told = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(told | change))
     with pytest.raises(ValueError, match=said):
-        hugging.load_model(folder)
+        formats.load_model(folder)
 
 
 def test_a_folder_without_a_whole_model_is_refused(model, tokenizer, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no .*config.json"):
-        hugging.load_model(tmp_path)
-    folder = hugging.save_model(model, tmp_path / "out")
+        formats.load_model(tmp_path)
+    folder = formats.save_model(model, tmp_path / "out")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(ValueError, match="is not whole"):
-        hugging.load_model(folder)
+        formats.load_model(folder)
     weights.unlink()
     with pytest.raises(FileNotFoundError, match="weights in several files are not read"):
-        hugging.load_model(folder)
+        formats.load_model(folder)
     small = TransformerLM.from_config(replace(BASE, vocab_size=280))
     with pytest.raises(ValueError, match="the tokenizer has 290 ids and the model 280"):
-        hugging.save_model(small, tmp_path / "small", tokenizer)
+        formats.save_model(small, tmp_path / "small", tokenizer)
