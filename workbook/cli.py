@@ -375,10 +375,10 @@ def run_bench_generate(options: argparse.Namespace) -> None:
 
 
 def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook.bench import scaling
+    from workbook.bench import tokenizers
     from workbook.corpora import corpora
 
-    print(scaling.run(corpora.parse_size(options.size), options.rounds))
+    print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds))
 
 
 def run_notebooks(options: argparse.Namespace) -> None:

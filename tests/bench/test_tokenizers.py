@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from workbook import config
-from workbook.bench import rivals, scaling, tokenizers
+from workbook.bench import tokenizers
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -23,11 +23,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("key", rivals.RIVALS)
+@pytest.mark.parametrize("key", tokenizers.RIVALS)
 def test_every_rival_can_be_timed(folder, key, monkeypatch):
-    monkeypatch.setattr(rivals.timeit, "repeat", lambda work, **_: [work() and 1.0])
+    monkeypatch.setattr(tokenizers.timeit, "repeat", lambda work, **_: [work() and 1.0])
     try:
-        result = rivals.RIVALS[key](folder / "text.txt", 300, folder)
+        result = tokenizers.RIVALS[key](folder / "text.txt", 300, folder)
     except (ModuleNotFoundError, FileNotFoundError) as error:
         pytest.skip(f"not installed: {error}")
     values = result.values() if isinstance(result, dict) else [result]
@@ -38,8 +38,8 @@ def test_a_library_that_is_not_installed_is_left_out(folder, monkeypatch, capsys
     def missing(*_):
         raise ModuleNotFoundError("No module named 'rustbpe'")
 
-    monkeypatch.setitem(rivals.RIVALS, "train rustbpe", missing)
-    rivals.main("train rustbpe", str(folder / "text.txt"), "300", str(folder))
+    monkeypatch.setitem(tokenizers.RIVALS, "train rustbpe", missing)
+    tokenizers.main("train rustbpe", str(folder / "text.txt"), "300", str(folder))
     assert json.loads(capsys.readouterr().out) is None
 
 
@@ -55,7 +55,7 @@ def test_a_comparison_is_recorded_with_machine_and_text(folder, monkeypatch):
     took = {"train workbook": [1, 2], "train rustbpe": [8, 12], "train tokenizers": [None, None]}
     took |= {"short workbook": [{"Hi": 2e-6}, {"Hi": 1e-6}]}
     took |= {"short tiktoken": [{"Hi": 3e-6}, {"Hi": 4e-6}]}
-    monkeypatch.setattr(tokenizers.rivals, "RIVALS", dict.fromkeys(took))
+    monkeypatch.setattr(tokenizers, "RIVALS", dict.fromkeys(took))
     monkeypatch.setattr(tokenizers, "run_alone", lambda key, *_: took[key].pop(0))
     record = tokenizers.compare(folder / "text.txt", 300, rounds=2)
     speeds = record["megabytes_a_second"]
@@ -106,29 +106,31 @@ RECORD = {
 
 
 def test_the_table_of_scaling_says_what_was_measured():
-    shown = scaling.table(RECORD)
+    shown = tokenizers.scaling_table(RECORD)
     assert "train   1 worker     91 MB/s, 2 workers    182 MB/s: 2.0x as fast" in shown
     assert "300 MB; on twice the text: 310 MB" in shown
 
 
 def test_hours_for_the_pile_follow_from_the_record():
     # 5.5 s a GB by two workers: 11 core-seconds, and 825 GB of them are 2.5 core-hours.
-    rows = scaling.pile_table(RECORD).splitlines()
+    rows = tokenizers.pile_table(RECORD).splitlines()
     assert rows[2].split(" | ")[:2] == ["| 1", "2.5 h"]
     assert rows[3].split(" | ")[1] == "9.5 min"
 
 
 def test_scaling_measures_training_and_encoding(folder):
-    took = scaling.work(folder / "text.txt", folder, workers=1)
+    took = tokenizers.work(folder / "text.txt", folder, workers=1)
     assert took["train"] > 0 and took["encode"] > 0
-    text = scaling.repeated(folder / "text.txt", 50_000, folder / "more.txt")
+    text = tokenizers.repeated(folder / "text.txt", 50_000, folder / "more.txt")
     assert abs(text.stat().st_size - 50_000) < 25_000
 
 
 def test_the_page_shows_the_recorded_table():
-    page = (config.repository() / scaling.PAGE).read_text(encoding="utf-8")
-    record = json.loads((config.repository() / scaling.RECORD).read_text(encoding="utf-8"))
-    assert scaling.with_table(page, record) == page
+    page = (config.repository() / tokenizers.PAGE).read_text(encoding="utf-8")
+    record = json.loads(
+        (config.repository() / tokenizers.SCALING_RECORD).read_text(encoding="utf-8")
+    )
+    assert tokenizers.with_table(page, record) == page
 
 
 def test_the_command_tells_what_it_can_time():

@@ -10,9 +10,8 @@ import tiny_runs
 import torch
 
 from workbook import accounting
-from workbook.bench import nanogpt, rival_process, step_times, train_rivals, training
-from workbook.bench.rival_process import RivalProcess
-from workbook.bench.train_rivals import RIVALS
+from workbook.bench import training
+from workbook.bench.training import RIVALS, RivalProcess
 from workbook.training import devices, presets, train, trainer
 
 
@@ -53,7 +52,7 @@ def test_every_rival_takes_steps_and_only_our_settings_are_tuned(name, monkeypat
     monkeypatch.setattr(devices, "tune", tuned.append)
     with ExitStack() as stack:
         step = RIVALS[name](tiny_runs.tiny(), tiny_runs.data(), stack)
-        assert rival_process.best_seconds(step, 2) > 0
+        assert training.best_seconds(step, 2) > 0
     assert bool(tuned) == (name == "workbook" or name.endswith("our settings"))
 
 
@@ -94,7 +93,7 @@ def test_an_error_in_a_rivals_process_is_not_waited_for(capfd):
 def test_a_llama_has_as_many_parameters_as_our_model():
     transformers = pytest.importorskip("transformers")
     shape = tiny_runs.tiny().model
-    model = transformers.LlamaForCausalLM(train_rivals.llama_config(shape))
+    model = transformers.LlamaForCausalLM(training.llama_config(shape))
     assert size_of(model) == accounting.parameters(shape).total
 
 
@@ -105,12 +104,12 @@ def size_of(model):
 def test_the_gpt_has_the_matrices_that_are_counted_for_it():
     shape = replace(tiny_runs.tiny().model, d_model=32, num_layers=3)
     positions = shape.context_length * shape.d_model
-    counted = accounting.parameters(nanogpt.nearest_shape(shape)).total
-    assert size_of(nanogpt.GPT(shape)) == counted + positions
+    counted = accounting.parameters(training.nearest_shape(shape)).total
+    assert size_of(training.GPT(shape)) == counted + positions
 
 
 def test_the_gpt_sees_no_later_id():
-    gpt, ids = nanogpt.GPT(tiny_runs.tiny().model), torch.arange(16)[None]
+    gpt, ids = training.GPT(tiny_runs.tiny().model), torch.arange(16)[None]
     changed = ids.clone()
     changed[0, 9] = 63
     differ = (gpt(ids) != gpt(changed)).any(-1)[0]
@@ -118,7 +117,7 @@ def test_the_gpt_sees_no_later_id():
 
 
 def test_every_part_of_a_step_is_timed():
-    found = step_times.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
+    found = training.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
     assert list(found) == ["data", "forward", "backward", "clip", "update", "log"]
     assert all(seconds > 0 for seconds in found.values())
 
@@ -129,12 +128,12 @@ def test_a_run_is_killed_in_the_step_that_was_asked_for(tmp_path):
     config = presets.varied(
         presets.laptop(), steps=8, batch_size=2, log_every=1, warmup_iters=1, **small
     )
-    assert step_times.killed_run(config, tmp_path / "killed", at_step=5) == 5
+    assert training.killed_run(config, tmp_path / "killed", at_step=5) == 5
     assert train.Run(config, tmp_path / "killed").status == "running"
     with pytest.raises(RuntimeError, match="ended by itself, with exit code 0"):
-        step_times.killed_run(config, tmp_path / "whole", at_step=9)
+        training.killed_run(config, tmp_path / "whole", at_step=9)
 
 
 def test_random_ids_fit_the_vocabulary():
-    data = train_rivals.random_data(tiny_runs.tiny())
+    data = training.random_data(tiny_runs.tiny())
     assert data.train.max() < tiny_runs.VOCAB_SIZE == len(data.token_bytes)
