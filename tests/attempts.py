@@ -10,7 +10,7 @@ import torch
 
 from workbook.generation import generate
 from workbook.optimizer import optimizers
-from workbook.optimizer.optim_studies import run_toy
+from workbook.optimizer.toys import run_toy
 from workbook.tokenization import bpe, tokenizer
 from workbook.training import batches, checkpoints
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from workbook.optimizer import optim_studies as studies
-from workbook.optimizer import optimizers, toy_sgd
+from workbook.optimizer import optimizers, toys
+from workbook.optimizer import toys as studies
 
 PLAIN = partial(optimizers.Momentum, lr=0.07, momentum=0)
 ADAM = partial(optimizers.AdamW, lr=1.0, weight_decay=0)
 
 
 def test_a_walk_takes_the_optimizers_steps():
-    places = studies.walk(PLAIN, toy_sgd.ravine, (-4.0, 1.5), 12)
+    places = studies.walk(PLAIN, toys.ravine, (-4.0, 1.5), 12)
     factors = 1 - 0.07 * np.array([1.0, 25.0])
     wanted = np.array([-4.0, 1.5]) * factors ** np.arange(13)[:, None]
     np.testing.assert_allclose(places, wanted, rtol=1e-12)
@@ -25,13 +25,13 @@ def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
     straight = studies.ravine_walks(rules)
     for angle in (0.3, np.pi / 4):
         for name, path in studies.ravine_walks(rules, angle).items():
-            wanted = [toy_sgd.turned(place, angle) for place in straight[name]]
+            wanted = [toys.turned(place, angle) for place in straight[name]]
             np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_rules_that_scale_each_coordinate_do():
     straight, turned = (
-        toy_sgd.ravine(studies.ravine_walks({"one": ADAM}, angle)["one"], angle)
+        toys.ravine(studies.ravine_walks({"one": ADAM}, angle)["one"], angle)
         for angle in (0.0, np.pi / 4)
     )
     assert not np.allclose(straight, turned, rtol=0.01)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from workbook.optimizer import toy_sgd
-from workbook.optimizer.optim_studies import run_toy
+from workbook.optimizer import toys
+from workbook.optimizer.toys import run_toy
 
 
 @pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
 def test_the_closed_form_is_the_run(lr):
     losses = np.array(run_toy(lr, 20, torch.float64))
-    exact = np.array(toy_sgd.relative_losses(lr, 20))
+    exact = np.array(toys.relative_losses(lr, 20))
     np.testing.assert_allclose(losses / losses[0], exact, rtol=1e-11, atol=1e-28)
 
 
@@ -21,16 +21,16 @@ def test_with_100_the_first_step_keeps_the_loss_and_the_fourth_ends_it():
     second = (1 - math.sqrt(2)) ** 2
     third = second * (1 - 2 / math.sqrt(3)) ** 2
     wanted = pytest.approx([1, 1, second, third, 0, 0, 0], rel=1e-14)
-    assert toy_sgd.relative_losses(100, 6) == wanted
+    assert toys.relative_losses(100, 6) == wanted
     start, *_, fourth = run_toy(100, 4)
     assert 0 < fourth / start < 1e-15
 
 
 def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps():
-    exact = toy_sgd.relative_losses(1_000, 401)
+    exact = toys.relative_losses(1_000, 401)
     assert all(exact[t + 1] > exact[t] for t in range(99))
     assert all(exact[t + 1] <= exact[t] for t in range(99, 401))
-    assert exact[300] > 0 and toy_sgd.factor(1_000, 398) != 0 and exact[400] == 0
+    assert exact[300] > 0 and toys.factor(1_000, 398) != 0 and exact[400] == 0
     losses = run_toy(1_000, 30)
     assert [math.isinf(loss) for loss in losses] == [False] * 25 + [True] * 6
 
@@ -38,10 +38,10 @@ def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps()
 @pytest.mark.parametrize("lr", [1, 49, 50, 51, 100, 101, 150, 200, 999, 1_000])
 def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     steps = int((lr / 50) ** 2) + 3
-    grows = [abs(toy_sgd.factor(lr, t)) > 1 + 1e-12 for t in range(steps)]
-    assert grows == [t < toy_sgd.growing_steps(lr) for t in range(steps)]
-    zeros = [t + 1 for t in range(steps) if abs(toy_sgd.factor(lr, t)) < 1e-12]
-    assert zeros == [zero for zero in [toy_sgd.steps_to_zero(lr)] if zero]
+    grows = [abs(toys.factor(lr, t)) > 1 + 1e-12 for t in range(steps)]
+    assert grows == [t < toys.growing_steps(lr) for t in range(steps)]
+    zeros = [t + 1 for t in range(steps) if abs(toys.factor(lr, t)) < 1e-12]
+    assert zeros == [zero for zero in [toys.steps_to_zero(lr)] if zero]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     ],
 )
 def test_the_story_tells_it(lr, words):
-    assert words in toy_sgd.story(lr)
+    assert words in toys.story(lr)
 
 
 def test_a_turned_ravine_is_the_same_ravine():
     points = np.random.default_rng(0).normal(size=(20, 2))
-    turned = np.array([toy_sgd.turned(point, 0.7) for point in points])
-    np.testing.assert_allclose(toy_sgd.ravine(turned, 0.7), toy_sgd.ravine(points), rtol=1e-13)
-    assert toy_sgd.ravine(np.array([2.0, 1.0])) == 0.5 * 4 + 12.5
+    turned = np.array([toys.turned(point, 0.7) for point in points])
+    np.testing.assert_allclose(toys.ravine(turned, 0.7), toys.ravine(points), rtol=1e-13)
+    assert toys.ravine(np.array([2.0, 1.0])) == 0.5 * 4 + 12.5

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbook.optimizer import toy_sgd
+from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 from workbook.views import optimizer
 
@@ -36,7 +36,7 @@ def test_a_line_alone_needs_no_legend():
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_every_path_has_its_map(count):
     paths = {f"rule {n}": np.array([[-4.0, 1.0], [n / 10, 0.5]]) for n in range(count)}
-    figure = optimizer.valley(paths, toy_sgd.ravine)
+    figure = optimizer.valley(paths, toys.ravine)
     shown = [ax for ax in figure.axes if ax.axison]
     assert [ax.get_title() for ax in shown] == list(paths)
     for ax, path in zip(shown, paths.values(), strict=True):

@@ -7,7 +7,7 @@ import matplotlib.image
 import pytest
 
 from workbook import views
-from workbook.optimizer import toy_sgd
+from workbook.optimizer import toys
 from workbook.study.normalform import WIDGET_VIEW
 
 
@@ -31,10 +31,10 @@ def parts(view):
 @pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
 def test_it_shows_ten_steps_of_the_closed_form(lr):
     view = views.learning_rate_slider(lr)
-    losses = toy_sgd.relative_losses(lr, 10)
-    assert toy_sgd.story(lr) in seen(view.html)
+    losses = toys.relative_losses(lr, 10)
+    assert toys.story(lr) in seen(view.html)
     for t in range(10):
-        factor = toy_sgd.factor(lr, t)
+        factor = toys.factor(lr, t)
         step, times, squared, loss = row(view, t)
         assert step == t
         assert times == pytest.approx(factor, abs=6e-4)

@@ -6,7 +6,7 @@ import ipywidgets
 import pandas as pd
 from matplotlib.axes import Axes
 
-from workbook.optimizer import toy_sgd
+from workbook.optimizer import toys
 from workbook.views import optimizer
 from workbook.views.live import Live, escape
 from workbook.views.plots import BLUE, RED
@@ -38,10 +38,10 @@ def learning_rate_slider(lr: int = 100) -> Live:
 
 
 def _html(lr: int) -> str:
-    losses = toy_sgd.relative_losses(lr, STEPS)
+    losses = toys.relative_losses(lr, STEPS)
     rows = "".join(_row(lr, t, losses[t + 1]) for t in range(STEPS))
     return f"""
-<p><b>Learning rate {lr:,}.</b> {escape(toy_sgd.story(lr))}</p>
+<p><b>Learning rate {lr:,}.</b> {escape(toys.story(lr))}</p>
 <table aria-label="The first ten steps: how weights and loss are multiplied">
 <thead><tr><th scope="col" class="number">step</th>
 <th scope="col" class="number">weights times</th><th scope="col" class="number">loss times</th>
@@ -52,7 +52,7 @@ def _html(lr: int) -> str:
 
 
 def _row(lr: int, t: int, loss: float) -> str:
-    factor = toy_sgd.factor(lr, t)
+    factor = toys.factor(lr, t)
     told = (f"{t}", f"{factor:+.3f}", f"{factor**2:.3f}", f"{loss:.3g}")
     cells = "".join(f'<td class="number">{cell}</td>' for cell in told)
     return f"<tr>{cells}<td>{_bar(loss)}</td></tr>"
@@ -72,7 +72,7 @@ def _bar(loss: float) -> str:
 
 
 def _picture(lr: int) -> Axes:
-    losses = pd.DataFrame({"loss": toy_sgd.relative_losses(lr, STEPS)})
+    losses = pd.DataFrame({"loss": toys.relative_losses(lr, STEPS)})
     lowest = 10.0**-FACTORS_OF_TEN
     return optimizer.log_curves(
         losses.rename_axis(f"step, at learning rate {lr:,}"),
@@ -83,9 +83,9 @@ def _picture(lr: int) -> Axes:
 
 
 def _words(lr: int) -> str:
-    told = ", ".join(f"{loss:.3g}" for loss in toy_sgd.relative_losses(lr, STEPS))
+    told = ", ".join(f"{loss:.3g}" for loss in toys.relative_losses(lr, STEPS))
     return (
         f"Learning-rate slider, live when the cell is run. Learning rate {lr:,}: "
-        f"{toy_sgd.story(lr)} The loss, if it began at 1, before and after each of {STEPS} steps: "
+        f"{toys.story(lr)} The loss, if it began at 1, before and after each of {STEPS} steps: "
         f"{told}."
     )

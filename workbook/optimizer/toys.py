@@ -1,5 +1,13 @@
-"""Small experiments with optimizers, on losses that one can draw."""
+"""The handout's toy in closed form: what each step of SGD does to a mean of squares.
 
+The loss of n weights θ is the mean of their squares, so its gradient is 2θ / n. A step of
+`workbook.optimizer.optimizers.SGD` then multiplies every weight by the same number, whatever the weights are, and
+the loss by its square. Here n is 100.
+
+Small experiments with optimizers, on losses that one can draw.
+"""
+
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +18,88 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from workbook.optimizer.optimizers import SGD, Number, clip_gradients
-from workbook.optimizer.toy_sgd import ravine, turned
+
+WEIGHTS = 100
+
+
+def factor(lr: float, t: int) -> float:
+    """What step t = 0, 1, 2, … multiplies every weight by: 1 - 2 lr / (n √(t + 1)).
+
+    >>> factor(10, 0), factor(100, 0), factor(100, 3)
+    (0.8, -1.0, 0.0)
+    """
+    return 1 - 2 * lr / WEIGHTS / math.sqrt(t + 1)
+
+
+def relative_losses(lr: float, steps: int) -> list[float]:
+    """The loss before the first step and after each, as a multiple of the first.
+
+    >>> [round(loss, 3) for loss in relative_losses(100, 4)]
+    [1.0, 1.0, 0.172, 0.004, 0.0]
+    """
+    losses = [1.0]
+    for t in range(steps):
+        losses.append(losses[-1] * factor(lr, t) ** 2)
+    return losses
+
+
+def growing_steps(lr: float) -> int:
+    """How many steps make the loss grow: those with a factor below -1, the first ones.
+
+    >>> growing_steps(100), growing_steps(1_000)
+    (0, 99)
+    """
+    return max(math.ceil((lr / WEIGHTS) ** 2) - 1, 0)
+
+
+def steps_to_zero(lr: float) -> int | None:
+    """After how many steps the loss is exactly 0; None where it only comes near.
+
+    >>> steps_to_zero(10), steps_to_zero(100), steps_to_zero(1_000)
+    (None, 4, 400)
+    """
+    steps = (2 * lr / WEIGHTS) ** 2
+    whole = round(steps)
+    return whole if whole and math.isclose(steps, whole, rel_tol=1e-9) else None
+
+
+def story(lr: float) -> str:
+    """What becomes of the loss, in a sentence or two."""
+    first, growing, zero = factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
+    if growing:
+        peak = relative_losses(lr, growing)[-1]
+        told = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."
+    elif first >= 0:
+        told = "It falls from the first step on, and no weight changes its sign."
+    elif first > -1:
+        told = "It falls from the first step on, although the weights jump across 0 at first."
+    else:
+        told = "The first step turns every sign and keeps the loss; then it falls."
+    return told + (f" After {_steps(zero)} it is exactly 0." if zero else "")
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'s' * (count != 1)}"
+
+
+def ravine(point, angle: float = 0.0, steepness: float = 25.0):
+    """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
+
+    For arrays and tensors alike. Turning changes no curvature: they are 1 and `steepness`.
+    """
+    along = math.cos(angle) * point[..., 0] + math.sin(angle) * point[..., 1]
+    across = math.cos(angle) * point[..., 1] - math.sin(angle) * point[..., 0]
+    return (along**2 + steepness * across**2) / 2
+
+
+def turned(point: Sequence[float], angle: float) -> tuple[float, float]:
+    """The point (x, y) turned by `angle` around 0, as the ravine is."""
+    x, y = point
+    return (
+        math.cos(angle) * x - math.sin(angle) * y,
+        math.sin(angle) * x + math.cos(angle) * y,
+    )
+
 
 Loss = Callable[[Tensor], Tensor]
 Maker = Callable[[list[Parameter]], Optimizer]  # such as a class, or a `partial` of one
