@@ -12,12 +12,12 @@ import torch
 from workbook import accounting
 from workbook.bench import training
 from workbook.bench.training import RIVALS, RivalProcess
-from workbook.training import devices, presets, train, trainer
+from workbook.training import devices, presets, train
 
 
 @pytest.fixture(autouse=True)
 def peak(monkeypatch):
-    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
 
 
 @pytest.fixture

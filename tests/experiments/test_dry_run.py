@@ -15,7 +15,7 @@ from workbook.experiments.foresight import Imagined
 from workbook.experiments.studies import at_rate
 from workbook.training import presets
 from workbook.training.presets import varied
-from workbook.training.trainer import Trainer
+from workbook.training.train import Trainer
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()

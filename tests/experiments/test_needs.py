@@ -23,7 +23,7 @@ from workbook.training import checkpoints, presets, train
 from workbook.training import log as runlog
 from workbook.training.presets import varied
 from workbook.training.processes import Team
-from workbook.training.trainer import Trainer
+from workbook.training.train import Trainer
 
 LAPTOP = varied(presets.laptop(), device="cpu", precision="float32")
 SMALL = 20_000  # bytes

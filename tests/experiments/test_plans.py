@@ -13,7 +13,7 @@ from workbook import cli
 from workbook.experiments import plans, records, studies
 from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import train, trainer
+from workbook.training import train
 from workbook.training.presets import varied
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
@@ -24,15 +24,15 @@ TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endofte
 def alone(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     for module in (plans, train):
         monkeypatch.setattr(module, "train_data", lambda config: data)
     made = []
-    begin = trainer.Trainer.begin
+    begin = train.Trainer.begin
     monkeypatch.setattr(
-        trainer.Trainer, "begin", lambda self, state: (made.append(state), begin(self, state))
+        train.Trainer, "begin", lambda self, state: (made.append(state), begin(self, state))
     )
     return made
 
@@ -113,7 +113,7 @@ def test_a_run_that_diverges_is_a_result(alone):
 
 
 def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
-    update = trainer.Trainer.update
+    update = train.Trainer.update
 
     def struck(self):
         if self.step == 14:
@@ -121,7 +121,7 @@ def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
         return update(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer.Trainer, "update", struck)
+        patch.setattr(train.Trainer, "update", struck)
         with pytest.raises(KeyboardInterrupt):
             plans.run({"one": rates(1e-2)})
     found = plans.run({"one": rates(1e-2)})["one"]

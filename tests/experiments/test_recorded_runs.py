@@ -11,7 +11,7 @@ from workbook.experiments import plans, records, scales, studies
 from workbook.study import notebooks
 from workbook.study.answers import MIME
 from workbook.study.normalform import role
-from workbook.training import log, trainer
+from workbook.training import log, train
 from workbook.views import plots
 
 PLACE = config.repository() / "data" / "runs"
@@ -28,7 +28,7 @@ def only_what_came_along(tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("a run was about to be trained")
 
-    monkeypatch.setattr(trainer.Trainer, "begin", refuse)
+    monkeypatch.setattr(train.Trainer, "begin", refuse)
     yield
     plt.close("all")
 

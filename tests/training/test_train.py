@@ -13,9 +13,17 @@ import tiny_runs
 import torch
 
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, log, trainer
-from workbook.training.train import DivergedError, Run, run_folder, train, trained
-from workbook.training.trainer import CHECKPOINTS, KEPT
+from workbook.training import checkpoints, log
+from workbook.training import train as trainer
+from workbook.training.train import (
+    CHECKPOINTS,
+    KEPT,
+    DivergedError,
+    Run,
+    run_folder,
+    train,
+    trained,
+)
 
 CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
 

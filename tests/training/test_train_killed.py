@@ -15,10 +15,10 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook.training import checkpoints, trainer
+from workbook.training import checkpoints
 from workbook.training import log as runlog
-from workbook.training.train import Run, train
-from workbook.training.trainer import CHECKPOINTS
+from workbook.training import train as trainer
+from workbook.training.train import CHECKPOINTS, Run, train
 
 STRESS = int(os.environ.get("STRESS", "1"))
 KILLS = 4 * STRESS

@@ -65,9 +65,8 @@ from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
 from workbook.training.batches import get_batch
 from workbook.training.processes import Team
-from workbook.training.train import train
+from workbook.training.train import Trainer, train
 from workbook.training.train_data import TrainData
-from workbook.training.trainer import Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
