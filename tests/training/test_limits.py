@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from workbook.training.limits import WINDOW, ClimbWatch, TimeLimit
+from workbook.training.guards import WINDOW, ClimbWatch, TimeLimit
 
 
 def test_ten_losses_are_needed_to_say_anything():

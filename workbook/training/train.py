@@ -30,9 +30,8 @@ from workbook.training import checkpoints, devices, guards, log
 from workbook.training import log as runlog
 from workbook.training.batches import random_starts, windows
 from workbook.training.evaluate import evaluate
-from workbook.training.limits import WINDOW, ClimbWatch, TimeLimit
+from workbook.training.guards import WINDOW, ClimbWatch, TimeLimit, Wish, wish_to_stop
 from workbook.training.processes import Team, own_device, team
-from workbook.training.stop_signals import Wish, wish_to_stop
 from workbook.training.train_data import TrainData, train_data
 from workbook.transformer.model import PARTS, TransformerLM
 
