@@ -18,7 +18,7 @@ from pathlib import Path
 from workbook import __version__, experiment_commands, model_commands
 from workbook import config as settings
 from workbook.study import problems
-from workbook.training import train_options
+from workbook.training import presets
 
 PACKAGE = Path(__file__).resolve().parent
 JUDGE = """
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
 
     lab = commands.add_parser("lab", help="open JupyterLab on your own copy of the notebooks")
-    port = train_options.between(1, 2**16 - 1)
+    port = presets.between(1, 2**16 - 1)
     lab.add_argument("--port", type=port, help="default: the next free one from 8888")
     lab.set_defaults(run=run_lab)
 
@@ -112,7 +112,7 @@ def parser() -> argparse.ArgumentParser:
     tokenize.add_argument("--size", metavar="100MB", help="for `stories`: of the train split")
     tokenize.add_argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer")
     tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
-    workers = train_options.between(1, train_options.MOST_WORKERS)
+    workers = presets.between(1, presets.MOST_WORKERS)
     tokenize.add_argument("--workers", type=workers, metavar="N", help="default: one a core")
     tokenize.set_defaults(run=run_data_tokenize)
 
@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
         help="train a model; goes on where it was stopped",
         description="Train a model. The settings that are not given are those of the preset.",
     )
-    train_options.add_options(train)
+    presets.add_options(train)
     train.set_defaults(run=run_train)
     model_commands.add_to(commands)
     experiment_commands.add_to(commands)
@@ -137,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
     export.set_defaults(run=run_export)
 
-    count = train_options.between(1, 10**9)
+    count = presets.between(1, 10**9)
     bench = commands.add_parser("bench", help="time our code beside that of other libraries")
     subjects = bench.add_subparsers(metavar="tokenizer | train | generate | scaling", required=True)
     tokenizer = subjects.add_parser(
@@ -347,7 +347,7 @@ def run_train(options: argparse.Namespace) -> int:
     from workbook.experiments import dry_run
     from workbook.training import train
 
-    config = train_options.chosen(options)
+    config = presets.chosen(options)
     if options.dry_run:
         return dry_run.tell_run(config)
     train.train_and_tell(config, options.folder)

@@ -3,7 +3,7 @@
 import argparse
 
 from workbook import config
-from workbook.training import train_options
+from workbook.training import presets
 
 
 def add_to(commands: argparse._SubParsersAction) -> None:
@@ -20,7 +20,7 @@ def add_to(commands: argparse._SubParsersAction) -> None:
     run.add_argument("names", metavar="NAME", nargs="*", help="see `list`; default: all")
     run.add_argument(
         "--workers",
-        type=train_options.between(1, train_options.MOST_WORKERS),
+        type=presets.between(1, presets.MOST_WORKERS),
         metavar="N",
         help="processes of one thread; default: a core each",
     )

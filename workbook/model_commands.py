@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workbook.training import train_options
+from workbook.training import presets
 
 
 def add_to(commands) -> None:
@@ -17,7 +17,7 @@ def add_to(commands) -> None:
     )
     generate.add_argument("--top-p", type=float, default=0.95, metavar="X", help="default: 0.95")
     generate.add_argument("--top-k", type=int, metavar="N", help="default: all ids")
-    seed = train_options.between(0, 2**63 - 1)
+    seed = presets.between(0, 2**63 - 1)
     generate.add_argument("--seed", type=seed, metavar="N", help="default: another text each time")
     generate.set_defaults(run=run_generate)
 

@@ -8,13 +8,13 @@ import pytest
 
 from workbook import cli
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
-from workbook.training import presets, train_options
+from workbook.training import presets
 
 
 def parsed(*words):
     parser = argparse.ArgumentParser()
-    train_options.add_options(parser)
-    return train_options.chosen(parser.parse_args(words))
+    presets.add_options(parser)
+    return presets.chosen(parser.parse_args(words))
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
@@ -38,7 +38,7 @@ def test_settings_change_model_optimizer_and_run():
 
 def test_every_field_of_every_config_has_an_option():
     parser = argparse.ArgumentParser()
-    train_options.add_options(parser)
+    presets.add_options(parser)
     known = {action.dest for action in parser._actions}
     for config in (ModelConfig, OptimizerConfig, TrainConfig):
         assert {field.name for field in fields(config)} - {"model", "optimizer"} <= known
