@@ -12,7 +12,8 @@ from workbook.generation import generate
 from workbook.optimizer import optimizers
 from workbook.optimizer.toys import run_toy
 from workbook.tokenization import bpe, tokenizer
-from workbook.training import batches, checkpoints
+from workbook.training import checkpoints
+from workbook.training import data as batches
 
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),

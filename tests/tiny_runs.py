@@ -6,7 +6,7 @@ import numpy as np
 
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.training import presets
-from workbook.training.train_data import TrainData
+from workbook.training.data import TrainData
 
 VOCAB_SIZE, END = 64, 0
 

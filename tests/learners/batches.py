@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from workbook.training import batches
+from workbook.training import data
 
 
 def list_of_windows(dataset, batch_size, context_length, device):
@@ -67,7 +67,7 @@ RIGHT = [
     without_replacement,
     cpu_or_cuda_only,
     whole_file,
-    batches.get_batch,
+    data.get_batch,
 ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook.tokenization.token_files import read_tokens, write_tokens
-from workbook.training.batches import get_batch, random_starts, windows
+from workbook.training.data import get_batch, random_starts, windows
 
 
 @given(st.integers(1, 30), st.integers(1, 8), st.integers(1, 5), st.integers(0, 9))

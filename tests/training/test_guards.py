@@ -5,8 +5,9 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook.training import guards, train_data
-from workbook.training.batches import get_batch
+from workbook.training import data as train_data
+from workbook.training import guards
+from workbook.training.data import get_batch
 from workbook.training.evaluate import Evaluation
 from workbook.training.train import train
 from workbook.transformer.model import TransformerLM

@@ -10,12 +10,13 @@ from workbook.experiments.published import claims, token_length
 from workbook.tokenization import token_files
 from workbook.training.loss_bounds import (
     BYTES_A_TOKEN,
+    MARGIN,
+    STATED_FLOORS,
     bits_a_byte,
     guessing,
     limits,
     nats_a_token,
 )
-from workbook.training.train_data import MARGIN, STATED_FLOORS
 
 
 @pytest.mark.parametrize("nats", [0.3, 1.45, 9.2])

@@ -11,8 +11,8 @@ import numpy as np
 from workbook.accounting import parameters
 from workbook.config import TrainConfig
 from workbook.experiments.records import Result
+from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
-from workbook.training.train_data import train_data
 
 LAST = 5  # logged training losses: one alone is that of a single batch
 

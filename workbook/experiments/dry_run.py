@@ -34,9 +34,9 @@ from workbook.experiments.needs import (
 from workbook.experiments.plans import Plan
 from workbook.tokenization.tokenizer import token_dtype
 from workbook.training import checkpoints, devices
+from workbook.training.data import TrainData
 from workbook.training.processes import Team
 from workbook.training.train import Trainer
-from workbook.training.train_data import TrainData
 
 ASSUMED_MFU = 0.3  # of the accounting: what small models reach, about
 STEPS, PATIENCE = 20, 60.0  # steps that are measured, or as many as fit into so many seconds

@@ -37,8 +37,8 @@ from workbook.experiments.records import Result
 from workbook.files import write_json
 from workbook.generation.generate import write
 from workbook.training import log
+from workbook.training.data import train_data
 from workbook.training.train import DivergedError, Run, run_folder, train
-from workbook.training.train_data import train_data
 
 Results = dict[str, Result]
 Plan = Generator[dict[str, TrainConfig], Results, Results]

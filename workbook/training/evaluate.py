@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from workbook.training import devices
-from workbook.training.batches import windows
+from workbook.training.data import windows
 from workbook.transformer import fused
 
 

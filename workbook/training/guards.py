@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from workbook.config import TrainConfig
-from workbook.training import train_data
+from workbook.training import data as train_data
+from workbook.training.data import TrainData
 from workbook.training.evaluate import Evaluation
-from workbook.training.train_data import TrainData
 
 WINDOW = 10  # logged losses
 RECENT = 5  # steps whose usual length says how long the next one takes

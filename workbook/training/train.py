@@ -28,11 +28,10 @@ from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
 from workbook.training import log as runlog
-from workbook.training.batches import random_starts, windows
+from workbook.training.data import TrainData, random_starts, train_data, windows
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import WINDOW, ClimbWatch, TimeLimit, Wish, wish_to_stop
 from workbook.training.processes import Team, own_device, team
-from workbook.training.train_data import TrainData, train_data
 from workbook.transformer.model import PARTS, TransformerLM
 
 CHECKPOINTS = "checkpoints"

@@ -13,8 +13,8 @@ from IPython.display import DisplayHandle
 
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
+from workbook.training.data import TrainData
 from workbook.training.train import Run, run_folder, told, train
-from workbook.training.train_data import TrainData
 from workbook.views import plots, training
 
 WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels

@@ -1,4 +1,11 @@
-"""What a run trains on: the ids of both splits on disk, and what is known about their text."""
+"""Random windows of one long array of ids: what a language model is trained on.
+
+ids        17  4  92  8  30  5  61 ...
+inputs         4  92  8  30              a window of context_length ids, anywhere
+targets           92  8  30  5           the same window one id later
+
+What a run trains on: the ids of both splits on disk, and what is known about their text.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,6 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import torch
+from jaxtyping import Int, Integer
+from torch import Tensor
 
 from workbook import config as settings
 from workbook.config import TrainConfig
@@ -13,12 +23,61 @@ from workbook.corpora import corpora
 from workbook.tokenization import token_files
 from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import loss_bounds
 
-# Bits a byte that a model as small as the course's does not come below on text it has not seen,
-# with a margin: a loss of 1.3 nats a token of 4.1 bytes, good on TinyStories, is 0.46.
-STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "pydocs": 0.6}
-# What random choices cost is a mean over all stories; the part that is looked at may be cheaper.
-MARGIN = 0.9
+
+def get_batch(
+    dataset: Integer[np.ndarray, " ids"],
+    batch_size: int,
+    context_length: int,
+    device: str | torch.device = "cpu",
+    generator: torch.Generator | None = None,
+) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
+    """Inputs and targets, cut out at random: every start that leaves room is equally likely.
+
+    `dataset` may be a memory map of any size and integer type: only the windows are read. With a
+    `generator` (of the CPU) the order of the data is its own, and its state resumes it.
+    """
+    starts = random_starts(len(dataset), batch_size, context_length, generator)
+    return windows(dataset, starts, context_length, device)
+
+
+def random_starts(
+    length: int, batch_size: int, context_length: int, generator: torch.Generator | None = None
+) -> Int[Tensor, " batch"]:
+    """Where the windows of a batch begin: from 0 to length - context_length - 1.
+
+    The last start leaves room for one id behind the window, the last target.
+    """
+    if batch_size < 1 or context_length < 1:
+        raise ValueError(
+            f"batch_size={batch_size} and context_length={context_length} must be 1 at least"
+        )
+    if length <= context_length:
+        raise ValueError(
+            f"{length:,} ids hold no window of {context_length:,} and its targets; give"
+            f" {context_length + 1:,} ids at least, or a smaller context_length"
+        )
+    return torch.randint(length - context_length, (batch_size,), generator=generator)
+
+
+def windows(
+    dataset: Integer[np.ndarray, " ids"],
+    starts: Int[Tensor, " batch"],
+    context_length: int,
+    device: str | torch.device = "cpu",
+) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
+    """The windows that begin at `starts`, and the same one id later, as int64 on the device."""
+    places = starts.numpy()[:, None] + np.arange(context_length + 1)
+    ids = torch.from_numpy(np.asarray(dataset)[places].astype(np.int64))
+    if torch.device(device).type == "cuda":
+        # From pinned memory the copy runs beside the GPU's work instead of holding it up.
+        ids = ids.pin_memory().to(device, non_blocking=True)
+    else:
+        ids = ids.to(device)
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
 BLOCK = 1 << 22  # ids looked at together
 
 
@@ -64,13 +123,7 @@ def train_data(config: TrainConfig) -> TrainData:
     )
     facts = corpora.record(corpora.path(config.corpus, "validation"))
     entropy = facts.get("bits_per_byte")
-    if entropy is not None:
-        floor, reason = MARGIN * entropy, "the random choices behind the text cost more"
-    else:
-        floor, reason = (
-            STATED_FLOORS[config.corpus],
-            "stated: no model of this size is known to do better",
-        )
+    floor, reason = loss_bounds.floor(config.corpus, entropy)
     return TrainData(
         train=train,
         validation=validation,
