@@ -9,14 +9,14 @@ import threading
 import pytest
 
 from workbook import files
-from workbook.files import alone, atomic_write
+from workbook.files import atomic_write, locked
 
 WORKS = """
 import sys
 from pathlib import Path
-from workbook.files import alone
+from workbook.files import locked
 
-with alone(Path(sys.argv[1])):
+with locked(Path(sys.argv[1])):
     print("in", flush=True)
     input()
 """
@@ -95,7 +95,7 @@ def test_a_file_where_a_folder_is_wanted_is_named(tmp_path):
         with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
             atomic_write(folder / "a.txt").__enter__()
         with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
-            alone(folder).__enter__()
+            locked(folder).__enter__()
 
 
 def test_a_folder_where_a_file_is_wanted_is_named_at_once(tmp_path):
@@ -109,11 +109,11 @@ def test_two_threads_take_turns_in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_say_who_waits", lambda folder: waits.set())
 
     def other():
-        with alone(tmp_path / "run"):
+        with locked(tmp_path / "run"):
             order.append("other")
 
     thread = threading.Thread(target=other)
-    with alone(tmp_path / "run"):
+    with locked(tmp_path / "run"):
         thread.start()
         assert waits.wait(300)
         order.append("this")
@@ -123,7 +123,7 @@ def test_two_threads_take_turns_in_a_folder(tmp_path, monkeypatch):
 
 def test_an_error_inside_frees_the_folder(tmp_path):
     for _ in range(2):
-        with pytest.raises(KeyError), alone(tmp_path):
+        with pytest.raises(KeyError), locked(tmp_path):
             raise KeyError
 
 

@@ -105,7 +105,7 @@ def changed(path: Path) -> ValueError:
 
 
 @contextmanager
-def alone(folder: Path, really: bool = True) -> Iterator[None]:
+def locked(folder: Path, really: bool = True) -> Iterator[None]:
     """Hold the lock of a folder: one thread of one process works in it at a time.
 
     Whoever else asks says that it waits, waits, and then finds what was made here. Of several

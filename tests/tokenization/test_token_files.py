@@ -287,7 +287,7 @@ def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder, left):
 
 def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folder, monkeypatch):
     token_files.tokenizer_for("stories")
-    monkeypatch.setattr(token_files, "alone", lambda folder: 1 / 0)
+    monkeypatch.setattr(token_files, "locked", lambda folder: 1 / 0)
     monkeypatch.setattr(token_files.bpe, "train_bpe", lambda *_: 1 / 0)
     token_files.tokenizer_for("stories")
 

@@ -63,10 +63,9 @@ from workbook.config import ModelConfig, TrainConfig
 from workbook.files import write_json
 from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
-from workbook.training.data import get_batch
+from workbook.training.data import TrainData, get_batch
 from workbook.training.processes import Team
 from workbook.training.train import Trainer, train
-from workbook.training.data import TrainData
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset

@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from workbook import config
 from workbook.corpora import corpora
-from workbook.files import alone, atomic_write, file_state, unchanged, write_json
+from workbook.files import atomic_write, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
 from workbook.tokenization.pretokens import cut_points, task_cuts, text_file
 from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
@@ -125,7 +125,7 @@ def tokenize_file(
     Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     source, target = text_file(source).resolve(), Path(target).resolve()
-    with alone(target.parent):
+    with locked(target.parent):
         return _tokenize_file(tokenizer, source, target, executor)
 
 
@@ -227,7 +227,7 @@ def tokenizer_for(
         raise ValueError(f"{name!r} is no corpus; there are {', '.join(DEFAULTS)}")
     folder = config.data_folder() / "tokenizers" / f"{name}-{DEFAULTS[name][1]}"
     if not _has_files(folder):
-        with alone(folder):
+        with locked(folder):
             if not _has_files(folder):  # another process may have trained it meanwhile
                 _train_tokenizer(name, folder)
     return folder.name, _load_tokenizer(name, folder)

@@ -23,7 +23,7 @@ from workbook import accounting
 from workbook import config as settings
 from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
-from workbook.files import alone, write_json
+from workbook.files import locked, write_json
 from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
@@ -443,7 +443,7 @@ def train(
         return run
     before = checkpoints.random_state()
     try:
-        with team(config.device) as members, alone(run.folder, members.leads):
+        with team(config.device) as members, locked(run.folder, members.leads):
             members.wait()  # for the leader to have the folder to itself
             if members.leads:
                 runlog.claim(run.folder, asdict(config))
