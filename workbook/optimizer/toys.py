@@ -82,7 +82,7 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' * (count != 1)}"
 
 
-def ravine(point, angle: float = 0.0, steepness: float = 25.0):
+def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
     """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
     For arrays and tensors alike. Turning changes no curvature: they are 1 and `steepness`.
@@ -92,7 +92,7 @@ def ravine(point, angle: float = 0.0, steepness: float = 25.0):
     return (along**2 + steepness * across**2) / 2
 
 
-def turned(point: Sequence[float], angle: float) -> tuple[float, float]:
+def turned(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
     """The point (x, y) turned by `angle` around 0, as the ravine is."""
     x, y = point
     return (

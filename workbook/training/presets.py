@@ -107,9 +107,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
     )
-    for title, config in {"run": TrainConfig, **PARTS}.items():
+    for title, kind in {"run": TrainConfig, **PARTS}.items():
         group = parser.add_argument_group(title)
-        for field in fields(config):
+        for field in fields(kind):
             if field.name not in PARTS:
                 group.add_argument(
                     f"--{field.name.replace('_', '-')}",
