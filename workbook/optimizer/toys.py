@@ -1,10 +1,8 @@
-"""The handout's toy in closed form: what each step of SGD does to a mean of squares.
+"""Small experiments with optimizers, on losses that one can draw or solve on paper.
 
-The loss of n weights θ is the mean of their squares, so its gradient is 2θ / n. A step of
-`workbook.optimizer.optimizers.SGD` then multiplies every weight by the same number, whatever the weights are, and
-the loss by its square. Here n is 100.
-
-Small experiments with optimizers, on losses that one can draw.
+The handout's toy in closed form: the loss of n weights θ is the mean of their squares, so its
+gradient is 2θ / n. A step of `optimizers.SGD` then multiplies every weight by the same number,
+whatever the weights are, and the loss by its square. Here n is 100.
 """
 
 import math
