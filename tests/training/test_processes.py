@@ -16,11 +16,10 @@ from workbook.training.train import train
 SCRIPT = """
 import sys
 import tiny_runs, torch
-from workbook.training import trainer
-from workbook.training.train import train
+from workbook.training import train
 torch.set_num_threads(1)
-trainer.matmul_peak = lambda *_: 1e15
-train(tiny_runs.tiny(accumulation=int(sys.argv[2])), sys.argv[1], tiny_runs.data())
+train.matmul_peak = lambda *_: 1e15
+train.train(tiny_runs.tiny(accumulation=int(sys.argv[2])), sys.argv[1], tiny_runs.data())
 """
 
 
