@@ -11,7 +11,7 @@ import torch
 from workbook.generation import generate
 from workbook.optimizer import optimizers
 from workbook.optimizer.toys import run_toy
-from workbook.tokenization import bpe, tokenizer
+from workbook.tokenization import bpe, simple, tokenizer
 from workbook.training import checkpoints
 from workbook.training import data as batches
 
@@ -21,7 +21,7 @@ ATTEMPTS = {
     ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
     ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
     ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
-    ("tokenizer", None): (tokenizer.Tokenizer, tokenizer.CharacterTokenizer),
+    ("tokenizer", None): (tokenizer.Tokenizer, simple.CharacterTokenizer),
     ("tokenizer_experiments", "a"): (4.2, 0.24),
     ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
     ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),

@@ -34,7 +34,7 @@ def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
 
 
 def as_counter(counts: count.Counts) -> Counter[str]:
-    """The counts as `pretokens.count_pretokens` returns them."""
+    """The counts as `spans.count_pretokens` returns them."""
     stops = np.cumsum(counts.lengths)
     return Counter(
         {

@@ -15,7 +15,7 @@ from workbook.tokenization.bpe import (
     train_incremental,
     train_naive,
 )
-from workbook.tokenization.pretokens import count_pretokens
+from workbook.tokenization.spans import count_pretokens
 
 END = "<|endoftext|>"
 WORDS = st.text(st.sampled_from("abc"), min_size=1, max_size=12) | st.text(min_size=1, max_size=8)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from workbook.corpora import corpora
-from workbook.tokenization import pretokens, token_files, tokenizer
+from workbook.tokenization import spans, token_files, tokenizer
 from workbook.tokenization.compiled import count
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -38,8 +38,8 @@ def remove(path):
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     """A file that is cut into many spans."""
-    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 3)
-    monkeypatch.setattr(pretokens.cut_points, "__defaults__", ((), 512))
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 3)
+    monkeypatch.setattr(spans, "SPAN", 512)
     return written(tmp_path / "text.txt")
 
 
@@ -52,14 +52,14 @@ def written(path):
 @pytest.fixture(params=[shrink, grow, replace, remove])
 def change(request, path, monkeypatch):
     """What becomes of the file as soon as it is known where to cut it."""
-    find = pretokens.cut_points
+    find = spans.cut_points
 
     def cut_points(*arguments):
         cuts = find(*arguments)
         request.param(path)
         return cuts
 
-    for module in (pretokens, count, tokenizer, token_files):
+    for module in (spans, count, tokenizer, token_files):
         monkeypatch.setattr(module, "cut_points", cut_points)
     return request.param
 
@@ -87,21 +87,21 @@ def test_the_readable_one_does_not_mix_two_texts(path, change, executor):
     with refused(path):
         ONE.encode_file(path, executor)
     with ThreadPoolExecutor(2) as pool, refused(path):
-        pretokens.count_pretokens(written(path), [END], pool)
+        spans.count_pretokens(written(path), [END], pool)
 
 
 SHRINKING = """
 import os, sys
-from workbook.tokenization import bpe, pretokens, tokenizer
+from workbook.tokenization import bpe, spans, tokenizer
 from workbook.tokenization.tokenizer import Tokenizer
 
-open_file = pretokens.Path.open
+open_file = spans.Path.open
 
 def cut_short(path, *mode):
     os.truncate(path, 1000)
     return open_file(path, *mode)
 
-pretokens.Path.open = cut_short
+spans.Path.open = cut_short
 one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [])
 for read in (one.encode_file, lambda path: bpe.train_bpe(path, 260, None)):
     with open(sys.argv[1], "wb") as file:

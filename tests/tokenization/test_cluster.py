@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from workbook.tokenization import pretokens, token_files
+from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.pretokens import cut_points
+from workbook.tokenization.spans import cut_points
 from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -37,11 +37,11 @@ def write(path, size):
 def test_the_cluster_gives_the_merges_and_ids_of_one_process(
     executor, tmp_path, monkeypatch, engine
 ):
-    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 1)
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 1)
     size, span = (200_000, 1 << 15) if engine == "readable" else (6_000_000, 1 << 19)
-    monkeypatch.setattr(cut_points, "__defaults__", ((), span))
+    monkeypatch.setattr(spans, "SPAN", span)
     text = write(tmp_path / "text.txt", size)
-    assert (text.stat().st_size >= pretokens.COMPILED_FROM) == (engine == "compiled")
+    assert (text.stat().st_size >= spans.COMPILED_FROM) == (engine == "compiled")
     assert len(cut_points(text, [END])) > 5
     vocab, merges = train_bpe(text, 400, [END])
     assert train_bpe(text, 400, [END], executor=executor) == (vocab, merges)

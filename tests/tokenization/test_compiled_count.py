@@ -10,10 +10,11 @@ from fast_helpers import TEXTS, as_counter, counted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization import pretokens
+from workbook.tokenization import spans
 from workbook.tokenization.compiled import count, table
 from workbook.tokenization.compiled.machine import padded
-from workbook.tokenization.pretokens import PATTERN, count_pretokens, cut_points
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.spans import count_pretokens
 
 END = "<|e|>"
 
@@ -72,8 +73,8 @@ def test_documents_end_at_special_tokens(special):
 @pytest.fixture
 def text(tmp_path, monkeypatch):
     """A file that is cut into hundreds of spans, a few to a task."""
-    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 7)
-    monkeypatch.setattr(cut_points, "__defaults__", ((), 64))
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 7)
+    monkeypatch.setattr(spans, "SPAN", 64)
     path = tmp_path / "text.txt"
     lines = (f"It's {END}the  ünï 天 {number % 97:,}\r\n{END}\n" for number in range(900))
     path.write_bytes("".join(lines).encode())
@@ -95,7 +96,7 @@ def test_invalid_utf8_is_refused_with_its_place(text, monkeypatch):
         count.count_file(text, [END])
     for piece in (1, 2, 3, 5, 7):  # characters lie across the pieces that are checked one by one
         with monkeypatch.context() as patch:
-            patch.setattr("workbook.tokenization.compiled.text.PIECE", 4 + piece)
+            patch.setattr("workbook.tokenization.compiled.text.BLOCK", 4 + piece)
             with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,000"):
                 count.count_file(text, [END])
     text.write_bytes(data + "é".encode()[:-1])

@@ -12,10 +12,11 @@ from fast_helpers import STRESS, TEXTS, odd_strings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization import pretokens, tokenizer
+from workbook.tokenization import spans, tokenizer
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
-from workbook.tokenization.pretokens import PATTERN, cut_points
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
 END = "<|endoftext|>"
@@ -47,10 +48,9 @@ def compiled(trained, monkeypatch):
 
 def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     """The ids by the compiled engine, in which the tokenizer must have an encoder."""
-    encoder = one._take_encoder()
-    assert encoder is not None
-    one._idle_encoders.append(encoder)
-    return encoder.encode(text).tolist()
+    with one.compiled_encoder() as encoder:
+        assert encoder is not None
+        return encoder.encode(text).tolist()
 
 
 @given(TEXTS)
@@ -113,9 +113,9 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     one = pickle.loads(pickle.dumps(readable))
     text = " ".join(f"{number:x}owl" * (1 + number % 5) for number in range(40_000))
     expected = readable.encode(text)
-    encoder = one._take_encoder()
-    for _ in range(2):
-        assert encoder.encode(text).tolist() == expected
+    with one.compiled_encoder() as encoder:
+        for _ in range(2):
+            assert encoder.encode(text).tolist() == expected
     assert len(encoder.table.slots) == 1 << 14
     assert encoder.table.pool_used + 8 * encoder.used_pieces < 1 << 18
 
@@ -140,7 +140,8 @@ def test_odd_vocabularies_fall_back(trained, monkeypatch):
         Tokenizer(more, [(b"qq", b"q")]),  # no merge makes "qq"
         Tokenizer(vocab | {1 << 40: b"zzz"}, merges),  # ids that need more than 32 bits
     ):
-        assert one._take_encoder() is None
+        with one.compiled_encoder() as encoder:
+            assert encoder is None
         assert one.encode("abc abcd " * 9) == list(one.encode_iterable(["abc abcd " * 9]))
 
 
@@ -162,8 +163,8 @@ def test_lone_surrogates_are_refused_alike(readable, compiled):
 @pytest.fixture
 def text(tmp_path, monkeypatch):
     """A file that is cut into a hundred spans, a few to a task."""
-    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 7)
-    monkeypatch.setattr(cut_points, "__defaults__", ((), 256))
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 7)
+    monkeypatch.setattr(spans, "SPAN", 256)
     path = tmp_path / "text.txt"
     path.write_bytes((CORPUS + END).encode() * 40)
     return path

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import workbook
-from workbook.tokenization.compiled import count, encode, engine, merge, table
+from workbook.tokenization import compiled
+from workbook.tokenization.compiled import count, encode, merge, table
 
 COMPILE_LITTLE = """
 from workbook.tokenization.compiled import machine
@@ -81,7 +82,7 @@ def test_importing_compiles_nothing_and_loads_no_numba(run):
     code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"
     assert run(code).stdout == "False\n"
     everything = (
-        "from workbook.tokenization.compiled import count, encode, engine, merge, scan, table, text"
+        "from workbook.tokenization.compiled import count, encode, merge, scan, table, text"
     )
     assert run(everything).stderr == ""
 
@@ -89,11 +90,11 @@ def test_importing_compiles_nothing_and_loads_no_numba(run):
 def test_what_python_calls_is_compiled_beforehand_and_only_once(tmp_path):
     called = count.count_documents, count.add_words, count.gather, table.rehash
     called += merge.learn, encode.enter_pairs, encode.encode_on
-    engine.compile_all()
+    compiled.compile_all()
     assert [len(function.signatures) for function in called] == [1] * len(called)
     (tmp_path / "text.txt").write_text("One day<|e|> the owl said: it's mine! 天气")
     with ThreadPoolExecutor(2) as executor:
-        engine.train(tmp_path / "text.txt", ["<|e|>"], 9, executor)
+        compiled.train(tmp_path / "text.txt", ["<|e|>"], 9, executor)
     ids = {bytes([value]): value for value in range(256)} | {b"ow": 300}
     encode.make_encoder(ids, [(b"o", b"w")], {"<|e|>": 256}).encode("owl<|e|>" * 99)
     assert [len(function.signatures) for function in called] == [1] * len(called)

@@ -8,7 +8,7 @@ from fast_helpers import as_counter, counted, merges_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbook.tokenization import bpe, pretokens
+from workbook.tokenization import bpe, spans
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
 from workbook.tokenization.compiled import count, merge
 
@@ -90,10 +90,10 @@ def test_small_and_large_files_give_the_same_merges(text, monkeypatch):
 
 
 def test_only_large_files_wait_for_a_compiler(text, monkeypatch):
-    monkeypatch.setattr("workbook.tokenization.compiled.engine.train", lambda *_: 1 / 0)
-    assert text.stat().st_size < pretokens.COMPILED_FROM
+    monkeypatch.setattr("workbook.tokenization.compiled.train", lambda *_: 1 / 0)
+    assert text.stat().st_size < spans.COMPILED_FROM
     train_bpe(text, 300, [END])
     with text.open("ab") as file:
-        file.truncate(pretokens.COMPILED_FROM)
+        file.truncate(spans.COMPILED_FROM)
     with pytest.raises(ZeroDivisionError):
         train_bpe(text, 300, [END])

@@ -9,8 +9,9 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization import pretokens
-from workbook.tokenization.pretokens import PATTERN, count_pretokens, cut_points, pretokenize
+from workbook.tokenization import pretokens, spans
+from workbook.tokenization.pretokens import PATTERN, pretokenize
+from workbook.tokenization.spans import count_pretokens, cut_points
 
 # Characters that the pattern tells apart, and pieces of the special tokens used below.
 TEXTS = st.text(st.sampled_from("ab'sLlre19 \n\t\u00a0\u3000é好🙂\u0301!<|>\r\x1c\x85")) | st.text()
@@ -90,7 +91,7 @@ def test_bytes_are_refused_as_text():
 def small_spans(monkeypatch):
     """Spans of 64 bytes and pieces of 16, so that a small file is cut in many places."""
     monkeypatch.setattr(pretokens, "PIECE", 16)
-    monkeypatch.setattr(cut_points, "__defaults__", ((), 64))
+    monkeypatch.setattr(spans, "SPAN", 64)
 
 
 @given(text=TEXTS.map(lambda text: text * 40), special_tokens=SPECIALS)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization.remember import LONGEST, Memory
+from workbook.tokenization.tokenizer import LONGEST_REMEMBERED as LONGEST
+from workbook.tokenization.tokenizer import _Memory as Memory
 
 
 @given(st.lists(st.text(max_size=3)), st.integers(1, 5))

@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook.tokenization.bpe import train_naive
-from workbook.tokenization.pieces import pieces
-from workbook.tokenization.tokenizer import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    WordTokenizer,
-)
+from workbook.tokenization.simple import ByteTokenizer, CharacterTokenizer, WordTokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.tokenization.watch import apply_merges, training_steps
 
 words = st.dictionaries(st.text("ab é", min_size=1, max_size=6), st.integers(1, 9), max_size=6)
@@ -32,12 +27,12 @@ def test_a_text_is_cut_as_the_tokenizer_cuts_it(counts, text):
     merges = train_naive(counts, 12)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
     tokenizer = Tokenizer(dict(enumerate(tokens)), merges)
-    found = pieces(tokenizer, text)
+    found = tokenizer.tokens(text)
     assert apply_merges(text, merges) == [token for _, token in found]
     assert [token_id for token_id, _ in found] == tokenizer.encode(text)
 
 
 def test_every_tokenizer_falls_into_pieces():
-    assert pieces(ByteTokenizer(), "ü") == [(0xC3, b"\xc3"), (0xBC, b"\xbc")]
-    assert pieces(CharacterTokenizer(), "ü") == [(0xFC, b"\xc3\xbc")]
-    assert pieces(WordTokenizer(["a"]), "a ü") == [(1, b"a"), (0, b"<unk>")]
+    assert ByteTokenizer().tokens("ü") == [(0xC3, b"\xc3"), (0xBC, b"\xbc")]
+    assert CharacterTokenizer().tokens("ü") == [(0xFC, b"\xc3\xbc")]
+    assert WordTokenizer(["a"]).tokens("a ü") == [(1, b"a"), (0, b"<unk>")]

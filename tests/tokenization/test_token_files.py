@@ -15,9 +15,8 @@ import pytest
 
 from workbook import cli
 from workbook.files import LOCK
-from workbook.tokenization import pretokens, token_files
+from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.pretokens import cut_points
 from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -26,8 +25,8 @@ END = "<|endoftext|>"
 
 @pytest.fixture(autouse=True)
 def small_spans(monkeypatch):
-    monkeypatch.setattr(pretokens, "SPANS_A_TASK", 5)
-    monkeypatch.setattr(cut_points, "__defaults__", ((), 512))
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 5)
+    monkeypatch.setattr(spans, "SPAN", 512)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +121,8 @@ def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
 KILLED = """
 import pickle, sys, time
 from pathlib import Path
-from workbook.tokenization import pretokens, token_files as tokens
-pretokens.SPANS_A_TASK, pretokens.cut_points.__defaults__ = 5, ((), 512)
+from workbook.tokenization import spans, token_files as tokens
+spans.SPANS_PER_TASK, spans.SPAN = 5, 512
 encode_shard = tokens.encode_shard
 def slow(*arguments):
     if arguments[-1].name == "3.npy":

@@ -11,14 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.pretokens import PATTERN, count_pretokens
-from workbook.tokenization.tokenizer import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    WordTokenizer,
-    compression_ratio,
-)
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.simple import ByteTokenizer, CharacterTokenizer, WordTokenizer
+from workbook.tokenization.spans import count_pretokens
+from workbook.tokenization.tokenizer import Tokenizer, compression_ratio
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (

@@ -13,7 +13,8 @@ from work import calls
 from workbook import views
 from workbook.study.normalform import WIDGET_VIEW
 from workbook.tokenization import bpe
-from workbook.tokenization.tokenizer import ByteTokenizer, Tokenizer, WordTokenizer
+from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.views import live
 
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}

@@ -51,8 +51,9 @@ from workbook.bench.measure import measured
 from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import atomic_write, write_json
-from workbook.tokenization import bpe, pretokens, token_files
-from workbook.tokenization.pretokens import PATTERN, cut_points
+from workbook.tokenization import bpe, spans, token_files
+from workbook.tokenization.pretokens import PATTERN
+from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training.log import processor
 
@@ -258,15 +259,15 @@ def saved(folder: Path) -> Tokenizer:
 
 
 def train_workbook(path: Path, vocab_size: int, folder: Path) -> float:
-    from workbook.tokenization.compiled import engine
+    from workbook.tokenization import compiled
 
-    engine.compile_all()
-    return seconds(lambda: engine.train(path, [END_OF_TEXT], vocab_size - 257))
+    compiled.compile_all()
+    return seconds(lambda: compiled.train(path, [END_OF_TEXT], vocab_size - 257))
 
 
 def train_python(path: Path, vocab_size: int, folder: Path) -> float:
     def work():
-        counts = pretokens.count_pretokens(path, [END_OF_TEXT])
+        counts = spans.count_pretokens(path, [END_OF_TEXT])
         bpe.train_incremental(counts, vocab_size - 257)
 
     return seconds(work)
@@ -300,7 +301,8 @@ def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
 
 def encode_workbook(path: Path, vocab_size: int, folder: Path) -> float:
     tokenizer = saved(folder)
-    tokenizer._idle_encoders.append(tokenizer._take_encoder())  # compiled, and its table empty
+    with tokenizer.compiled_encoder():
+        pass  # it is compiled now, and its table empty
     return seconds(lambda: tokenizer.encode_file(path))
 
 
@@ -475,9 +477,9 @@ def work(path: Path, folder: Path, workers: int) -> dict[str, float]:
 
 def warm_up(_: int) -> None:
     """Load the compiled code in a worker."""
-    from workbook.tokenization.compiled import engine
+    from workbook.tokenization import compiled
 
-    engine.compile_all()
+    compiled.compile_all()
 
 
 def speeds(record: dict, task: str) -> dict[int, float]:

@@ -1,1 +1,28 @@
-"""TODO."""
+"""Text to tokens and back: byte-pair encoding, trained and applied (chapter 2).
+
+Open `bpe` first, which learns the merges, then `tokenizer`, which applies them. Below both lie
+`pretokens` (GPT-2's pattern, which cuts text into pieces about as long as words) and `spans` (large
+files, part by part). `simple` has the tokenizers that BPE is compared with, `watch` shows training
+step by step, `token_files` turns a whole corpus into token ids on disk, `gpt2_files` reads and
+writes GPT-2's two files, `utf8` explains the encoding below it all. `compiled` is the fast engine
+for large texts: the same results, in code that is harder to read.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for.
+HOMES = {
+    "ByteTokenizer": "simple",
+    "CharacterTokenizer": "simple",
+    "Tokenizer": "tokenizer",
+    "WordTokenizer": "simple",
+    "train_bpe": "bpe",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

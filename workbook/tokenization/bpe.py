@@ -7,7 +7,7 @@
 
 `train_naive` counts all pairs anew for each merge. `train_incremental` keeps the counts and mends
 them where a merge changed a word. `train_bpe` takes the latter for small files, and for large ones
-the compiled engine in `fastbpe`. All give the same merges; the notebook 02_bpe times them.
+the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
@@ -20,12 +20,8 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import pairwise
 from numbers import Integral
 
-from workbook.tokenization.pretokens import (
-    COMPILED_FROM,
-    check_special_tokens,
-    count_pretokens,
-    text_file,
-)
+from workbook.tokenization.pretokens import check_special_tokens
+from workbook.tokenization.spans import COMPILED_FROM, count_pretokens, text_file
 
 Pair = tuple[bytes, bytes]
 
@@ -58,9 +54,9 @@ def train_bpe(
         )
     path, num_merges = text_file(input_path), vocab_size - smallest
     if path.stat().st_size >= COMPILED_FROM:
-        from workbook.tokenization.compiled import engine  # numba takes a second to import
+        from workbook.tokenization import compiled  # numba takes a second to import
 
-        merges = engine.train(path, special_tokens, num_merges, executor)
+        merges = compiled.train(path, special_tokens, num_merges, executor)
     else:
         merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]

@@ -1,43 +1,23 @@
 """What byte-pair encoding is compared with: tokenizers of characters, of bytes and of words.
 
-    "the cat"  ->  [116, 104, 101, 32, ...]     a code point each
-               ->  [116, 104, 101, 32, ...]     a byte each: the same, as long as text is English
-               ->  [1, 7]                       a word each, and 0 for those never seen
+    "the cat"  ->  [116, 104, 101, 32, ...]     a code point per character
+               ->  [116, 104, 101, 32, ...]     a byte each: the same, while the text is ASCII
+               ->  [1, 7]                       a word each, and 0 for one never seen
 
 All tokenizers share the interface of `Encoder`.
 """
 
-import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Self
 
 from workbook.tokenization.pretokens import pretokenize
-
-
-class Encoder:
-    """What all tokenizers share: ids from a string or from a stream, and the errors."""
-
-    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        raise NotImplementedError
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
-        a lone surrogate, which has no UTF-8."""
-        return list(self._ids([require_text(text)]))
-
-    def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        """The ids of the joined strings, one by one, in constant memory.
-
-        They are those of `encode` on the whole text, wherever the strings are cut, and come as
-        soon as no later text can change them.
-        """
-        return self._ids(iterable)
+from workbook.tokenization.tokenizer import Encoder, look_up_tokens
 
 
 class CharacterTokenizer(Encoder):
-    """One id a character: its code point."""
+    """One token per character; its id is the code point."""
 
     vocab_size = 0x110000
 
@@ -50,7 +30,7 @@ class CharacterTokenizer(Encoder):
 
 
 class ByteTokenizer(Encoder):
-    """One id a byte of the UTF-8 text."""
+    """One token per byte of the UTF-8 text."""
 
     vocab_size = 256
 
@@ -61,9 +41,12 @@ class ByteTokenizer(Encoder):
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return chain.from_iterable(piece.encode() for piece in pieces)
 
+    def _token(self, token_id: int) -> bytes:
+        return bytes([token_id])
+
 
 class WordTokenizer(Encoder):
-    """One id a pre-token of GPT-2's pattern; what the vocabulary lacks is `<unk>`, id 0."""
+    """One token per pre-token of GPT-2's pattern; what the vocabulary lacks is `<unk>`, id 0."""
 
     UNKNOWN = "<unk>"
 
@@ -83,30 +66,10 @@ class WordTokenizer(Encoder):
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words joined; what was unknown reads `<unk>`."""
-        return "".join(look_up(dict(enumerate(self.words)), ids))
+        return "".join(look_up_tokens(dict(enumerate(self.words)), ids))
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return (self._id_of.get(word, 0) for word in pretokenize(pieces))
 
-
-def require_text(text: str) -> str:
-    """The text. Raises: TypeError where it is no string."""
-    if not isinstance(text, str):
-        raise TypeError(f"encode takes a string, got {type(text).__name__}; decode bytes first")
-    return text
-
-
-def look_up(vocab: dict, ids: Iterable[int]) -> Iterator:
-    """The tokens of the ids, with errors that name the id."""
-    if not isinstance(ids, Iterable):
-        raise TypeError(f"decode takes a list of ids, got {ids!r}; write [{ids!r}]")
-    for token_id in ids:
-        try:
-            yield vocab[operator.index(token_id)]
-        except KeyError:
-            raise ValueError(
-                f"id {token_id} is not in the vocabulary, which has {len(vocab):,} ids from "
-                f"{min(vocab, default=0)} to {max(vocab, default=0)}"
-            ) from None
-        except TypeError:
-            raise TypeError(f"an id is an integer, got {token_id!r}; pass a list of ids") from None
+    def _token(self, token_id: int) -> bytes:
+        return self.words[token_id].encode()

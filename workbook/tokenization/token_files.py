@@ -30,7 +30,7 @@ from workbook import config
 from workbook.corpora import corpora
 from workbook.files import atomic_write, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
-from workbook.tokenization.pretokens import cut_points, task_cuts, text_file
+from workbook.tokenization.spans import cut_points, task_cuts, text_file
 from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
 
 BLOCK = 1 << 18  # ids or characters in memory at a time

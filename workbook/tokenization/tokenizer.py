@@ -1,21 +1,22 @@
-"""Tokenizers: text to ids and back.
+"""Byte-level BPE: text to token ids and back.
 
     "the cat"  ->  "the" " cat"        pre-tokens
                ->  t h e | _ c a t     bytes
                ->  the | _c at         merges, the earliest learnt first
                ->  [257, 300, 279]     ids
 
-`Tokenizer` is byte-level BPE, read here in plain Python. Long text and files take the compiled
-engine of `fastbpe`, which gives the same ids. The character, byte and word tokenizers that it is
-compared with share its interface.
+`Tokenizer` is plain Python; long texts and files go through the engine in `compiled`, which gives
+the same ids. `Encoder` is the interface that it shares with the tokenizers in `simple`.
 """
 
 import heapq
+import operator
 import os
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import chain, pairwise
 from numbers import Integral
@@ -27,41 +28,56 @@ import numpy as np
 from workbook.files import unchanged
 from workbook.tokenization import gpt2_files
 from workbook.tokenization.pretokens import (
-    COMPILED_FROM,
     check_special_tokens,
-    cut_points,
     lone_surrogate,
     pretokenize,
-    read_span,
     special_pattern,
-    task_cuts,
-    text_file,
     whole_pretokens,
 )
-from workbook.tokenization.remember import Memory
-from workbook.tokenization.simple import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    Encoder,
-    WordTokenizer,
-    look_up,
-    require_text,
-)
-
-__all__ = [
-    "ByteTokenizer",
-    "CharacterTokenizer",
-    "Tokenizer",
-    "WordTokenizer",
-    "compression_ratio",
-    "token_dtype",
-]
+from workbook.tokenization.spans import COMPILED_FROM, cut_points, read_span, task_cuts, text_file
 
 SHORT = 4096  # characters of a text that may be cut at its spaces
-REMEMBERED = 1 << 16  # pre-tokens whose ids a tokenizer knows from call to call: about 20 MB
+REMEMBERED = 1 << 16  # pre-tokens whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # and within a stream, which is to run in less than 1 MB
+LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _blank_run = re.compile(r"\s ")
+
+
+class Encoder:
+    """The interface of all tokenizers: text to ids, from a string or from a stream, and back.
+
+    Subclasses say how: `_ids` for text that comes in pieces, and `decode`.
+    """
+
+    vocab_size: int
+
+    def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
+        a lone surrogate, which has no UTF-8."""
+        return list(self._ids([require_text(text)]))
+
+    def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
+        """The ids of the joined strings, one by one, in constant memory.
+
+        They are those of `encode` on the whole text, wherever the strings are cut, and come as
+        soon as no later text can change them.
+        """
+        return self._ids(iterable)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the ids; bytes that are no UTF-8 become U+FFFD."""
+        raise NotImplementedError
+
+    def tokens(self, text: str) -> list[tuple[int, bytes]]:
+        """Each token of a text: its id and its bytes, which may be only part of a character."""
+        return [(token_id, self._token(token_id)) for token_id in self.encode(text)]
+
+    def _token(self, token_id: int) -> bytes:
+        return self.decode([token_id]).encode()
 
 
 class Tokenizer(Encoder):
@@ -109,9 +125,9 @@ class Tokenizer(Encoder):
             self._ranks.setdefault(pair, (rank, self._id_of[left + right]))
         self._special = special_pattern(self.special_tokens)
         self._may_be_chunked = not any(" " in token for token in self.special_tokens)
-        self._pretokens = Memory(self._merge, REMEMBERED)
-        self._first_chunks = Memory(partial(self._chunk, ""), REMEMBERED)
-        self._later_chunks = Memory(partial(self._chunk, " "), REMEMBERED)
+        self._pretokens = _Memory(self._merge, REMEMBERED)
+        self._first_chunks = _Memory(partial(self._chunk, ""), REMEMBERED)
+        self._later_chunks = _Memory(partial(self._chunk, " "), REMEMBERED)
         self._idle_encoders = []
 
     @classmethod
@@ -140,7 +156,10 @@ class Tokenizer(Encoder):
 
         Raises: ValueError where an id is not in the vocabulary, TypeError where it is no integer.
         """
-        return b"".join(look_up(self.vocab, ids)).decode("utf-8", errors="replace")
+        return b"".join(look_up_tokens(self.vocab, ids)).decode("utf-8", errors="replace")
+
+    def _token(self, token_id: int) -> bytes:
+        return self.vocab[token_id]
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
@@ -148,20 +167,21 @@ class Tokenizer(Encoder):
 
         Long text goes through the compiled engine.
         """
-        if len(require_text(text)) >= COMPILED_FROM and (encoder := self._take_encoder()):
-            try:
-                ids = encoder.encode(text).tolist()
-            except UnicodeEncodeError as error:
-                raise lone_surrogate(repr(text[error.start])) from error
-            self._idle_encoders.append(encoder)  # unless it was interrupted in the middle
-            return ids
+        if len(require_text(text)) >= COMPILED_FROM:
+            with self.compiled_encoder() as encoder:
+                if encoder is not None:
+                    try:
+                        return encoder.encode(text).tolist()
+                    except UnicodeEncodeError as error:
+                        raise lone_surrogate(repr(text[error.start])) from error
+        # Where each space is alone, it begins a pre-token: what lies between two needs no pattern.
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
             first, *later = text.split(" ")
             return [*self._first_chunks[first], *_ids(self._later_chunks, later)]
         return list(_ids(self._pretokens, whole_pretokens(text, self._special)))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        memory = Memory(self._merge, REMEMBERED_IN_A_STREAM)
+        memory = _Memory(self._merge, REMEMBERED_IN_A_STREAM)
         return _ids(memory, pretokenize(iterable, self.special_tokens))
 
     def encode_file(self, path: str | os.PathLike, executor: Executor | None = None) -> np.ndarray:
@@ -184,29 +204,33 @@ class Tokenizer(Encoder):
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which `cut_points` found."""
         dtype = token_dtype(self.vocab_size)
-        small = Path(path).stat().st_size < COMPILED_FROM
-        encoder = None if small else self._take_encoder()
-        if encoder is None:
-            for start, end in pairwise(cuts):
-                yield np.fromiter(self._ids(read_span(path, start, end)), dtype)
-        else:
-            for ids in encoder.encode_file(path, cuts):
-                yield ids.astype(dtype)
-            self._idle_encoders.append(encoder)
+        if Path(path).stat().st_size >= COMPILED_FROM:
+            with self.compiled_encoder() as encoder:
+                if encoder is not None:
+                    for ids in encoder.encode_file(path, cuts):
+                        yield ids.astype(dtype)
+                    return
+        for start, end in pairwise(cuts):
+            yield np.fromiter(self._ids(read_span(path, start, end)), dtype)
 
-    def _take_encoder(self):
-        """A compiled encoder for one thread, to be given back; None where it cannot do the job."""
+    @contextmanager
+    def compiled_encoder(self):
+        """A `compiled.encode.Encoder` for the one thread that runs the block.
+
+        None where the compiled engine does not fit this vocabulary. It is compiled on the first
+        call and used again by the next ones, unless the block fails: it may have stopped halfway.
+        """
         try:
-            return self._idle_encoders.pop()
+            encoder = self._idle_encoders.pop()
         except IndexError:
-            from workbook.tokenization.compiled import (  # numba takes a second to import
-                encode,
-                engine,
-            )
+            from workbook.tokenization import compiled  # numba takes a second to import
 
-            engine.compile_all()
+            compiled.compile_all()
             special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
-            return encode.make_encoder(self._id_of, self.merges, special_ids)
+            encoder = compiled.make_encoder(self._id_of, self.merges, special_ids)
+        yield encoder
+        if encoder is not None:
+            self._idle_encoders.append(encoder)
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return _ids(self._pretokens, pretokenize(pieces, self.special_tokens))
@@ -245,7 +269,7 @@ class Tokenizer(Encoder):
             _, at, pair = heapq.heappop(waiting)
             gone = behind[at]
             if gone >= end or (ids[at], ids[gone]) != pair:
-                continue
+                continue  # one of the two was merged with its other neighbour meanwhile
             ids[at], ids[gone] = self._ranks[pair][1], None
             behind[at] = behind[gone]
             if behind[at] < end:
@@ -271,9 +295,56 @@ class Tokenizer(Encoder):
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
-def _ids(memory: Memory, tokens: Iterable[str]) -> Iterator[int]:
+class _Memory(dict):
+    """string -> function(string), for at most `most` strings; a full memory starts again empty.
+
+    Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever come again, and a few
+    thousand of them could fill the computer's memory.
+
+    >>> memory = _Memory(str.upper, 2)
+    >>> [memory[name] for name in ("a", "b", "a", "c")], list(memory)
+    (['A', 'B', 'A', 'C'], ['c'])
+    """
+
+    def __init__(self, function: Callable[[str], object], most: int):
+        super().__init__()
+        self.function, self.most = function, most
+
+    def __missing__(self, string: str):
+        result = self.function(string)
+        if len(string) <= LONGEST_REMEMBERED:
+            if len(self) >= self.most:
+                self.clear()
+            self[string] = result
+        return result
+
+
+def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
     """The ids of tokens one behind the other."""
     return chain.from_iterable(map(memory.__getitem__, tokens))
+
+
+def require_text(text: str) -> str:
+    """The text. Raises: TypeError where it is no string."""
+    if not isinstance(text, str):
+        raise TypeError(f"encode takes a string, got {type(text).__name__}; decode bytes first")
+    return text
+
+
+def look_up_tokens(vocab: Mapping, ids: Iterable[int]) -> Iterator:
+    """The tokens of the ids, with errors that name the id."""
+    if not isinstance(ids, Iterable):
+        raise TypeError(f"decode takes a list of ids, got {ids!r}; write [{ids!r}]")
+    for token_id in ids:
+        try:
+            yield vocab[operator.index(token_id)]
+        except KeyError:
+            raise ValueError(
+                f"id {token_id} is not in the vocabulary, which has {len(vocab):,} ids from "
+                f"{min(vocab, default=0)} to {max(vocab, default=0)}"
+            ) from None
+        except TypeError:
+            raise TypeError(f"an id is an integer, got {token_id!r}; pass a list of ids") from None
 
 
 def encode_task(tokenizer: bytes, path: str | os.PathLike, cuts: Sequence[int]) -> np.ndarray:

@@ -38,7 +38,7 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
 
     Shorter than `num_merges` + 1 where the words run out of pairs.
 
-    >>> [step.merges[-1] for step in watch({"low": 5, "newest": 6}, 2)[1:]]
+    >>> [step.merges[-1] for step in training_steps({"low": 5, "newest": 6}, 2)[1:]]
     [(b'w', b'e'), (b'we', b's')]
     """
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
@@ -58,7 +58,7 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
 def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
     """The tokens of a text, found the plain way: each merge in turn, wherever it fits.
 
-    >>> cut("lowest", [(b"s", b"t"), (b"e", b"st")])
+    >>> apply_merges("lowest", [(b"s", b"t"), (b"e", b"st")])
     [b'l', b'o', b'w', b'est']
     """
     tokens = []
@@ -109,7 +109,7 @@ def first_difference(
     `counts` are the pre-tokens, as `count_pretokens` returns them. The merges that both lists
     share are replayed on them, and then both candidates are counted.
 
-    >>> first_divergence([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
+    >>> first_difference([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
     1
     """
     shared = 0
@@ -161,7 +161,7 @@ def _grown(token: bytes, merges: Sequence[Pair], origin: dict[bytes, int]) -> An
 def outline(tree: Ancestor, indent: str = "") -> str:
     """The family tree as text: a line a token, parts indented, bytes left out; twins come once.
 
-    >>> print(outline(ancestry(b"test", [(b"s", b"t"), (b"t", b"e"), (b"te", b"st")])))
+    >>> print(outline(merges_behind(b"test", [(b"s", b"t"), (b"t", b"e"), (b"te", b"st")])))
     b'test'  merge 3
       b'te'  merge 2
       b'st'  merge 1

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbook.tokenization.bpe import Pair
-from workbook.tokenization.pieces import pieces
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import Step, apply_merges, training_steps
 from workbook.views.live import Live, escape, number, stepper, text_field, token_html, well_formed
@@ -176,7 +175,7 @@ def _counted(tokenizer: Encoder, text: str) -> tuple[list[tuple[int, bytes]], st
     told = ""
     if len(text) > LONGEST_PLAYED:
         text, told = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
-    found = pieces(tokenizer, text)
+    found = tokenizer.tokens(text)
     told += f"{number(len(found), 'token')} for {number(len(text.encode()), 'byte')}"
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])

@@ -28,7 +28,7 @@ from workbook.tokenization.compiled.table import (
     pooled,
 )
 from workbook.tokenization.compiled.text import Documents, read_documents
-from workbook.tokenization.pretokens import cut_points, task_cuts
+from workbook.tokenization.spans import cut_points, task_cuts
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from workbook.files import changed
 from workbook.tokenization.compiled.machine import PADDING
-from workbook.tokenization.pretokens import PIECE, longest_first, not_utf8
+from workbook.tokenization.pretokens import longest_first
+from workbook.tokenization.spans import BLOCK, not_utf8
 
 
 class Documents(NamedTuple):
@@ -65,7 +66,7 @@ def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
     """
     at = 0
     while at < len(data):
-        piece = data[at : at + PIECE]
+        piece = data[at : at + BLOCK]
         try:
             _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
         except UnicodeDecodeError as error:

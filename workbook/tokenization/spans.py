@@ -1,0 +1,130 @@
+"""Files cut into spans, and their pre-tokens counted span by span.
+
+    file    |------ span ------|------ span ------|--- span ---|
+    task    |--------- of one worker -------------|
+
+A cut is made only where no pre-token and no special token lies across it. So the spans can be read
+one after another or side by side, and together hold exactly the pre-tokens of the whole file.
+"""
+
+import codecs
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import regex
+
+from workbook.files import changed, unchanged
+from workbook.tokenization.pretokens import check_special_tokens, pretokenize
+
+SPAN = 1 << 21  # bytes of a file that are held at a time
+SPANS_PER_TASK = 64  # for one of several workers: a second or two of compiled work
+BLOCK = 1 << 16  # bytes decoded at a time
+COMPILED_FROM = 5 << 20  # bytes of a file from which on the compiled engine pays for its start
+
+# A place where a file may be cut: between a visible character and a space or a line end. These
+# three kinds of UTF-8 sequences hold no white space (what Unicode has of it outside ASCII starts
+# with C2, E1 or E2, or is E3 80 80), and a boundary of pre-tokens always lies behind them.
+_cut = regex.compile(
+    rb"(?:[!-~]|[\xc3-\xdf][\x80-\xbf]|[\xe3-\xed][\x80-\xbf][\x81-\xbf])(?=[ \n])"
+)
+
+
+def count_pretokens(
+    input_path: str | os.PathLike,
+    special_tokens: Sequence[str] = (),
+    executor: Executor | None = None,
+) -> Counter[str]:
+    """How often each pre-token occurs in a UTF-8 file; special tokens are boundaries, not counted.
+
+    With an executor (processes, or a cluster whose workers see the file), spans of the file are
+    counted side by side; the cuts between them are exact. Memory depends on the number of
+    different pre-tokens, not on the size of the file.
+    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
+    """
+    special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
+    with unchanged(path):
+        if executor is None:
+            return _count_span(path, special_tokens, 0, path.stat().st_size)
+        starts, ends = zip(*pairwise(cut_points(path, special_tokens)), strict=True)
+        total: Counter[str] = Counter()
+        for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
+            total.update(counts)
+        return total
+
+
+def text_file(path: str | os.PathLike) -> Path:
+    """The path of a file that is there. Raises: FileNotFoundError."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file; expected a UTF-8 text file")
+    return path
+
+
+def cut_points(
+    path: Path, special_tokens: Sequence[str] = (), span: int | None = None
+) -> list[int]:
+    """The byte offsets between which a file may be read part by part, from 0 to its size.
+
+    They are about `span` bytes apart (by default `SPAN`), and no pre-token and no special token
+    lies across any of them. Where 64 KiB hold no such place, the part is longer.
+    """
+    span = span or SPAN
+    specials = [token.encode() for token in check_special_tokens(special_tokens)]
+    margin = max(map(len, specials), default=0)
+    size = path.stat().st_size
+    points = [0]
+    with path.open("rb") as file:
+        for target in range(span, size, span):
+            file.seek(target - min(margin, target))
+            window = file.read((1 << 16) + 2 * margin)
+            for match in _cut.finditer(window, margin, len(window) - margin):
+                at = match.end()
+                if not any(
+                    token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
+                    for token in specials
+                ):
+                    points.append(file.tell() - len(window) + at)
+                    break
+    return [*points, size]
+
+
+def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
+    """The cuts shared out among tasks: each gets a row of spans, and starts where one ended."""
+    return [cuts[at : at + SPANS_PER_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_PER_TASK)]
+
+
+def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:
+    """The counts of the bytes [start, end) of a file."""
+    counts = Counter(pretokenize(read_span(path, start, end), special_tokens))
+    for token in special_tokens:
+        counts.pop(token, None)
+    return counts
+
+
+def read_span(path: Path, start: int, end: int) -> Iterator[str]:
+    """The text of the bytes [start, end) of a file, piece by piece; line ends stay as they are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        file.seek(start)
+        while (at := file.tell()) < end:
+            data = file.read(min(BLOCK, end - at))
+            if not data:  # it has become shorter, and would be read for ever
+                raise changed(path)
+            try:
+                yield decoder.decode(data, final=at + len(data) == end)
+            except UnicodeDecodeError as error:
+                held = len(error.object) - len(data)
+                raise not_utf8(path, at - held, error) from error
+
+
+def not_utf8(path: Path, start: int, error: UnicodeDecodeError) -> ValueError:
+    """The error for bytes that are no UTF-8, in a part of a file that begins at `start`."""
+    return ValueError(
+        f"{path} is not UTF-8: byte {error.object[error.start]:#04x} at offset "
+        f"{start + error.start:,} ({error.reason}); convert the file or remove the byte"
+    )
