@@ -18,8 +18,8 @@ import numpy
 import psutil
 import pytest
 
-from workbook.checks.base import Wrong
 from workbook.checks.isolation import DEEPEST, isolated
+from workbook.checks.verdicts import Wrong
 
 try:
     import resource

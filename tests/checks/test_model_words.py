@@ -10,14 +10,14 @@ from torch import nn
 from work import calls
 
 from workbook.checks import WITH_TORCH
-from workbook.checks.base import Wrong
-from workbook.checks.model_names import place as place_of
-from workbook.checks.model_names import place_of_learners
-from workbook.checks.model_weights import layouts
 from workbook.checks.tensors import alike
+from workbook.checks.transformer_names import place as place_of
+from workbook.checks.transformer_names import place_of_learners
+from workbook.checks.transformer_weights import layouts
+from workbook.checks.verdicts import Wrong
 from workbook.study.verbs import check
 
-MODULES = [module for module in WITH_TORCH.values() if module.startswith("model_")]
+MODULES = [module for module in WITH_TORCH.values() if module.startswith("transformer_")]
 
 
 def rows(report):
@@ -109,7 +109,7 @@ def test_an_error_names_the_line():
 
 
 def test_an_endless_loop_is_stopped(monkeypatch):
-    for module in ("model_functions", "model_modules"):
+    for module in ("transformer_functions", "transformer_modules"):
         monkeypatch.setattr(import_module(f"workbook.checks.{module}"), "QUICK", 0.5)
 
     class Endless(model_right.Linear):
@@ -219,7 +219,11 @@ def test_each_known_mistake_fails_on_some_input(module):
             for one, two in zip(outcomes, right, strict=True)
         ):
             quiet.append(variant)
-    assert not quiet or module in ("model_multihead", "model_block", "model_lm"), quiet
+    assert not quiet or module in (
+        "transformer_multihead",
+        "transformer_block",
+        "transformer_lm",
+    ), quiet
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from workbook.checks import timer
-from workbook.checks.base import Wrong, call
 from workbook.checks.timer import TimedOut, limit
+from workbook.checks.verdicts import Wrong, call
 
 
 def loops(n):
@@ -185,7 +185,7 @@ def printed_by(program):
 DIVES = """
 import sys
 from workbook.checks import timer
-from workbook.checks.base import Wrong, call
+from workbook.checks.verdicts import Wrong, call
 
 def dives(n):
     while n == 0:

@@ -5,12 +5,12 @@ from learners import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
 
 from workbook.checks import tokenizer_answers, tokenizer_streams
 from workbook.checks import tokenizer_cases as cases
-from workbook.checks.base import NotAttempted, Wrong
 from workbook.checks.pretoken_variants import PRETOKENS
 from workbook.checks.special_variants import IDS, SPECIALS
 from workbook.checks.stream_variants import DECODING, STREAM
 from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_reference import predicted
+from workbook.checks.verdicts import NotAttempted, Wrong
 from workbook.checks.word_variants import WORDS
 from workbook.study.verbs import check
 from workbook.tokenization.tokenizer import Tokenizer

@@ -6,10 +6,10 @@ import pytest
 from learners import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
 
 from workbook.checks import bpe_cases, bpe_variants
-from workbook.checks.base import NotAttempted, Wrong
 from workbook.checks.bpe_explain import predicted
 from workbook.checks.bpe_reference import expected, train
 from workbook.checks.train_bpe import train_bpe
+from workbook.checks.verdicts import NotAttempted, Wrong
 from workbook.study.verbs import check
 
 

@@ -2,14 +2,14 @@ import pytest
 import torch
 from learners import adamw_right, adamw_wrong
 
-from workbook.checks import optim_adamw
-from workbook.checks.optim_adamw_answers import predicted
-from workbook.checks.optim_adamw_slips import SLIPS
-from workbook.checks.optim_values import same
+from workbook.checks import optimizer_adamw
+from workbook.checks.optimizer_adamw_answers import predicted
+from workbook.checks.optimizer_adamw_slips import SLIPS
+from workbook.checks.optimizer_values import same
 from workbook.optimizer import optimizers
 from workbook.study.verbs import check
 
-CASES = (*optim_adamw.CASES, optim_adamw.SCHEDULED, optim_adamw.RESUMED)
+CASES = (*optimizer_adamw.CASES, optimizer_adamw.SCHEDULED, optimizer_adamw.RESUMED)
 
 
 @pytest.mark.parametrize("solution", adamw_right.RIGHT)
@@ -77,9 +77,9 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
 
 
 def test_the_small_reference_agrees_with_the_package_and_with_torch():
-    for case in optim_adamw.CASES:
+    for case in optimizer_adamw.CASES:
         for make, form in ((optimizers.AdamW, 0), (torch.optim.AdamW, 3)):
-            learner = optim_adamw.Learner(make)
+            learner = optimizer_adamw.Learner(make)
             assert same(learner.run(case), predicted(case)[form]), (make, case)
 
 

@@ -1,12 +1,12 @@
 import pytest
 from learners import schedule_and_clip as learners
 
-from workbook.checks import optim_clipping, optim_schedule
-from workbook.checks.optim_clipping_slips import SLIPS as CLIPPING_SLIPS
-from workbook.checks.optim_clipping_slips import clipped
-from workbook.checks.optim_schedule_slips import SLIPS as SCHEDULE_SLIPS
-from workbook.checks.optim_schedule_slips import rate
-from workbook.checks.optim_values import same
+from workbook.checks import optimizer_clipping, optimizer_schedule
+from workbook.checks.optimizer_clipping_slips import SLIPS as CLIPPING_SLIPS
+from workbook.checks.optimizer_clipping_slips import clipped
+from workbook.checks.optimizer_schedule_slips import SLIPS as SCHEDULE_SLIPS
+from workbook.checks.optimizer_schedule_slips import rate
+from workbook.checks.optimizer_values import same
 from workbook.optimizer import optimizers
 from workbook.study.verbs import check
 
@@ -77,8 +77,8 @@ def test_what_is_no_function_is_told_in_words(problem, attempt):
 def test_each_known_mistake_in_a_schedule_shows_and_no_two_look_alike():
     seen = {}
     for slip in SCHEDULE_SLIPS:
-        got = [rate(it, given, (slip,)) for given in optim_schedule.CASES for it in given.steps]
-        right = [rate(it, given) for given in optim_schedule.CASES for it in given.steps]
+        got = [rate(it, given, (slip,)) for given in optimizer_schedule.CASES for it in given.steps]
+        right = [rate(it, given) for given in optimizer_schedule.CASES for it in given.steps]
         assert not same(got, right), slip
         assert repr(got) not in seen, (slip, seen[repr(got)])
         seen[repr(got)] = slip
@@ -87,7 +87,7 @@ def test_each_known_mistake_in_a_schedule_shows_and_no_two_look_alike():
 def test_each_known_mistake_in_clipping_shows_and_no_two_look_alike():
     seen = {}
     for slip in CLIPPING_SLIPS:
-        got = [clipped(case, (slip,)) for case in optim_clipping.CASES]
-        assert not all(map(same, got, map(clipped, optim_clipping.CASES))), slip
+        got = [clipped(case, (slip,)) for case in optimizer_clipping.CASES]
+        assert not all(map(same, got, map(clipped, optimizer_clipping.CASES))), slip
         assert repr(got) not in seen, (slip, seen[repr(got)])
         seen[repr(got)] = slip

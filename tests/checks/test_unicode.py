@@ -4,8 +4,8 @@ import numpy
 import pytest
 
 from workbook import config
-from workbook.checks.base import Wrong
 from workbook.checks.encodings import unicode2
+from workbook.checks.verdicts import Wrong
 from workbook.study.verbs import check
 
 NUL = "\x00"

@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 
-from workbook.checks.base import NotAttempted, Wrong, call, expect_function
+from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function
 from workbook.study import verbs
 from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check

@@ -1,11 +1,11 @@
-"""The checker of every problem that has one, by id. One file a topic; `base` is what they share."""
+"""The checker of every problem that has one, by id. A file a topic; `verdicts` is what they share."""
 
 from collections.abc import Callable
 from importlib import import_module
 
 from workbook.checks.accounting import adamwAccounting, transformer_accounting
 from workbook.checks.encodings import unicode2
-from workbook.checks.optim_tuning import learning_rate_tuning
+from workbook.checks.optimizer_tuning import learning_rate_tuning
 from workbook.checks.tokenizer import tokenizer
 from workbook.checks.tokenizer_experiments import (
     tokenizer_experiments,
@@ -18,20 +18,20 @@ from workbook.checks.unicode import unicode1
 
 # Their modules load torch, which takes seconds: only the first check of one does.
 WITH_TORCH = {
-    "linear": "model_linear",
-    "embedding": "model_embedding",
-    "rmsnorm": "model_rmsnorm",
-    "positionwise_feedforward": "model_feedforward",
-    "rope": "model_rope",
-    "softmax": "model_softmax",
-    "scaled_dot_product_attention": "model_attention",
-    "multihead_self_attention": "model_multihead",
-    "transformer_block": "model_block",
-    "transformer_lm": "model_lm",
-    "cross_entropy": "model_cross_entropy",
-    "adamw": "optim_adamw",
-    "learning_rate_schedule": "optim_schedule",
-    "gradient_clipping": "optim_clipping",
+    "linear": "transformer_linear",
+    "embedding": "transformer_embedding",
+    "rmsnorm": "transformer_rmsnorm",
+    "positionwise_feedforward": "transformer_feedforward",
+    "rope": "transformer_rope",
+    "softmax": "transformer_softmax",
+    "scaled_dot_product_attention": "transformer_attention",
+    "multihead_self_attention": "transformer_multihead",
+    "transformer_block": "transformer_block",
+    "transformer_lm": "transformer_lm",
+    "cross_entropy": "transformer_cross_entropy",
+    "adamw": "optimizer_adamw",
+    "learning_rate_schedule": "optimizer_schedule",
+    "gradient_clipping": "optimizer_clipping",
     "data_loading": "batches",
     "checkpointing": "checkpoints",
     "decoding": "decoding",

@@ -30,8 +30,8 @@ from workbook.checks.accounting_words import (
     refuse_one_moment,
     refuse_trend,
 )
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 from workbook.config import Edition
 
 

@@ -22,8 +22,8 @@ from workbook.accounting.explain import (
     ways,
 )
 from workbook.accounting.quoted import Quoted, significant
-from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
 from workbook.checks.figures import LONGEST
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 from workbook.config import EDITIONS, Edition, gpt2
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"

@@ -5,8 +5,8 @@ from typing import Any
 
 from workbook.accounting import forward_flops
 from workbook.checks.accounting_figures import ADAMW, MODEL
-from workbook.checks.base import Facts, Words, Wrong
 from workbook.checks.figures import claims, is_explained
+from workbook.checks.verdicts import Facts, Words, Wrong
 from workbook.config import Edition, gpt2
 
 # What a good answer to each part says.

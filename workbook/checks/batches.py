@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function, shown
 from workbook.checks.batches_answers import ENDS, batch, expect_pair, name_mistake
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, shown
 
 SIGNATURE = "get_batch(dataset, batch_size, context_length, device) -> (inputs, targets)"
 MANY = 1000  # ids, in which two windows hardly ever begin at the same place

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, kind_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, kind_of
 
 # A piece of an error's text, and what it usually comes from.
 ENDS = {

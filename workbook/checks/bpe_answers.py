@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from workbook.checks.base import NotAttempted, Words, Wrong, kind_of, shown
 from workbook.checks.bpe_reference import Input, Pair, expected_vocab
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of, shown
 
 FORM = Words("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from workbook.checks.base import Words, Wrong
 from workbook.checks.bpe_reference import Input, Pair, expected, train
 from workbook.checks.bpe_symptoms import first_difference, symptom
 from workbook.checks.bpe_variants import VARIANTS, Endless
 from workbook.checks.likeliest import likeliest
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import Words, Wrong
 
 SHORT = 400  # bytes; on a text of this size all pairs of mistakes are tried
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, is_stub, kind_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
 
 SAVE = "save_checkpoint(model, optimizer, iteration, out)"
 LOAD = "load_checkpoint(src, model, optimizer)"

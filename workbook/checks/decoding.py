@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function, kind_of
 from workbook.checks.decoding_models import Model, Sure, Undecided
 from workbook.checks.decoding_slips import (
     CHAIN_SLIPS,
@@ -26,6 +25,7 @@ from workbook.checks.decoding_slips import (
 )
 from workbook.checks.likeliest import likeliest
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, kind_of
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 DRAWS = 250  # ids drawn at each setting

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import bytes_in, claims, is_explained, is_prose, quoted, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 from workbook.tokenization.utf8 import flaw
 
 WIDTHS = {"8": "utf-8", "16": "utf-16", "32": "utf-32"}

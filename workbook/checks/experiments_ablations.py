@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import FEW, Run, best
 from workbook.checks.experiments_widths import matching, refuse_pair, refuse_sizes
 from workbook.checks.figures import claims, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 from workbook.experiments.significance import difference
 
 SAME = 0.05  # relative: tokens that are nearly the same

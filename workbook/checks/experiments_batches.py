@@ -5,11 +5,11 @@ from numbers import Real
 from typing import Any
 
 from workbook import accounting, config
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, runs
 from workbook.checks.experiments_run import Run, best
 from workbook.checks.figures import claims, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 SIZES = (1, 64, 128)  # batches that the sweep has to hold
 SAME = 0.05  # relative: runs that saw so nearly the same number of tokens can be compared

@@ -6,8 +6,8 @@ from typing import Literal
 
 from workbook import config
 from workbook.checks import experiments_text as text_of_runs
-from workbook.checks.base import Words, Wrong
 from workbook.checks.experiments_run import Run
+from workbook.checks.verdicts import Words, Wrong
 from workbook.training.loss_bounds import BYTES_A_TOKEN, bits_a_byte, guessing, limits, nats_a_token
 
 Kind = Literal["simple", "web"]

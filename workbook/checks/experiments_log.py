@@ -4,11 +4,11 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import refuse_runs, refuse_text
 from workbook.checks.experiments_read import expect_readable, runs
 from workbook.checks.experiments_run import Run
 from workbook.checks.figures import text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 ACCEPTED = "a table with a row for each run (a data frame, a list of dicts), or a text"
 LOG = Facts(

@@ -5,7 +5,6 @@ import re
 from numbers import Real
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import (
     corpus_for,
     refuse_impossible,
@@ -17,6 +16,7 @@ from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import Run, best
 from workbook.checks.experiments_text import Said, clauses, corpora_in, rates
 from workbook.checks.figures import claims, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 ASKED, ASKED_ON_CPU = 1.45, 2.00  # nats a token on TinyStories
 CPU_TOKENS = 40_960_000

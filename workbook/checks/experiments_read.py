@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
-from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
 from workbook.checks.experiments_run import Run, number, run_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 
 # The quantities that a column may hold, by what its name looks like; the first that fits counts.
 _FIELDS = {

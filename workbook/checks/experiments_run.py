@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from workbook.checks.base import Words, Wrong
 from workbook.checks.figures import quantities
+from workbook.checks.verdicts import Words, Wrong
 
 _SECONDS = {"hours": 3600, "minutes": 60, "seconds": 1}
 _BROKE_DOWN = re.compile(r"\b(?:nan|[-+]?inf(?:inity|inite)?|diverg\w*|explod\w*|blew up)\b", re.I)

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from workbook.checks.base import Words, Wrong
+from workbook.checks.verdicts import Words, Wrong
 
 CORPORA = {
     "tinystories": r"\btiny\s?-?stories\b",

@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any
 
 from workbook import config
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.experiments_limits import (
     corpus_for,
     refuse_impossible,
@@ -18,6 +17,7 @@ from workbook.checks.experiments_read import expect_readable, pair, runs
 from workbook.checks.experiments_run import Run
 from workbook.checks.experiments_text import clauses, corpora_in
 from workbook.checks.figures import quantities, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 ASKED = 5.0  # nats a token on OpenWebText, which the leaderboard wants to see beaten
 BEST_KNOWN = 3.02  # nats a token: the lowest public entry under the rules of 2025

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from workbook import accounting, config
-from workbook.checks.base import NotAttempted, Words, Wrong
 from workbook.checks.experiments_run import Run
+from workbook.checks.verdicts import NotAttempted, Words, Wrong
 from workbook.config import ModelConfig
 
 NEAR = 0.05  # relative: widths that are nearly the same

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from workbook.checks.base import NotAttempted, Words, Wrong, kind_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 
 LONGEST = 20_000  # characters of an answer: some pages
 NUMBER = (

@@ -24,7 +24,7 @@ from functools import partial
 
 import psutil
 
-from workbook.checks.base import NOT_THEIRS, Words, Wrong
+from workbook.checks.verdicts import NOT_THEIRS, Words, Wrong
 
 try:
     import resource

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import is_explained, is_prose, quantities, sentence, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 PILE = 825e9  # bytes
 HOUR, DAY = 3600.0, 86_400.0

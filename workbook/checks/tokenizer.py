@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from workbook.checks import tokenizer_cases as cases
-from workbook.checks.base import NotAttempted, Words, Wrong, expect_class, is_stub
 from workbook.checks.likeliest import likeliest
 from workbook.checks.pretoken_variants import PRETOKENS
 from workbook.checks.shrink import shrink, shrink_list
@@ -26,6 +25,7 @@ from workbook.checks.tokenizer_files import check_files
 from workbook.checks.tokenizer_reference import BYTES_FIRST, SHUFFLED, Ids, Pieces, Text, predicted
 from workbook.checks.tokenizer_streams import SLOW, check_lazy, check_speed
 from workbook.checks.tokenizer_symptoms import symptom
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, expect_class, is_stub
 from workbook.checks.word_variants import WORDS
 
 SIGNATURE = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"

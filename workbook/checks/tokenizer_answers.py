@@ -4,7 +4,6 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, kind_of, shown
 from workbook.checks.tokenizer_reference import (
     BYTES_FIRST,
     Ids,
@@ -13,6 +12,7 @@ from workbook.checks.tokenizer_reference import (
     Text,
     predicted,
 )
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, kind_of, shown
 
 METHOD = {Text: "encode", Pieces: "encode_iterable", Ids: "decode"}
 REPLACED = "\ufffd"

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import claims, is_explained, quantities, sentence, text_of
 from workbook.checks.pile import pile
 from workbook.checks.trained import longest_token, resources
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 PLAUSIBLE = "plausible, which is all that can be said without your corpus"
 TOO_FEW, TOO_MANY = 3.0, 10.0  # bytes per token of a tokenizer on the text it was trained for

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from workbook.checks import tokenizer_cases as cases
-from workbook.checks.base import NotAttempted, Words, Wrong, call, is_stub, kind_of
 from workbook.checks.tokenizer_answers import Learner
 from workbook.checks.tokenizer_reference import GPT2, Text, predicted
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
 from workbook.tokenization.gpt2_files import to_readable
 
 OPEN = (

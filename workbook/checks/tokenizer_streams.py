@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Any
 
 from workbook.checks import tokenizer_cases as cases
-from workbook.checks.base import Words, Wrong, call
 from workbook.checks.bpe_symptoms import first_difference
 from workbook.checks.tokenizer_answers import Learner, ids_of
 from workbook.checks.tokenizer_reference import Setup, Text, predicted
+from workbook.checks.verdicts import Words, Wrong, call
 
 LONG = 20.0  # seconds that a long text may take
 READ_AHEAD = 1_500_000  # characters that may be read before the first id comes

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from workbook.checks import bpe_cases, bpe_variants
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function
 from workbook.checks.bpe_answers import answer, check_vocab, described
 from workbook.checks.bpe_explain import Explanation, Outcome, explain, predicted
 from workbook.checks.bpe_reference import Input, Pair, expected
 from workbook.checks.bpe_symptoms import first_difference
 from workbook.checks.shrink import shrink
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
 PATIENCE = 3.0  # seconds spent on more inputs once one has failed

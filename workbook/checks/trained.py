@@ -4,8 +4,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from workbook.checks.base import Words, Wrong
 from workbook.checks.figures import Quantity, bytes_in, is_explained, quantities, quoted, text_of
+from workbook.checks.verdicts import Words, Wrong
 from workbook.tokenization.pretokens import pretokenize
 
 LONGEST = {"tinystories": 15, "owt": 64}  # bytes of the longest token on the course's corpora

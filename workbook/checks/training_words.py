@@ -6,8 +6,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong, is_stub, kind_of
 from workbook.checks.figures import claims, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong, is_stub, kind_of
 
 ENOUGH = 256  # tokens of a generated text
 LENGTH = re.compile(

@@ -4,8 +4,8 @@ import re
 import sys
 from typing import Any
 
-from workbook.checks.base import Facts, Words, Wrong
 from workbook.checks.figures import claims, is_prose, text_of
+from workbook.checks.verdicts import Facts, Words, Wrong
 
 NUL = chr(0)
 NUL_NAMES = re.compile(

@@ -7,7 +7,10 @@ from numbers import Integral, Real
 from typing import Any
 
 from workbook.checks import CHECKS, OF_RUNS
-from workbook.checks.base import (
+from workbook.checks.isolation import isolated
+from workbook.checks.takes import TAKES
+from workbook.checks.timer import TimedOut, limited
+from workbook.checks.verdicts import (
     Facts,
     NotAttempted,
     Words,
@@ -17,9 +20,6 @@ from workbook.checks.base import (
     failure,
     kind_of,
 )
-from workbook.checks.isolation import isolated
-from workbook.checks.takes import TAKES
-from workbook.checks.timer import TimedOut, limited
 from workbook.study import problems
 from workbook.study.answers import answer, look_up
 from workbook.study.hints import HINTS

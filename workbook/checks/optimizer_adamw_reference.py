@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from workbook.checks.optim_values import quotient
+from workbook.checks.optimizer_values import quotient
 from workbook.checks.text_variants import Variant, stages
 
 Values = tuple[float, ...]

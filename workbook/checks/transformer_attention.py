@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.base import expect_function
-from workbook.checks.model_functions import called, check_function, open_question, praise
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_functions import called, check_function, open_question, praise
+from workbook.checks.transformer_trial import Case, Topic
+from workbook.checks.verdicts import expect_function
 
 SIGNATURE = "scaled_dot_product_attention(Q, K, V, mask)"
 NEVER = -1e9  # what many write in place of -inf; a row with nothing else becomes uniform

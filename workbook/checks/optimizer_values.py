@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from math import isclose, isfinite, isnan  # by name: an attempt may replace math's
 from typing import Any, NamedTuple
 
-from workbook.checks.base import Words, Wrong
 from workbook.checks.likeliest import likeliest
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import Words, Wrong
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from workbook.checks.optim_values import quotient
+from workbook.checks.optimizer_values import quotient
 from workbook.checks.text_variants import Variant, stages
 
 VALUE = 2.0  # of every entry of every parameter

@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks import model_attention, model_linear, model_rope
-from workbook.checks.model_attention import NEVER, attend
-from workbook.checks.model_axes import IN_AXES, merge, split
-from workbook.checks.model_functions import open_question, praise
-from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_rope import rotated
-from workbook.checks.model_trial import Case, Topic
+from workbook.checks import transformer_attention, transformer_linear, transformer_rope
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_attention import NEVER, attend
+from workbook.checks.transformer_axes import IN_AXES, merge, split
+from workbook.checks.transformer_functions import open_question, praise
+from workbook.checks.transformer_modules import check_module, module_remarks
+from workbook.checks.transformer_rope import rotated
+from workbook.checks.transformer_trial import Case, Topic
 
 SIGNATURE = (
     "class MultiHeadSelfAttention with MultiHeadSelfAttention(d_model, num_heads,"
@@ -30,9 +30,9 @@ def _causal(length: int) -> tuple[Tensor, float]:
 
 
 MULTIHEAD: dict[str, Callable] = {
-    **model_linear.RIGHT,
-    **model_attention.RIGHT,
-    **model_rope.ROPE,
+    **transformer_linear.RIGHT,
+    **transformer_attention.RIGHT,
+    **transformer_rope.ROPE,
     "roles": lambda q, k, v, output: (q, k, v, output),
     "heads": lambda: (split, merge),
     "turned": lambda Q, K, V, split, turn: (turn(split(Q)), turn(split(K)), split(V)),
@@ -92,7 +92,7 @@ def _turned_unswapped(x: Tensor, turn: Callable) -> Tensor:
 
 
 def _angles_of_model(positions: Tensor, d_k: int, theta: float) -> Tensor:
-    return model_rope.ROPE["angles"](positions, 2 * d_k, theta)  # there are two heads
+    return transformer_rope.ROPE["angles"](positions, 2 * d_k, theta)  # there are two heads
 
 
 def _no_turn(x: Tensor, angles: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ IN_HEADS = (
     Variant("turn", _no_turn, "RoPE is missing: queries and keys are not turned."),
     Variant(
         "angles",
-        lambda positions, d_k, theta: model_rope.ROPE["angles"](positions, d_k, MAX_SEQ_LEN),
+        lambda positions, d_k, theta: transformer_rope.ROPE["angles"](positions, d_k, MAX_SEQ_LEN),
         "The third argument is taken for theta: it is max_seq_len, and theta is the fourth.",
     ),
     Variant("roles", lambda q, k, v, output: (k, q, v, output), "Queries and keys are swapped."),
@@ -169,13 +169,13 @@ IN_HEADS = (
     Variant("output", lambda x, linear, weight: x, "The output projection is missing."),
 )
 IN_ATTENTION = (
-    *model_attention.SCALES[:3],
-    *model_attention.MASKS[2:8],
-    *model_attention.MASKS[-1:],
-    *model_attention.WEIGHTS,
-    *model_attention.PRODUCTS,
+    *transformer_attention.SCALES[:3],
+    *transformer_attention.MASKS[2:8],
+    *transformer_attention.MASKS[-1:],
+    *transformer_attention.WEIGHTS,
+    *transformer_attention.PRODUCTS,
 )
-VARIANTS = (*IN_HEADS, *IN_ATTENTION, *model_rope.IN_ROPE, model_linear.VARIANTS[0])
+VARIANTS = (*IN_HEADS, *IN_ATTENTION, *transformer_rope.IN_ROPE, transformer_linear.VARIANTS[0])
 
 
 def weights_of(d_model: int, seed: int = 0) -> dict[str, Tensor]:

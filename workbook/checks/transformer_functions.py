@@ -5,11 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
-from workbook.checks.base import Words, call
 from workbook.checks.from_scratch import check_from_scratch
-from workbook.checks.model_gradients import check_gradients
-from workbook.checks.model_trial import Case, Topic, check_cases
 from workbook.checks.tensors import alike
+from workbook.checks.transformer_gradients import check_gradients
+from workbook.checks.transformer_trial import Case, Topic, check_cases
+from workbook.checks.verdicts import Words, call
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.model_functions import open_question, praise
-from workbook.checks.model_initial import check_drawn
-from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_functions import open_question, praise
+from workbook.checks.transformer_initial import check_drawn
+from workbook.checks.transformer_modules import check_module, module_remarks
+from workbook.checks.transformer_trial import Case, Topic
 
 SIGNATURE = "class Linear with Linear(in_features, out_features)"
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, equal, nn  # `equal` by name: an attempt may replace torch's
 
-from workbook.checks.base import Words, Wrong, call
-from workbook.checks.optim_adamw_reference import FORMS, Case, Values, after_steps
-from workbook.checks.optim_values import Outcome, row, same
+from workbook.checks.optimizer_adamw_reference import FORMS, Case, Values, after_steps
+from workbook.checks.optimizer_values import Outcome, row, same
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import Words, Wrong, call
 
 # The first optimizer of a process loads the compiler of torch, which takes seconds: no learner's
 # call is to be stopped for that.

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_class, is_stub
-from workbook.checks.optim_adamw_answers import (
+from workbook.checks.optimizer_adamw_answers import (
     Learner,
     described,
     numbers,
@@ -16,9 +15,10 @@ from workbook.checks.optim_adamw_answers import (
     predicted,
     step,
 )
-from workbook.checks.optim_adamw_reference import ALMOST_NONE, FORMS, Case, after_steps
-from workbook.checks.optim_adamw_slips import SLIPS
-from workbook.checks.optim_values import Outcome, mistake, row, same
+from workbook.checks.optimizer_adamw_reference import ALMOST_NONE, FORMS, Case, after_steps
+from workbook.checks.optimizer_adamw_slips import SLIPS
+from workbook.checks.optimizer_values import Outcome, mistake, row, same
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_class, is_stub
 
 SIGNATURE = "AdamW(params, lr, betas, eps, weight_decay), a subclass of torch.optim.Optimizer"
 ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from workbook.checks.model_functions import open_question, praise
-from workbook.checks.model_linear import RIGHT as LINEAR
-from workbook.checks.model_linear import VARIANTS as IN_LINEAR
-from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_functions import open_question, praise
+from workbook.checks.transformer_linear import RIGHT as LINEAR
+from workbook.checks.transformer_linear import VARIANTS as IN_LINEAR
+from workbook.checks.transformer_modules import check_module, module_remarks
+from workbook.checks.transformer_trial import Case, Topic
 
 SIGNATURE = "class SwiGLU with SwiGLU(d_model, d_ff)"
 

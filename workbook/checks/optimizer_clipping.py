@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbook.checks.base import Words, Wrong, call, expect_function
-from workbook.checks.optim_clipping_slips import SLIPS, VALUE, Case, clipped
-from workbook.checks.optim_values import Outcome, mistake, row, same
+from workbook.checks.optimizer_clipping_slips import SLIPS, VALUE, Case, clipped
+from workbook.checks.optimizer_values import Outcome, mistake, row, same
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import Words, Wrong, call, expect_function
 
 SIGNATURE = "clip(parameters, max_l2_norm)"
 CASES = (

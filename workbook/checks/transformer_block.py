@@ -6,15 +6,15 @@ from typing import Any
 
 from torch import Tensor
 
-from workbook.checks import model_feedforward, model_multihead, model_rmsnorm
-from workbook.checks.model_feedforward import feed_forward
-from workbook.checks.model_functions import open_question, praise
-from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_multihead import MAX_SEQ_LEN, multihead, weights_of
-from workbook.checks.model_rmsnorm import normalised
-from workbook.checks.model_trial import Case, Topic
+from workbook.checks import transformer_feedforward, transformer_multihead, transformer_rmsnorm
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_feedforward import feed_forward
+from workbook.checks.transformer_functions import open_question, praise
+from workbook.checks.transformer_modules import check_module, module_remarks
+from workbook.checks.transformer_multihead import MAX_SEQ_LEN, multihead, weights_of
+from workbook.checks.transformer_rmsnorm import normalised
+from workbook.checks.transformer_trial import Case, Topic
 
 SIGNATURE = (
     "class TransformerBlock with TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None,"
@@ -28,9 +28,9 @@ def _pre_norm(x: Tensor, attn: Callable, ffn: Callable, ln1: Callable, ln2: Call
 
 
 BLOCK: dict[str, Callable] = {
-    **model_multihead.MULTIHEAD,
-    **model_feedforward.FEED_FORWARD,
-    **model_rmsnorm.NORM,
+    **transformer_multihead.MULTIHEAD,
+    **transformer_feedforward.FEED_FORWARD,
+    **transformer_rmsnorm.NORM,
     "block": _pre_norm,
 }
 
@@ -181,9 +181,9 @@ IN_PARTS = (
         lambda x, angles: x,
         "Without RoPE: are `max_seq_len` and `theta` handed on to attention, and used?",
     ),
-    *model_multihead.VARIANTS,
-    *model_feedforward.IN_FEED_FORWARD,
-    *model_rmsnorm.IN_NORM,
+    *transformer_multihead.VARIANTS,
+    *transformer_feedforward.IN_FEED_FORWARD,
+    *transformer_rmsnorm.IN_NORM,
 )
 
 

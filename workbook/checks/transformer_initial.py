@@ -5,7 +5,7 @@ from math import isclose, isfinite  # by name: an attempt may replace math's
 
 from torch import Tensor
 
-from workbook.checks.base import Words, Wrong
+from workbook.checks.verdicts import Words, Wrong
 
 CUT = 3  # standard deviations
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3

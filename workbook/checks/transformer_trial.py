@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from workbook.checks.base import NotAttempted, Words, Wrong
 from workbook.checks.likeliest import likeliest
 from workbook.checks.tensors import (
     ROUNDED,
@@ -27,6 +26,7 @@ from workbook.checks.tensors import (
     tensor_of,
 )
 from workbook.checks.text_variants import Variant, stages
+from workbook.checks.verdicts import NotAttempted, Words, Wrong
 
 PATIENCE = 2.0  # seconds spent on more cases once one has failed
 NO_FIT = re.compile(  # errors of sizes that do not fit each other

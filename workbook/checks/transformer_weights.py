@@ -7,8 +7,8 @@ from itertools import islice, permutations, product
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.base import Words, Wrong
-from workbook.checks.model_names import HOLDS, Place, layer_of, place, place_of_learners
+from workbook.checks.transformer_names import HOLDS, Place, layer_of, place, place_of_learners
+from workbook.checks.verdicts import Words, Wrong
 
 BY_HEAD = {"qkv", "kv"}  # fused matrices that may be laid out head by head
 LAYOUTS = 24  # ways to understand one module that are tried

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from workbook.checks.base import Facts, NotAttempted, Words, Wrong
 from workbook.checks.figures import claims, text_of
+from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
 RATES = (10, 100, 1000)
 # The mean of 100 squares of N(0, 5²) is 25 ± 3.5; this is six times that to both sides.

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.base import Words, Wrong
-from workbook.checks.model_trial import Case, Topic, failure_words
 from workbook.checks.tensors import alike, beside, drawn, kind
+from workbook.checks.transformer_trial import Case, Topic, failure_words
+from workbook.checks.verdicts import Words, Wrong
 
 CUT = (
     "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.base import Words, Wrong
-from workbook.checks.model_functions import open_question, praise
-from workbook.checks.model_initial import check_drawn
-from workbook.checks.model_modules import Learner, check_module, module_remarks
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import alike, beside, drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_functions import open_question, praise
+from workbook.checks.transformer_initial import check_drawn
+from workbook.checks.transformer_modules import Learner, check_module, module_remarks
+from workbook.checks.transformer_trial import Case, Topic
+from workbook.checks.verdicts import Words, Wrong
 
 SIGNATURE = "class Embedding with Embedding(num_embeddings, embedding_dim)"
 

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.model_block import BLOCK, IN_PARTS, block, block_weights
-from workbook.checks.model_functions import praise
-from workbook.checks.model_modules import check_module, module_remarks
-from workbook.checks.model_rmsnorm import normalised
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_block import BLOCK, IN_PARTS, block, block_weights
+from workbook.checks.transformer_functions import praise
+from workbook.checks.transformer_modules import check_module, module_remarks
+from workbook.checks.transformer_rmsnorm import normalised
+from workbook.checks.transformer_trial import Case, Topic
 
 SIGNATURE = (
     "class TransformerLM with TransformerLM(vocab_size, context_length, d_model, num_layers,"

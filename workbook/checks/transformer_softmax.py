@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbook.checks.base import expect_function
-from workbook.checks.model_functions import check_function, praise
-from workbook.checks.model_trial import Case, Topic
 from workbook.checks.tensors import drawn
 from workbook.checks.text_variants import Variant
+from workbook.checks.transformer_functions import check_function, praise
+from workbook.checks.transformer_trial import Case, Topic
+from workbook.checks.verdicts import expect_function
 
 SIGNATURE = "softmax(x, dim)"
 

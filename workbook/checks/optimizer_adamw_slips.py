@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from workbook.checks.optim_adamw_reference import into_the_gradient, root
-from workbook.checks.optim_values import quotient
+from workbook.checks.optimizer_adamw_reference import into_the_gradient, root
+from workbook.checks.optimizer_values import quotient
 from workbook.checks.text_variants import Variant
 
 

@@ -7,13 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_class, is_stub, kind_of
 from workbook.checks.from_scratch import check_from_scratch
-from workbook.checks.model_functions import QUICK, copied
-from workbook.checks.model_gradients import check_gradients
-from workbook.checks.model_trial import NO_INIT, Case, Topic, check_cases, failure_words
-from workbook.checks.model_weights import fill, layouts
 from workbook.checks.tensors import alike
+from workbook.checks.transformer_functions import QUICK, copied
+from workbook.checks.transformer_gradients import check_gradients
+from workbook.checks.transformer_trial import NO_INIT, Case, Topic, check_cases, failure_words
+from workbook.checks.transformer_weights import fill, layouts
+from workbook.checks.verdicts import (
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_class,
+    is_stub,
+    kind_of,
+)
 
 
 class Learner:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from workbook.checks.base import NotAttempted, Words, Wrong, call, expect_function, kind_of
-from workbook.checks.optim_schedule_slips import SLIPS, Settings, rate
-from workbook.checks.optim_values import Outcome, mistake, quotient, same
+from workbook.checks.optimizer_schedule_slips import SLIPS, Settings, rate
+from workbook.checks.optimizer_values import Outcome, mistake, quotient, same
 from workbook.checks.text_variants import Variant
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, kind_of
 
 SIGNATURE = "schedule(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters)"
 CASES = (
