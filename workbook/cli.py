@@ -200,7 +200,7 @@ def asked_name(problem: problems.Problem) -> str:
 
 def load_module(path: Path):
     """The module in the file `path`, run as an import would run it, but not for ever."""
-    from workbook.checks.timer import TimedOut, limited
+    from workbook.checks.guard import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
     spec = importlib.util.spec_from_file_location(path.stem, path)

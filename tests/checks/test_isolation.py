@@ -18,8 +18,7 @@ import numpy
 import psutil
 import pytest
 
-from workbook.checks.isolation import DEEPEST, isolated
-from workbook.checks.verdicts import Wrong
+from workbook.checks.guard import DEEPEST, EndedProcess, isolated
 
 try:
     import resource
@@ -231,7 +230,7 @@ def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("end", ["_exit", "abort"])
 def test_ending_the_process_is_refused(end):
-    with isolated(), pytest.raises(Wrong, match="It ended the Python process"):
+    with isolated(), pytest.raises(EndedProcess, match=rf"os\.{end}"):
         getattr(os, end)(*[0] * (end == "_exit"))
 
 
@@ -263,7 +262,7 @@ def test_recursion_has_an_end():
 
 AT_EXIT = """
 import atexit
-from workbook.checks.isolation import isolated
+from workbook.checks.guard import isolated
 with isolated():
     atexit.register(print, "of the attempt")
 atexit.register(print, "of the user")

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from workbook.checks import timer
-from workbook.checks.timer import TimedOut, limit
+from workbook.checks import guard
+from workbook.checks.guard import TimedOut, limit
 from workbook.checks.verdicts import Wrong, call
 
 
@@ -160,7 +160,7 @@ def test_an_alarm_of_somebody_else_goes_off_all_the_same():
 
 def test_an_alarm_at_the_end_of_the_block_does_not_outlive_it(monkeypatch):
     """Letting go of a hoard takes longer than the alarm waits to ring again."""
-    monkeypatch.setattr(timer, "REPEAT_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "REPEAT_SECONDS", 0.01)
     # A stop in a destructor is reported to this hook; pytest's takes longer than 0.01 s, and is
     # itself stopped. One that is C and does nothing cannot be.
     monkeypatch.setattr(sys, "unraisablehook", id)
@@ -184,7 +184,7 @@ def printed_by(program):
 
 DIVES = """
 import sys
-from workbook.checks import timer
+from workbook.checks import guard
 from workbook.checks.verdicts import Wrong, call
 
 def dives(n):
@@ -192,7 +192,7 @@ def dives(n):
         pass
     return dives(n - 1)
 
-timer.REPEAT_SECONDS = 0.01
+guard.REPEAT_SECONDS = 0.01
 sys.setrecursionlimit(10**9)
 try:
     call(dives, 300_000, seconds=1)
@@ -209,7 +209,7 @@ def test_the_next_alarm_does_not_interrupt_the_one_that_stops_a_deep_recursion()
 
 FORKS = """
 import os, sys
-from workbook.checks.timer import limit
+from workbook.checks.guard import limit
 
 children = []
 for leave in (lambda: None, sys.exit, lambda: 1 / 0):
@@ -232,7 +232,7 @@ def test_a_child_that_the_block_forked_ends_with_the_block():
 
 SURFACES = """
 import sys, threading, time
-from workbook.checks import timer
+from workbook.checks import guard
 
 def surfaces(n):
     while n == 0:
@@ -244,14 +244,14 @@ def run():
     global begun
     begun = time.monotonic()
     try:
-        timer.limited(1, lambda: surfaces(300_000))
-    except (KeyError, timer.TimedOut):
+        guard.limited(1, lambda: surfaces(300_000))
+    except (KeyError, guard.TimedOut):
         begun = time.monotonic()
-        while time.monotonic() < begun + 3 * timer.REPEAT_SECONDS:
+        while time.monotonic() < begun + 3 * guard.REPEAT_SECONDS:
             pass
         print("undisturbed")
 
-timer.REPEAT_SECONDS = 0.1
+guard.REPEAT_SECONDS = 0.1
 sys.setrecursionlimit(10**9)
 thread = threading.Thread(target=run)
 thread.start()
@@ -266,7 +266,7 @@ def test_a_stop_that_comes_while_the_block_ends_does_not_outlive_it():
 
 PROFILED = """
 import cProfile, threading, time
-from workbook.checks.timer import TimedOut, limited
+from workbook.checks.guard import TimedOut, limited
 
 def loop():
     while True:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbval.plugin import get_sanitize_patterns
 
-from workbook.checks.timer import limit
+from workbook.checks.guard import limit
 from workbook.study.normalform import REPLACEMENTS, WIDGET_VIEW, normalise
 
 NASTY = [

@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from workbook.checks.verdicts import PACKAGE, Words, Wrong
+from workbook.checks.guard import PACKAGE
+from workbook.checks.verdicts import Words, Wrong
 
 TORCH = str(Path(torch.__file__).parent)
 CHECKS = str(PACKAGE / "checks")  # from where a function of torch's is called that is handed in

@@ -8,18 +8,14 @@ import builtins
 import dis
 import inspect
 import reprlib
-import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from workbook.checks.timer import Stopped, TimedOut, limited
+from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
 
-PACKAGE = Path(__file__).resolve().parents[1]
-LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")})
-NOT_THEIRS = (str(PACKAGE), *LIBRARIES, "<frozen")  # files that no line of a learner's is in
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is handed in."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
@@ -138,6 +134,8 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         raise
     except NotImplementedError as error:
         raise NotAttempted from error
+    except EndedProcess as error:
+        raise ended_process(error) from error
     except TimedOut as error:
         raise Wrong(
             f"It was stopped after {seconds:g} s.",
@@ -153,6 +151,15 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             got=Words(failure(error)),
             mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
         ) from error
+
+
+def ended_process(error: EndedProcess) -> Wrong:
+    """Return the verdict on an attempt that would have ended the process."""
+    return Wrong(
+        "It ended the Python process.",
+        got=Words(f"a call of {error}"),
+        mistake="A function hands its result back with `return`, and reports by raising.",
+    )
 
 
 def failure(error: BaseException) -> str:

@@ -7,14 +7,14 @@ from numbers import Integral, Real
 from typing import Any
 
 from workbook.checks import CHECKS, OF_RUNS
-from workbook.checks.isolation import isolated
+from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
 from workbook.checks.takes import TAKES
-from workbook.checks.timer import TimedOut, limited
 from workbook.checks.verdicts import (
     Facts,
     NotAttempted,
     Words,
     Wrong,
+    ended_process,
     expect_class,
     expect_function,
     failure,
@@ -101,6 +101,8 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         )
     except Wrong as wrong:
         return _wrong(problem, part, wrong)
+    except EndedProcess as error:
+        return _wrong(problem, part, ended_process(error))
     except TimedOut as error:
         wrong = Wrong(
             f"It was stopped: the cases took longer than {error.seconds:g} s together.",
