@@ -4,13 +4,15 @@ import pytest
 import torch
 from learners import decoders as learners
 
-from workbook.checks.decoding import CHAINS, CHOICES
-from workbook.checks.decoding_models import Sure, Undecided
-from workbook.checks.decoding_slips import (
+from workbook.checks.decoding import (
     CHAIN_SLIPS,
+    CHAINS,
     CHOICE_SLIPS,
+    CHOICES,
     SHARES,
     Choice,
+    Sure,
+    Undecided,
     probabilities,
     written,
 )

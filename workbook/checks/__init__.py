@@ -32,8 +32,8 @@ WITH_TORCH = {
     "adamw": "optimizer_adamw",
     "learning_rate_schedule": "optimizer_schedule",
     "gradient_clipping": "optimizer_clipping",
-    "data_loading": "batches",
-    "checkpointing": "checkpoints",
+    "data_loading": "data_loading",
+    "checkpointing": "checkpointing",
     "decoding": "decoding",
 }
 # Theirs load numpy and the corpora.

@@ -4,6 +4,7 @@ Most data sets hold each position as the id there, so that a batch tells where i
 """
 
 import random
+import re
 import tempfile
 import time
 from collections import Counter
@@ -14,9 +15,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from workbook.checks.batches_answers import ENDS, batch, expect_pair, name_mistake
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, shown
+from workbook.checks.verdicts import (
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_function,
+    kind_of,
+    shown,
+)
 
 SIGNATURE = "get_batch(dataset, batch_size, context_length, device) -> (inputs, targets)"
 MANY = 1000  # ids, in which two windows hardly ever begin at the same place
@@ -27,6 +36,13 @@ SIGMAS = 7  # a fair draw strays that far once in 10¹² times
 LARGE = 8_000_000  # ids in a file
 SLOW = 0.003  # seconds for a batch of the file
 SLOWER = 8.0  # times those for a batch of few ids
+# A piece of an error's text, and what it usually comes from.
+ENDS = {
+    "equal size|out of bounds|out of range|inhomogeneous|broadcast|expand|index": (
+        "A window reaches past the end. With n ids and a context of m the last start is n - m - 1: "
+        "its last target is the last id."
+    ),
+}
 
 
 def data_loading(attempt: Any, part: str | None = None) -> str:
@@ -232,3 +248,65 @@ def _seconds(attempt: Callable, data: np.ndarray) -> float:
         call(attempt, data, 4, 16, "cpu", given=Words("get_batch(dataset, 4, 16, 'cpu')"))
         times.append(time.process_time() - began)
     return min(times)
+
+
+def batch(
+    attempt: Callable, data: np.ndarray, rows: int, context: int, said: str, device: str = "cpu"
+) -> tuple[Tensor, Tensor, Words]:
+    """Inputs, targets and the call; `said` is the data set as code. Raises for a wrong form."""
+    given = Words(f"get_batch({said}, {rows}, {context}, {device!r})")
+    try:
+        result = call(attempt, data, rows, context, device, given=given)
+    except Wrong as failure:
+        name_mistake(failure, ENDS)
+        raise
+    expect_pair(result, rows, context, given)
+    return *result, given
+
+
+def expect_pair(result: Any, rows: int, context: int, given: Words) -> None:
+    """Raise unless a result is two tensors of int64 with the right shape."""
+    if result is None:
+        raise NotAttempted
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise Wrong(
+            "It does not return two tensors.",
+            given=given,
+            expected=Words("a tuple (inputs, targets)"),
+            got=Words(kind_of(result)),
+        )
+    for name, tensor in zip(("inputs", "targets"), result, strict=True):
+        if not isinstance(tensor, Tensor):
+            raise Wrong(
+                f"The {name} are no tensor.",
+                given=given,
+                expected=Words("a torch.Tensor"),
+                got=Words(type(tensor).__name__),
+            )
+        if tuple(tensor.shape) != (rows, context):
+            turned = tuple(tensor.shape) == (context, rows)
+            raise Wrong(
+                f"The {name} have another shape.",
+                given=given,
+                expected=(rows, context),
+                got=tuple(tensor.shape),
+                mistake="Rows and columns are swapped: a window is a row."
+                if turned
+                else "A batch has batch_size rows, each of them context_length ids long.",
+            )
+        if tensor.dtype != torch.int64:
+            raise Wrong(
+                f"The {name} have another type.",
+                given=given,
+                expected=Words("torch.int64"),
+                got=Words(str(tensor.dtype)),
+                mistake="An embedding and the cross-entropy take int64: convert the windows, as "
+                "with `.astype(np.int64)`.",
+            )
+
+
+def name_mistake(failure: Wrong, errors: dict[str, str]) -> None:
+    """Tell what an error usually comes from."""
+    said = dict(failure.rows).get("got", "")
+    known = (words for piece, words in errors.items() if re.search(piece, said))
+    failure.mistake = next(known, failure.mistake)
