@@ -1,4 +1,4 @@
-"""The checker of every problem that has one, by id. A file a topic; `verdicts` is what they share."""
+"""The checker of every problem that has one, by id: a file a topic, on top of `verdicts`."""
 
 from collections.abc import Callable
 from importlib import import_module

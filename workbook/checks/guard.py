@@ -64,7 +64,7 @@ class Stopped(BaseException):
 
 
 class EndedProcess(Exception):  # noqa: N818 - read as a fact
-    """An attempt called a function that ends Python, such as `os._exit`; its name is the message."""
+    """An attempt called a function that ends Python; its name, such as os._exit, is the message."""
 
 
 class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
@@ -222,8 +222,8 @@ def _is_leaving(frame: FrameType | None) -> bool:
 class Tripwire:
     """Raise the stop again at every line of the code inside a `limit`, from Python 3.12 on.
 
-    It is for code that swallowed the stop. The lines of an `except` clause are among those, and what
-    is raised there leaves its `try`: so no number of nested `try` blocks outlasts it.
+    It is for code that swallowed the stop. The lines of an `except` clause are among those, and
+    what is raised there leaves its `try`: so no number of nested `try` blocks outlasts it.
     """
 
     is_there = hasattr(sys, "monitoring")
