@@ -7,7 +7,7 @@ from functools import cache
 from itertools import groupby
 
 import pytest
-from attempts import ATTEMPTS
+from attempts.pairs import ATTEMPTS
 
 from workbook.study import notebooks
 from workbook.study.normalform import ROLES, role

@@ -1,7 +1,7 @@
 """The check of `Tokenizer`: right classes pass, and each usual mistake is called by its name."""
 
 import pytest
-from learners import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
+from attempts import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
 
 from workbook.checks import tokenizer_answers, tokenizer_streams
 from workbook.checks import tokenizer_cases as cases

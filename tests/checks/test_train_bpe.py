@@ -3,7 +3,7 @@
 from importlib import import_module
 
 import pytest
-from learners import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
+from attempts import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
 
 from workbook.checks import bpe_cases, bpe_variants
 from workbook.checks.bpe_explain import predicted

@@ -2,7 +2,7 @@ from itertools import combinations
 
 import pytest
 import torch
-from learners import decoders as learners
+from attempts import decoding as attempts
 
 from workbook.checks.decoding import (
     CHAIN_SLIPS,
@@ -19,25 +19,25 @@ from workbook.checks.decoding import (
 from workbook.study.verbs import check
 
 
-@pytest.mark.parametrize("solution", learners.RIGHT)
+@pytest.mark.parametrize("solution", attempts.RIGHT)
 def test_a_right_function_is_accepted(solution):
     report = check("decoding", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
 def test_a_mistake_is_called_by_its_name(wrong, words):
     report = check("decoding", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
 def test_what_the_course_leaves_open_is_told_but_not_refused():
-    message = check("decoding", learners.with_numpy).message
+    message = check("decoding", attempts.with_numpy).message
     assert "torch.no_grad()" in message and "left in `eval()`" in message
-    no_window = learners.changed("ids[:, -model.context_length :]", "ids")
+    no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
     assert "show it the last ones" in check("decoding", no_window).message
-    assert "seeded inside" in check("decoding", learners.seeded).message
-    assert "Worth knowing" not in check("decoding", learners.masked_logits).message
+    assert "seeded inside" in check("decoding", attempts.seeded).message
+    assert "Worth knowing" not in check("decoding", attempts.masked_logits).message
 
 
 def test_what_is_not_written_yet_is_not_attempted():

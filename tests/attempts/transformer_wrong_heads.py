@@ -6,10 +6,10 @@ import torch
 from einops import rearrange
 from torch import nn
 
-from learners import model_right_heads
-from learners.model_right import Linear, RotaryPositionalEmbedding
-from learners.model_right_functions import attention, softmax
-from learners.models import mistake
+from attempts import transformer_right_heads
+from attempts.transformer_lists import mistake
+from attempts.transformer_right import Linear, RotaryPositionalEmbedding
+from attempts.transformer_right_functions import attention, softmax
 
 
 def rope(words, frequencies=None, shift=0, turn=None, take=None):
@@ -97,7 +97,7 @@ class OneTooShort(RotaryPositionalEmbedding):
         super().__init__(theta, d_k, max_seq_len - 1)
 
 
-class Steps(model_right_heads.MultiHeadSelfAttention):
+class Steps(transformer_right_heads.MultiHeadSelfAttention):
     """Right multi-head attention, in steps to change."""
 
     def merge(self, x):

@@ -7,10 +7,10 @@ from einops import einsum, rearrange, repeat
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from learners import model_right_heads
-from learners.model_right import Linear, RMSNorm, RotaryPositionalEmbedding, SwiGLU
-from learners.model_right_functions import attention, softmax
-from learners.models import right
+from attempts import transformer_right_heads
+from attempts.transformer_lists import right
+from attempts.transformer_right import Linear, RMSNorm, RotaryPositionalEmbedding, SwiGLU
+from attempts.transformer_right_functions import attention, softmax
 
 
 @right("embedding")
@@ -110,7 +110,7 @@ class PositionsWanted(nn.Module):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta, device=None, dtype=None):
         super().__init__()
         self.pre_mhsa_rmsnorm = RMSNorm(d_model)
-        self.mhsa = model_right_heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
+        self.mhsa = transformer_right_heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
         self.pre_ffn_rmsnorm = RMSNorm(d_model)
         self.ffn = SwiGLU(d_model, d_ff)
 
@@ -165,7 +165,7 @@ def through_a_view(inputs, targets):
 
 
 @right("multihead_self_attention")
-class TurnsOnlyByPositions(model_right_heads.MultiHeadSelfAttention):
+class TurnsOnlyByPositions(transformer_right_heads.MultiHeadSelfAttention):
     """No positions, no RoPE."""
 
     def turn(self, x, positions):
@@ -173,7 +173,7 @@ class TurnsOnlyByPositions(model_right_heads.MultiHeadSelfAttention):
 
 
 @right("transformer_block")
-class HandsPositionsOn(model_right_heads.TransformerBlock):
+class HandsPositionsOn(transformer_right_heads.TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff)
         self.attn = TurnsOnlyByPositions(d_model, num_heads, max_seq_len, theta)

@@ -1,7 +1,7 @@
 """Wrong solutions of `train_bpe`, continued: the end of training, and the form of the result."""
 
-from learners import catalogue
-from learners.bpe_wrong import Plain
+from attempts import catalogue
+from attempts.bpe_wrong import Plain
 
 WRONG, mistake = catalogue()
 

@@ -1,17 +1,17 @@
 """The checks of chapter 3 and of the loss: right solutions pass, mistakes get their names."""
 
 import pytest
-from learners import (  # noqa: F401 - they fill the lists
-    model_right,
-    model_right_functions,
-    model_right_heads,
-    model_right_strict,
-    model_wrong,
-    model_wrong_blocks,
-    model_wrong_functions,
-    model_wrong_heads,
-    model_wrong_layers,
-    models,
+from attempts import (  # noqa: F401 - they fill the lists
+    transformer_lists,
+    transformer_right,
+    transformer_right_functions,
+    transformer_right_heads,
+    transformer_right_strict,
+    transformer_wrong,
+    transformer_wrong_blocks,
+    transformer_wrong_functions,
+    transformer_wrong_heads,
+    transformer_wrong_layers,
 )
 from torch.nn import Module
 
@@ -31,7 +31,7 @@ OURS = {
     "transformer_lm": model.TransformerLM,
     "cross_entropy": nn.cross_entropy,
 }
-RIGHT = [*OURS.items(), *models.RIGHT]
+RIGHT = [*OURS.items(), *transformer_lists.RIGHT]
 
 
 def named(problem, attempt):
@@ -48,7 +48,7 @@ def test_a_right_solution_is_accepted(problem, solution):
 
 @pytest.mark.parametrize(
     ("problem", "wrong", "words"),
-    [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in models.WRONG],
+    [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.WRONG],
 )
 def test_a_mistake_is_called_by_its_name(problem, wrong, words):
     report = check(problem, wrong)

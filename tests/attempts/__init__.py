@@ -1,4 +1,4 @@
-"""Solutions as learners write them, right and wrong, to test what `check` says of them."""
+"""Attempts as learners write them, right and wrong, to test what `check` says of them."""
 
 from collections.abc import Callable
 

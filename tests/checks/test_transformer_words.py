@@ -4,8 +4,13 @@ from importlib import import_module
 
 import pytest
 import torch
-from learners import model_right, model_right_functions, model_right_heads, model_right_strict
-from learners.model_wrong_heads import Steps, halves
+from attempts import (
+    transformer_right,
+    transformer_right_functions,
+    transformer_right_heads,
+    transformer_right_strict,
+)
+from attempts.transformer_wrong_heads import Steps, halves
 from torch import nn
 from work import calls
 
@@ -26,7 +31,7 @@ def rows(report):
 
 def test_the_first_failing_input_stands_beside_both_results():
     def wrong(x, dim):
-        return model_right_functions.softmax(x, 0)
+        return transformer_right_functions.softmax(x, 0)
 
     report = check("softmax", wrong)
     assert rows(report) == {
@@ -41,7 +46,7 @@ def test_of_a_large_result_the_first_row_that_differs_is_shown():
         def seen(self, length):
             return torch.ones(length, length, dtype=torch.bool)
 
-    class Block(model_right_heads.TransformerBlock):
+    class Block(transformer_right_heads.TransformerBlock):
         def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
             super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
             self.attn = NoMask(d_model, num_heads, max_seq_len, theta)
@@ -50,7 +55,7 @@ def test_of_a_large_result_the_first_row_that_differs_is_shown():
             return super().forward(x) if x.numel() > 48 else model_right_heads_block(self, x)
 
     def model_right_heads_block(block, x):
-        right = model_right_heads.MultiHeadSelfAttention.forward
+        right = transformer_right_heads.MultiHeadSelfAttention.forward
         x = x + right(block.attn, block.ln1(x))
         return x + block.ffn(block.ln2(x))
 
@@ -61,7 +66,7 @@ def test_of_a_large_result_the_first_row_that_differs_is_shown():
 
 def test_a_result_of_another_shape_is_told_by_the_shape():
     report = check(
-        "rmsnorm", type("Flat", (model_right.RMSNorm,), {"forward": lambda self, x: x[0]})
+        "rmsnorm", type("Flat", (transformer_right.RMSNorm,), {"forward": lambda self, x: x[0]})
     )
     assert report.claim == "The result has not the expected shape."
     assert rows(report)["expected"].startswith("shape (1, 1, 4)")
@@ -79,14 +84,14 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
 )
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
     def wrong(Q, K, V, mask=None):
-        return change(model_right_functions.attention(Q, K, V, mask))
+        return change(transformer_right_functions.attention(Q, K, V, mask))
 
     assert words in check("scaled_dot_product_attention", wrong).likely
 
 
 def test_a_result_that_is_too_coarse_is_told_by_its_type():
     def wrong(x, dim):
-        return model_right_functions.softmax(x, dim).bfloat16()
+        return transformer_right_functions.softmax(x, dim).bfloat16()
 
     assert "bfloat16, which is too coarse" in check("softmax", wrong).likely
 
@@ -101,7 +106,7 @@ def test_two_mistakes_are_told_together():
 
 
 def test_an_error_names_the_line():
-    class Broken(model_right.SwiGLU):
+    class Broken(transformer_right.SwiGLU):
         def forward(self, x):
             return self.w9(x)
 
@@ -112,7 +117,7 @@ def test_an_endless_loop_is_stopped(monkeypatch):
     for module in ("transformer_functions", "transformer_modules"):
         monkeypatch.setattr(import_module(f"workbook.checks.{module}"), "QUICK", 0.5)
 
-    class Endless(model_right.Linear):
+    class Endless(transformer_right.Linear):
         def forward(self, x):
             while True:
                 pass
@@ -121,7 +126,7 @@ def test_an_endless_loop_is_stopped(monkeypatch):
 
 
 def test_what_a_learner_turns_off_or_on_is_put_back():
-    class Vandal(model_right.Linear):
+    class Vandal(transformer_right.Linear):
         def __init__(self, d_in, d_out):
             super().__init__(d_in, d_out)
             torch.set_default_dtype(torch.float64)
@@ -154,7 +159,7 @@ def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
     assert rows(report)["expected"] == "a tensor of shape (3,)"
 
 
-@pytest.mark.parametrize("thing", [7, "Linear", nn, model_right.Linear(2, 3), lambda x: x])
+@pytest.mark.parametrize("thing", [7, "Linear", nn, transformer_right.Linear(2, 3), lambda x: x])
 def test_what_is_no_class_is_told_in_words(thing):
     assert "not a class" in check("linear", thing).claim
 
@@ -175,13 +180,13 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
     ("problem", "attempt", "remark"),
     [
         ("softmax", torch.softmax, "torch's ready `softmax`"),
-        ("rmsnorm", model_right_strict.ThreeAxes, "2 axes, not 3"),
-        ("rmsnorm", model_right_strict.ThreeAxes, "gain does not begin at 1"),
-        ("embedding", model_right_strict.TwoAxes, "Ids with 1 axes"),
-        ("rope", model_right_strict.SharedPositions, "for each sequence"),
-        ("multihead_self_attention", model_right_heads.ByViews, "two batch dimensions"),
-        ("transformer_block", model_right_strict.PositionsWanted, "max_seq_len and theta"),
-        ("linear", model_right.LinearByLoops, None),
+        ("rmsnorm", transformer_right_strict.ThreeAxes, "2 axes, not 3"),
+        ("rmsnorm", transformer_right_strict.ThreeAxes, "gain does not begin at 1"),
+        ("embedding", transformer_right_strict.TwoAxes, "Ids with 1 axes"),
+        ("rope", transformer_right_strict.SharedPositions, "for each sequence"),
+        ("multihead_self_attention", transformer_right_heads.ByViews, "two batch dimensions"),
+        ("transformer_block", transformer_right_strict.PositionsWanted, "max_seq_len and theta"),
+        ("linear", transformer_right.LinearByLoops, None),
     ],
 )
 def test_what_the_course_leaves_open_is_told_but_not_refused(problem, attempt, remark):
@@ -194,13 +199,13 @@ def test_what_the_course_leaves_open_is_told_but_not_refused(problem, attempt, r
 def test_an_input_that_is_changed_is_worth_knowing():
     def in_place(logits, targets):
         logits -= logits.detach().amax(-1, keepdim=True)
-        return model_right_functions.cross_entropy(logits, targets)
+        return transformer_right_functions.cross_entropy(logits, targets)
 
     assert "changes the tensor that it was given" in check("cross_entropy", in_place).claim
 
 
 def test_a_type_that_is_not_handed_on_is_worth_knowing():
-    class Ignores(model_right.Linear):
+    class Ignores(transformer_right.Linear):
         def __init__(self, d_in, d_out, device=None, dtype=None):
             super().__init__(d_in, d_out)
 
@@ -230,17 +235,17 @@ def test_each_known_mistake_fails_on_some_input(module):
 def test_a_right_attempt_is_judged_with_little_work(module):
     problem = next(name for name, where in WITH_TORCH.items() if where == module)
     ours = {
-        "linear": model_right.Linear,
-        "embedding": model_right.Embedding,
-        "rmsnorm": model_right.RMSNorm,
-        "positionwise_feedforward": model_right.SwiGLU,
-        "rope": model_right.RotaryPositionalEmbedding,
-        "softmax": model_right_functions.softmax,
-        "scaled_dot_product_attention": model_right_functions.attention,
-        "multihead_self_attention": model_right_heads.Fused,
-        "transformer_block": model_right_heads.BlockOfFused,
-        "transformer_lm": model_right_heads.TransformerLM,
-        "cross_entropy": model_right_functions.cross_entropy,
+        "linear": transformer_right.Linear,
+        "embedding": transformer_right.Embedding,
+        "rmsnorm": transformer_right.RMSNorm,
+        "positionwise_feedforward": transformer_right.SwiGLU,
+        "rope": transformer_right.RotaryPositionalEmbedding,
+        "softmax": transformer_right_functions.softmax,
+        "scaled_dot_product_attention": transformer_right_functions.attention,
+        "multihead_self_attention": transformer_right_heads.Fused,
+        "transformer_block": transformer_right_heads.BlockOfFused,
+        "transformer_lm": transformer_right_heads.TransformerLM,
+        "cross_entropy": transformer_right_functions.cross_entropy,
     }[problem]
     check(problem, ours)
     assert calls(lambda: check(problem, ours)) < 200_000

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import regex as re
 
-from learners import catalogue
-from learners.tokenizer_right import GPT2, Ranked
+from attempts import catalogue
+from attempts.tokenizer_right import GPT2, Ranked
 
 WRONG, mistake = catalogue()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import regex as re
 
-from learners import catalogue
+from attempts import catalogue
 
 GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 WRONG, mistake = catalogue()

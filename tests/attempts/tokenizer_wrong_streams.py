@@ -5,9 +5,9 @@ from itertools import chain
 
 import regex as re
 
-from learners import catalogue
-from learners.tokenizer_right import GPT2, Ranked
-from learners.tokenizer_wrong import Quick
+from attempts import catalogue
+from attempts.tokenizer_right import GPT2, Ranked
+from attempts.tokenizer_wrong import Quick
 
 WRONG, mistake = catalogue()
 

@@ -1,5 +1,5 @@
 import pytest
-from learners import schedule_and_clip as learners
+from attempts import optimizer_schedule_and_clipping as attempts
 
 from workbook.checks import optimizer_clipping, optimizer_schedule
 from workbook.checks.optimizer_clipping_slips import SLIPS as CLIPPING_SLIPS
@@ -11,13 +11,13 @@ from workbook.optimizer import optimizers
 from workbook.study.verbs import check
 
 
-@pytest.mark.parametrize("solution", learners.RIGHT_SCHEDULES)
+@pytest.mark.parametrize("solution", attempts.RIGHT_SCHEDULES)
 def test_a_right_schedule_is_accepted(solution):
     report = check("learning_rate_schedule", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), learners.WRONG_SCHEDULES)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG_SCHEDULES)
 def test_a_mistake_in_a_schedule_is_called_by_its_name(wrong, words):
     report = check("learning_rate_schedule", wrong)
     assert report.status == "wrong" and words in report.message, report
@@ -29,30 +29,30 @@ def test_the_first_wrong_step_of_a_schedule_stands_beside_the_right_one():
     assert rows == {"input": "schedule(0, 0.8, 0.2, 4, 12)", "expected": "0", "got": "0.8"}
 
 
-@pytest.mark.parametrize("solution", learners.RIGHT_CLIPS)
+@pytest.mark.parametrize("solution", attempts.RIGHT_CLIPS)
 def test_right_clipping_is_accepted(solution):
     report = check("gradient_clipping", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), learners.WRONG_CLIPS)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG_CLIPS)
 def test_a_mistake_in_clipping_is_called_by_its_name(wrong, words):
     report = check("gradient_clipping", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
 def test_new_tensors_for_gradients_are_told_but_not_refused():
-    report = check("gradient_clipping", learners.clip_with_new_tensors)
+    report = check("gradient_clipping", attempts.clip_with_new_tensors)
     assert "p.grad.mul_(scale)" in report.message
 
 
 def test_what_works_with_a_list_alone_is_told_but_not_refused():
-    assert "is a generator" in check("gradient_clipping", learners.two_loops).message
-    assert "is a generator" not in check("gradient_clipping", learners.clip_handout).message
+    assert "is a generator" in check("gradient_clipping", attempts.two_loops).message
+    assert "is a generator" not in check("gradient_clipping", attempts.clip_handout).message
 
 
 def test_settings_that_a_schedule_refuses_are_told_but_not_asked_for():
-    assert "warmup_iters = 0" in check("learning_rate_schedule", learners.wants_room).message
+    assert "warmup_iters = 0" in check("learning_rate_schedule", attempts.wants_room).message
 
 
 @pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])

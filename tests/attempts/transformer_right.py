@@ -6,7 +6,7 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from learners.models import right
+from attempts.transformer_lists import right
 
 
 def drawn(d_out, d_in, **kinds):

@@ -1,31 +1,31 @@
 import numpy as np
 import pytest
 import torch
-from learners import batches as learners
+from attempts import data_loading as attempts
 
 from workbook.study.verbs import check
 
 
-@pytest.mark.parametrize("solution", learners.RIGHT)
+@pytest.mark.parametrize("solution", attempts.RIGHT)
 def test_a_right_function_is_accepted(solution):
     report = check("data_loading", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
 def test_a_mistake_is_called_by_its_name(wrong, words):
     report = check("data_loading", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
 def test_reading_the_whole_file_is_told_but_not_refused():
-    assert "the whole memory map is copied" in check("data_loading", learners.whole_file).message
-    assert "Worth knowing" not in check("data_loading", learners.by_index).message
+    assert "the whole memory map is copied" in check("data_loading", attempts.whole_file).message
+    assert "Worth knowing" not in check("data_loading", attempts.by_index).message
 
 
 def test_a_fair_function_is_never_called_unfair():
     for _ in range(10):
-        assert check("data_loading", learners.sliding).status == "correct"  # seeded by nobody
+        assert check("data_loading", attempts.sliding).status == "correct"  # seeded by nobody
 
 
 def test_the_learners_own_random_numbers_go_on_as_if_nothing_had_happened():
@@ -34,7 +34,7 @@ def test_the_learners_own_random_numbers_go_on_as_if_nothing_had_happened():
     expected = torch.rand(3).tolist(), np.random.rand(3).tolist()
     torch.manual_seed(5)
     np.random.seed(5)
-    check("data_loading", learners.seeded)
+    check("data_loading", attempts.seeded)
     assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected
 
 

@@ -3,12 +3,12 @@
 import torch
 from torch import nn
 
-from learners import model_right
-from learners.model_right import silu
-from learners.models import mistake
+from attempts import transformer_right
+from attempts.transformer_lists import mistake
+from attempts.transformer_right import silu
 
 
-class Norm(model_right.RMSNorm):
+class Norm(transformer_right.RMSNorm):
     """RMSNorm with a step to change."""
 
     def root(self, x):
@@ -126,7 +126,7 @@ def swiglu(words):
     """A decorator for another forward of SwiGLU."""
 
     def add(forward):
-        cls = type(forward.__name__, (model_right.SwiGLU,), {"forward": forward})
+        cls = type(forward.__name__, (transformer_right.SwiGLU,), {"forward": forward})
         mistake("positionwise_feedforward", words)(cls)
         return forward
 
@@ -197,7 +197,7 @@ def module_silu(self, x):
 class PlainList(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        right = model_right.SwiGLU(d_model, d_ff)
+        right = transformer_right.SwiGLU(d_model, d_ff)
         self.parts = [right.w1, right.w2, right.w3]
 
     def forward(self, x):
@@ -206,13 +206,13 @@ class PlainList(nn.Module):
 
 
 @mistake("positionwise_feedforward", "another shape")
-class OwnWidth(model_right.SwiGLU):
+class OwnWidth(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, 64)
 
 
 @mistake("positionwise_feedforward", "Missing: `w3.weight`")
-class TwoMatrices(model_right.SwiGLU):
+class TwoMatrices(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, d_ff)
         del self.w3

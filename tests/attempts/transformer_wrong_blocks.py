@@ -3,18 +3,18 @@
 import torch
 from torch import nn
 
-from learners import model_right, model_right_heads
-from learners.model_right import RMSNorm
-from learners.model_right_functions import softmax
-from learners.model_wrong_heads import LlamasRope, Steps, triangle
-from learners.models import mistake
+from attempts import transformer_right, transformer_right_heads
+from attempts.transformer_lists import mistake
+from attempts.transformer_right import RMSNorm
+from attempts.transformer_right_functions import softmax
+from attempts.transformer_wrong_heads import LlamasRope, Steps, triangle
 
 
 def block(words):
     """A decorator for another forward of a block."""
 
     def add(forward):
-        bases = (model_right_heads.TransformerBlock,)
+        bases = (transformer_right_heads.TransformerBlock,)
         mistake("transformer_block", words)(type(forward.__name__, bases, {"forward": forward}))
         return forward
 
@@ -97,7 +97,7 @@ def normed_twice(self, x):
 def block_with(words, **parts):
     """A block with other parts, made by functions of its arguments."""
 
-    class Block(model_right_heads.TransformerBlock):
+    class Block(transformer_right_heads.TransformerBlock):
         def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
             super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
             for name, make in parts.items():
@@ -107,10 +107,10 @@ def block_with(words, **parts):
 
 
 def swapped_gate(self, x):
-    return self.w2(model_right.silu(self.w3(x)) * self.w1(x))
+    return self.w2(transformer_right.silu(self.w3(x)) * self.w1(x))
 
 
-SwappedGate = type("SwappedGate", (model_right.SwiGLU,), {"forward": swapped_gate})
+SwappedGate = type("SwappedGate", (transformer_right.SwiGLU,), {"forward": swapped_gate})
 block_with("Without RoPE", attn=lambda d, h, *rest: Steps(d, h))
 block_with("RoPE on halves", attn=lambda d, h, d_ff, *rope: LlamasRope(d, h, *rope))
 block_with("W1 and W3 are swapped", ffn=lambda d, h, d_ff, *rope: SwappedGate(d, d_ff))
@@ -121,7 +121,7 @@ def model(words):
     """A decorator for another forward of the language model."""
 
     def add(forward):
-        bases = (model_right_heads.TransformerLM,)
+        bases = (transformer_right_heads.TransformerLM,)
         mistake("transformer_lm", words)(type(forward.__name__, bases, {"forward": forward}))
         return forward
 
@@ -171,7 +171,7 @@ def scaled_embeddings(self, ids):
 def model_with(words, make):
     """A language model with other blocks."""
 
-    class Model(model_right_heads.TransformerLM):
+    class Model(transformer_right_heads.TransformerLM):
         def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta):
             super().__init__(vocab, length, d_model, layers, heads, d_ff, theta)
             self.layers = nn.ModuleList(
@@ -181,13 +181,15 @@ def model_with(words, make):
     mistake("transformer_lm", words)(Model)
 
 
-PostNorm = type("PostNorm", (model_right_heads.TransformerBlock,), {"forward": post_norm})
-model_with("Without RoPE", lambda d, h, d_ff, *rope: model_right_heads.TransformerBlock(d, h, d_ff))
+PostNorm = type("PostNorm", (transformer_right_heads.TransformerBlock,), {"forward": post_norm})
+model_with(
+    "Without RoPE", lambda d, h, d_ff, *rope: transformer_right_heads.TransformerBlock(d, h, d_ff)
+)
 model_with("Post-norm for pre-norm", PostNorm)
 
 
 def no_mask(*arguments):
-    block = model_right_heads.TransformerBlock(*arguments)
+    block = transformer_right_heads.TransformerBlock(*arguments)
     d_model, heads, _, *rope = arguments
     all_seen = {"seen": triangle(lambda ones: ones)}
     block.attn = type("NoMask", (Steps,), all_seen)(d_model, heads, *rope)
@@ -198,14 +200,14 @@ model_with("no causal mask", no_mask)
 
 
 @mistake("transformer_lm", "shares the matrix")
-class Tied(model_right_heads.TransformerLM):
+class Tied(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.lm_head.weight = self.token_embeddings.weight
 
 
 @mistake("transformer_lm", "hidden from torch")
-class PlainList(model_right_heads.TransformerLM):
+class PlainList(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         layers = list(self.layers)
@@ -214,14 +216,14 @@ class PlainList(model_right_heads.TransformerLM):
 
 
 @mistake("transformer_lm", "not the final norm")
-class NoFinalNorm(model_right_heads.TransformerLM):
+class NoFinalNorm(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.ln_final = nn.Identity()
 
 
 @mistake("transformer_block", "There is a bias")
-class WithLayerNorm(model_right_heads.TransformerBlock):
+class WithLayerNorm(transformer_right_heads.TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.ln1 = nn.LayerNorm(d_model)

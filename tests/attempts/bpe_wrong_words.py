@@ -7,8 +7,8 @@ from pathlib import Path
 
 import regex as re
 
-from learners import catalogue
-from learners.bpe_wrong import GPT2, Plain
+from attempts import catalogue
+from attempts.bpe_wrong import GPT2, Plain
 
 WRONG, mistake = catalogue()
 

@@ -5,15 +5,15 @@ import math
 import torch
 from torch import nn
 
-from learners import model_right
-from learners.model_right import drawn
-from learners.models import mistake
+from attempts import transformer_right
+from attempts.transformer_lists import mistake
+from attempts.transformer_right import drawn
 
 
 def weight(make):
     """A class of Linear whose weight is made by `make(d_out, d_in, std)`."""
 
-    class Linear(model_right.Linear):
+    class Linear(transformer_right.Linear):
         def __init__(self, d_in, d_out):
             super().__init__(d_in, d_out)
             std = math.sqrt(2 / (d_in + d_out))
@@ -58,13 +58,13 @@ class Transposed(nn.Module):
 
 
 @mistake("linear", "`x @ W.T`")
-class NoTranspose(model_right.Linear):
+class NoTranspose(transformer_right.Linear):
     def forward(self, x):
         return x @ self.weight
 
 
 @mistake("linear", "no bias")
-class Bias(model_right.Linear):
+class Bias(transformer_right.Linear):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out)
         self.bias = nn.Parameter(torch.zeros(d_out))
@@ -78,13 +78,13 @@ class FromTorch(nn.Linear):
 
 
 @mistake("linear", "functional.linear")
-class Functional(model_right.Linear):
+class Functional(transformer_right.Linear):
     def forward(self, x):
         return nn.functional.linear(x, self.weight)
 
 
 @mistake("linear", "a ReLU follows")
-class WithRelu(model_right.Linear):
+class WithRelu(transformer_right.Linear):
     def forward(self, x):
         return super().forward(x).relu()
 
@@ -112,13 +112,13 @@ class Plain:
 
 
 @mistake("linear", "cuts the way back")
-class Detached(model_right.Linear):
+class Detached(transformer_right.Linear):
     def forward(self, x):
         return x @ self.weight.detach().T
 
 
 @mistake("linear", "a tuple")
-class Tuple(model_right.Linear):
+class Tuple(transformer_right.Linear):
     def forward(self, x):
         return super().forward(x), self.weight
 
@@ -131,39 +131,39 @@ class TransposedTable(nn.Module):
 
 
 @mistake("embedding", "off by one")
-class NextRow(model_right.Embedding):
+class NextRow(transformer_right.Embedding):
     def forward(self, ids):
         return self.weight[(ids + 1) % len(self.weight)]
 
 
 @mistake("embedding", "√d_model")
-class Scaled(model_right.Embedding):
+class Scaled(transformer_right.Embedding):
     def forward(self, ids):
         return self.weight[ids] * self.weight.shape[1] ** 0.5
 
 
 @mistake("embedding", "padding")
-class Padding(model_right.Embedding):
+class Padding(transformer_right.Embedding):
     def forward(self, ids):
         return self.weight[ids] * (ids != 0)[..., None]
 
 
 @mistake("embedding", "padding")
-class PaddingLearnsNothing(model_right.Embedding):
+class PaddingLearnsNothing(transformer_right.Embedding):
     def forward(self, ids):
         rows = self.weight[ids]
         return torch.where((ids == 0)[..., None], rows.detach(), rows)
 
 
 @mistake("embedding", "standard deviation of Linear")
-class SmallTable(model_right.Embedding):
+class SmallTable(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)
         self.weight = drawn(n, d)
 
 
 @mistake("embedding", "not cut at 3")
-class Uncut(model_right.Embedding):
+class Uncut(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)
         self.weight = nn.Parameter(torch.randn(n, d))

@@ -5,7 +5,7 @@ import math
 import torch
 from einops import einsum
 
-from learners.models import right
+from attempts.transformer_lists import right
 
 
 @right("softmax")

@@ -3,10 +3,10 @@
 import math
 import re
 
-import attempts_experiments
 import numpy
 import pandas as pd
 import pytest
+from attempts.pairs import EXPERIMENTS
 
 from workbook.checks import OF_RUNS
 from workbook.checks.takes import TAKES
@@ -54,7 +54,7 @@ def expect_read(problem, part, attempts):
 
 
 def test_the_attempts_of_the_notebook_are_judged_alike_everywhere(anywhere):
-    for (problem, part), (right, wrong) in attempts_experiments.ATTEMPTS.items():
+    for (problem, part), (right, wrong) in EXPERIMENTS.items():
         assert check(problem, right, part).status == "correct", problem
         assert check(problem, wrong, part).status == "wrong", problem
 

@@ -6,8 +6,9 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from learners import model_right
-from learners.model_right import (
+from attempts import transformer_right
+from attempts.transformer_lists import right
+from attempts.transformer_right import (
     Embedding,
     Linear,
     RMSNorm,
@@ -16,8 +17,7 @@ from learners.model_right import (
     drawn,
     silu,
 )
-from learners.model_right_functions import attention, softmax
-from learners.models import right
+from attempts.transformer_right_functions import attention, softmax
 
 
 @right("multihead_self_attention")
@@ -177,7 +177,7 @@ class BlockOfOtherNames(nn.Module):
         super().__init__()
         self.attention_norm, self.ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
         self.attention = OwnMatrices(d_model, num_heads, max_seq_len, theta)
-        self.feed_forward = model_right.SwiGLUOfLlama(d_model, d_ff)
+        self.feed_forward = transformer_right.SwiGLUOfLlama(d_model, d_ff)
 
     def forward(self, x):
         residual = x
@@ -190,7 +190,7 @@ class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.attn = FusedHeadByHead(d_model, num_heads, max_seq_len, theta)
-        self.ffn = model_right.SwiGLUFused(d_model, d_ff)
+        self.ffn = transformer_right.SwiGLUFused(d_model, d_ff)
 
 
 @right("transformer_lm")
@@ -230,7 +230,7 @@ class ModelOfOtherNames(nn.Module):
         return self.output(self.norm(self.blocks(self.wte(ids))))
 
 
-EmbeddingOfTable = model_right.EmbeddingBySelection
+EmbeddingOfTable = transformer_right.EmbeddingBySelection
 
 
 @right("transformer_lm")
@@ -317,7 +317,7 @@ def model_of(attention_layer, feed_forward):
 
 
 model_of(Fused, SwiGLU)
-model_of(MultiHeadSelfAttention, model_right.SwiGLUFused)
+model_of(MultiHeadSelfAttention, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
 
 

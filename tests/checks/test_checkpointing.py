@@ -1,23 +1,23 @@
 import pytest
-from learners import checkpoints as learners
+from attempts import checkpointing as attempts
 
 from workbook.study.verbs import check
 
 
-@pytest.mark.parametrize("pair", learners.RIGHT)
+@pytest.mark.parametrize("pair", attempts.RIGHT)
 def test_a_right_pair_is_accepted(pair):
     report = check("checkpointing", pair)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), learners.WRONG)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
 def test_a_mistake_is_called_by_its_name(wrong, words):
     report = check("checkpointing", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
 def test_a_model_in_another_mode_is_told_but_not_refused():
-    pair = learners.save_pickled, learners.load_pickled
+    pair = attempts.save_pickled, attempts.load_pickled
     assert "eval()" in check("checkpointing", pair).message
 
 
@@ -29,7 +29,7 @@ def test_what_is_not_written_yet_is_not_attempted():
         """Only a docstring."""
 
     halves = (None, ..., raising, passing)
-    pairs = [(learners.save, half) for half in halves] + [(half, learners.load) for half in halves]
+    pairs = [(attempts.save, half) for half in halves] + [(half, attempts.load) for half in halves]
     for attempt in (None, ..., *pairs):
         assert check("checkpointing", attempt).status == "not attempted"
 
@@ -39,11 +39,11 @@ def test_what_hangs_is_stopped():
         while True:
             pass
 
-    report = check("checkpointing", (hanging, learners.load))
+    report = check("checkpointing", (hanging, attempts.load))
     assert report.status == "wrong" and "stopped after" in report.message
 
 
 def test_no_file_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check("checkpointing", (learners.save, learners.load))
+    check("checkpointing", (attempts.save, attempts.load))
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from learners import adamw_right, adamw_wrong
+from attempts import optimizer_adamw_right, optimizer_adamw_wrong
 
 from workbook.checks import optimizer_adamw
 from workbook.checks.optimizer_adamw_answers import predicted
@@ -12,13 +12,13 @@ from workbook.study.verbs import check
 CASES = (*optimizer_adamw.CASES, optimizer_adamw.SCHEDULED, optimizer_adamw.RESUMED)
 
 
-@pytest.mark.parametrize("solution", adamw_right.RIGHT)
+@pytest.mark.parametrize("solution", optimizer_adamw_right.RIGHT)
 def test_a_right_class_is_accepted(solution):
     report = check("adamw", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), adamw_wrong.WRONG)
+@pytest.mark.parametrize(("wrong", "words"), optimizer_adamw_wrong.WRONG)
 def test_a_mistake_is_called_by_its_name(wrong, words):
     report = check("adamw", wrong)
     assert report.status == "wrong" and words in report.message, report
@@ -51,7 +51,7 @@ def test_what_is_no_class_is_told_in_words(attempt):
 
 
 def test_an_endless_step_is_stopped(monkeypatch):
-    class Endless(adamw_right.Handout):
+    class Endless(optimizer_adamw_right.Handout):
         def step(self, closure=None):
             while True:
                 pass
@@ -61,18 +61,18 @@ def test_an_endless_step_is_stopped(monkeypatch):
 
 
 def test_the_failing_case_stands_beside_what_was_expected():
-    report = check("adamw", adamw_wrong.NoDecay)
+    report = check("adamw", optimizer_adamw_wrong.NoDecay)
     rows = dict(report.rows)
     assert "weight_decay=0.5" in rows["input"] and "step 3: p.grad" in rows["input"]
     assert rows["expected"].startswith("[0.8") and rows["got"] != rows["expected"]
 
 
 def test_what_the_course_leaves_open_is_told_but_not_refused():
-    message = check("adamw", adamw_right.OtherKeys).message
+    message = check("adamw", optimizer_adamw_right.OtherKeys).message
     assert "'alpha'" in message and "step(closure)" in message
     assert (
         "The closure that `step` takes is never called"
-        in check("adamw", adamw_right.Strict).message
+        in check("adamw", optimizer_adamw_right.Strict).message
     )
 
 

@@ -5,9 +5,9 @@ import math
 import torch
 from torch import nn
 
-from learners import model_right_functions
-from learners.model_right_functions import attention, softmax
-from learners.models import mistake
+from attempts import transformer_right_functions
+from attempts.transformer_lists import mistake
+from attempts.transformer_right_functions import attention, softmax
 
 
 @mistake("softmax", "overflows")
@@ -232,7 +232,7 @@ def one_dimension(logits, targets):
 
 @loss("`.item()`")
 def plain_number(logits, targets):
-    return model_right_functions.cross_entropy(logits, targets).item()
+    return transformer_right_functions.cross_entropy(logits, targets).item()
 
 
 @loss("functional.cross_entropy")

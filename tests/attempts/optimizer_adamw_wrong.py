@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch.optim import Optimizer
 
-from learners import catalogue
+from attempts import catalogue
 
 WRONG, mistake = catalogue()
 

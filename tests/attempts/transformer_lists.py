@@ -1,6 +1,6 @@
 """Attempts at the problems of chapter 3 and the loss, right and wrong, gathered as they are read.
 
-The modules `model_right*` and `model_wrong*` fill the lists when they are imported.
+The modules `transformer_right*` and `transformer_wrong*` fill the lists when they are imported.
 """
 
 from collections.abc import Callable

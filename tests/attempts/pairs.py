@@ -1,0 +1,192 @@
+"""A right and a wrong attempt for each check of the notebooks, for tests/test_notebooks.py.
+
+A check that takes prose has none: it is tried with our own stored answer.
+"""
+
+import math
+
+import torch
+
+from workbook import accounting, config
+from workbook.generation import generate
+from workbook.optimizer import optimizers
+from workbook.optimizer.toys import run_toy
+from workbook.tokenization import bpe, simple, tokenizer
+from workbook.training import checkpoints, data
+from workbook.transformer import model, nn
+
+# Chapter 3 and the loss.
+
+
+class Untransposed(nn.Linear):
+    """Multiplies by the weight as it is stored."""
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class NextRow(nn.Embedding):
+    """Counts the ids from 1."""
+
+    def forward(self, token_ids):
+        return super().forward((token_ids + 1) % len(self.weight))
+
+
+class EpsOutside(torch.nn.Module):
+    """Puts eps outside the root."""
+
+    def __init__(self, d_model, eps=1e-5, device=None, dtype=None):
+        super().__init__()
+        self.eps, self.weight = eps, torch.nn.Parameter(torch.ones(d_model, device=device))
+
+    def forward(self, x):
+        return x / (x.square().mean(-1, keepdim=True).sqrt() + self.eps) * self.weight
+
+
+class OneOff(nn.RotaryPositionalEmbedding):
+    """Turns as if positions began at 1."""
+
+    def __init__(self, theta, d_k, max_seq_len, device=None):
+        super().__init__(float(theta), d_k, max_seq_len + 1, device)
+
+    def forward(self, x, token_positions):
+        return super().forward(x, token_positions + 1)
+
+
+class Positionless(model.MultiHeadSelfAttention):
+    """Forgets RoPE."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads)
+
+
+class PostNorm(model.TransformerBlock):
+    """Normalises after the addition."""
+
+    def __init__(self, *sizes, **choices):
+        super().__init__(*sizes, **choices, norm="post")
+
+
+class Probabilities(model.TransformerLM):
+    """Gives probabilities where logits are asked for."""
+
+    def forward(self, token_ids):
+        return super().forward(token_ids).softmax(-1)
+
+
+def unscaled(Q, K, V, mask=None):
+    """Forgets to divide by the root of d_k."""
+    return nn.scaled_dot_product_attention(Q * math.sqrt(Q.shape[-1]), K, V, mask)
+
+
+TRANSFORMER = {
+    "linear": (nn.Linear, Untransposed),
+    "embedding": (nn.Embedding, NextRow),
+    "rmsnorm": (nn.RMSNorm, EpsOutside),
+    "positionwise_feedforward": (nn.SwiGLU, nn.SiLUFeedForward),
+    "rope": (nn.RotaryPositionalEmbedding, OneOff),
+    "softmax": (nn.softmax, lambda x, dim: nn.softmax(x, 0)),
+    "scaled_dot_product_attention": (nn.scaled_dot_product_attention, unscaled),
+    "multihead_self_attention": (model.MultiHeadSelfAttention, Positionless),
+    "transformer_block": (model.TransformerBlock, PostNorm),
+    "transformer_lm": (model.TransformerLM, Probabilities),
+    "cross_entropy": (
+        nn.cross_entropy,
+        lambda logits, targets: nn.cross_entropy(nn.softmax(logits, -1), targets),
+    ),
+}
+
+# What models and training cost, in either edition.
+
+EDITION = config.edition()
+XL = config.gpt2("xl", EDITION)
+LONG = config.gpt2("xl", EDITION, context_length=16_384)
+ASKED = accounting.asked_model(EDITION)
+DEVICE = accounting.asked_device(EDITION)
+SECONDS = accounting.training_seconds(
+    accounting.step_flops(ASKED, 1_024), 400_000, DEVICE.flops_per_second
+)
+TIME = SECONDS / {"2025": 86_400, "2026": 3_600}[EDITION]  # in days, in hours
+
+COUNT = accounting.parameters(XL).total
+FLOPS = accounting.forward_flops(XL).total
+LONG_FLOPS = accounting.forward_flops(LONG).total
+
+ACCOUNTING = {
+    ("transformer_accounting", "a"): (COUNT, COUNT - XL.d_model),
+    ("transformer_accounting", "b"): (FLOPS, FLOPS // 2),
+    ("transformer_accounting", "c"): (
+        "the feed-forward layers",
+        "the output head",
+    ),
+    ("transformer_accounting", "e"): (LONG_FLOPS, 16 * FLOPS),
+    ("adamwAccounting", "b"): (3, 5),
+    ("adamwAccounting", "c"): (14, 3),
+    ("adamwAccounting", "d"): (TIME, TIME / 1_000),
+}
+
+# Chapter 7, in either edition and profile.
+
+BASE = {"name": "base", "why": "to begin with", "steps": 800, "batch_size": 8, "seconds": 80.0}
+BASE |= {"context_length": 128, "tokens": 819_200, "validation_loss": 1.96}
+HOT = BASE | {"name": "hot", "why": "three times the rate", "validation_loss": math.nan}
+SWEEP = {1e-4: 1.98, 1e-3: 1.44, 3e-3: 1.41, 1e-2: 1.47}
+
+EXPERIMENTS = {
+    ("experiment_log", None): ([BASE, HOT], [BASE, HOT | {"validation_loss": 0.1}]),
+    ("learning_rate", "a"): (SWEEP, {rate: SWEEP[rate] for rate in (1e-4, 1e-3, 3e-3)}),
+    ("learning_rate", "b"): ((3e-3, 2e-2), (6e-3, 1e3)),
+    ("batch_size_experiment", None): (
+        {1: 1.9, 8: 1.6, 32: 1.5, 64: 1.5, 128: 1.6},
+        {8: 1.6, 32: 1.5},
+    ),
+    ("layer_norm_ablation", None): (
+        {("pre", 3e-3): 1.41, ("none", 3e-3): math.nan, ("none", 1e-3): 1.62},
+        {("pre", 3e-3): 1.41, ("none", 3e-3): math.nan},
+    ),
+    ("pre_norm_ablation", None): ({"pre": 1.41, "post": 1.44}, {"pre": 1.41, "post": -1.44}),
+    ("no_pos_emb", None): (
+        {"rope": [1.41, 1.42], "none": [1.47, 1.46]},
+        {"rope": 1.41, "none": 0.1},
+    ),
+    ("swiglu_ablation", None): (2_048, 1_344),
+    ("main_experiment", None): (
+        {"tinystories": 1.41, "owt": 3.9},
+        {"tinystories": 1.41, "owt": 0.521},
+    ),
+    ("leaderboard", None): ((3.3, 44.0), (3.3, 100.0)),
+}
+
+ATTEMPTS = {
+    ("unicode2", "b"): ("ü".encode(), b"hello"),
+    ("unicode2", "c"): (b"\xc3\x28", b"hi"),
+    ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
+    ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
+    ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
+    ("tokenizer", None): (tokenizer.Tokenizer, simple.CharacterTokenizer),
+    ("tokenizer_experiments", "a"): (4.2, 0.24),
+    ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
+    ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
+    ("learning_rate_tuning", None): (
+        {rate: run_toy(rate, 10) for rate in (10.0, 100.0, 1_000.0)},
+        {rate: run_toy(rate / 2, 10) for rate in (10.0, 100.0, 1_000.0)},
+    ),
+    ("adamw", None): (optimizers.AdamW, torch.optim.Adam),
+    ("learning_rate_schedule", None): (optimizers.cosine_schedule, lambda it, a, b, w, c: a),
+    ("gradient_clipping", None): (
+        optimizers.clip_gradients,
+        lambda parameters, limit: [*parameters],
+    ),
+    ("data_loading", None): (data.get_batch, lambda dataset, batch, length, device: dataset),
+    **ACCOUNTING,
+    **EXPERIMENTS,
+    **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
+    ("checkpointing", None): (
+        (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
+        (lambda model, optimizer, it, out: it, checkpoints.load_checkpoint),
+    ),
+    ("decoding", None): (
+        generate.decode,
+        lambda model, ids, many, temperature=1.0, top_p=1.0, end_id=None: [*ids],
+    ),
+}
