@@ -4,7 +4,8 @@ import math
 
 import pandas as pd
 import pytest
-from test_checks_runs_right import (
+
+from checks.test_experiments_right import (
     BATCH,
     BOARD,
     LOG,
