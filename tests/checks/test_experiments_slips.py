@@ -19,7 +19,6 @@ from checks.test_experiments_right import (
     indexed,
     log,
 )
-
 from workbook.experiments.published import claims
 from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
