@@ -1,14 +1,14 @@
-"""What a model and its training cost: pure functions of a config and of assumptions with names.
+"""What a model and its training cost, counted with a pencil and measured while torch runs.
 
-Counts are Python ints, exact at any size. Tests hold every one of them against a running model.
+Open `sizes` first: parameters and FLOPs by module, each a `Table` whose rows name their formula.
+`activations`, `training` and `peak` go on with bytes and seconds, `measured` counts the same while
+a model runs, and `proof` puts both side by side. What an answer takes for granted is in
+`assumptions`; `answers` has the numbers that follow, and `explain` finds the assumptions behind
+someone's number. All counts are Python ints, exact at any size.
 """
 
 from workbook.accounting.activations import handout_activations, saved_activations
-from workbook.accounting.answers import Figure, answers, model_of
-from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
-from workbook.accounting.explain import Explained, Explanation, Found, explain
 from workbook.accounting.peak import peak_bytes
-from workbook.accounting.quoted import Quoted, numbers, significant
 from workbook.accounting.sizes import (
     Row,
     Table,
@@ -38,41 +38,26 @@ from workbook.accounting.training import (
 __all__ = [
     "DEVICES",
     "GB",
-    "SWITCHES",
-    "Assumptions",
     "Device",
-    "Explained",
-    "Explanation",
-    "Figure",
-    "Found",
     "GiB",
-    "Quoted",
     "Row",
-    "Switch",
     "Table",
     "adamw_flops",
     "adamw_operations",
-    "answers",
-    "asked",
     "asked_device",
     "asked_model",
     "backward_flops",
-    "explain",
     "flops_per_token",
     "forward_flops",
     "handout_activations",
     "largest_batch",
     "memory_line",
     "mfu",
-    "model_of",
-    "numbers",
     "optimizer_bytes",
     "parameters",
     "peak_bytes",
     "saved_activations",
-    "significant",
     "step_flops",
-    "switches",
     "training_bytes",
     "training_seconds",
 ]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import floor, log10
 
 from workbook.accounting.activations import handout_activations
 from workbook.accounting.assumptions import Assumptions
@@ -205,3 +206,17 @@ def _of_time(given: Assumptions) -> dict[str, Figure]:
     flops = sum(_flops(given).values()) * (1 + given.backward) * given.batch
     peak = DEVICES[given.device].flops_per_second
     return {"time": Figure(training_seconds(flops, STEPS, peak, given.utilisation), "seconds")}
+
+
+def significant(value: float, digits: int = 5) -> str:
+    """A number with a few digits and separators: 4.5133e12, 15.518, 2,127,057,600.
+
+    >>> significant(4513336524800.0), significant(15.5177), significant(2127057600)
+    ('4.5133e12', '15.518', '2,127,057,600')
+    """
+    if float(value).is_integer() and abs(value) < 1e11:
+        return f"{int(value):,}"
+    if abs(value) >= 1e6:
+        power = floor(log10(abs(value)))
+        return f"{value / 10**power:.{digits - 1}f}e{power}"
+    return f"{value:,.{max(digits - 1 - floor(log10(abs(value))), 0) if value else 0}f}"

@@ -1,93 +1,121 @@
-"""All numbers that can come out of a part of a problem, and which switches have to be flipped.
-
-Every switch alone and with one other, and those that many people flip also by threes and fours.
-
-Which assumptions give someone's number: a search, fewest changes first.
+"""Which assumptions give someone's number: a search, fewest changes first.
 
 Every switch may be flipped, alone or with one other; switches that many people flip also by threes
-and fours. What comes out is compared with the digits that were quoted: in the unit that was quoted,
-in the one that may have been meant, and with a factor of 1,000 lost or gained. The more changes,
-the more numbers are reached by accident: so what is rare comes in pairs at the most.
+and fours. What comes out is compared with the digits that were written: in the unit that was
+written, in the one that may have been meant, and with a factor of 1,000 lost or gained. The more
+changes, the more numbers are reached by accident: so what is rare comes in pairs at the most.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from itertools import combinations, product
-from typing import Any
 
 from workbook.accounting.answers import answers
 from workbook.accounting.assumptions import FIELDS, Assumptions, Switch, asked, switches
-from workbook.accounting.quoted import Quoted, number, numbers
-from workbook.accounting.training import GB, GiB
+from workbook.accounting.training import DAY, GB, HOUR, GiB
 from workbook.config import EDITIONS, Edition
 
+SHOWN = 3  # explanations of each number
 MOST_CHANGES = 4
+SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
+LOST, GAINED = "a factor of 1,000 is lost", "a factor of 1,000 is too many"
+# Hours for days and days for hours: tried with nothing else, since times agree by accident.
+TIMES = {"day": (1 / 24, "hours are called days"), "hour": (24, "days are called hours")}
+UNITS = {  # as written: what is measured, and how many of its unit
+    "parameters": ("count", 1),
+    "FLOPs": ("flops", 1),
+    "GFLOPs": ("flops", 1e9),
+    "TFLOPs": ("flops", 1e12),
+    "FLOPs per parameter": ("per parameter", 1),
+    "bytes": ("bytes", 1),
+    "MB": ("bytes", 1_000**2),
+    "MiB": ("bytes", 1_024**2),
+    "GB": ("bytes", GB),
+    "GiB": ("bytes", GiB),
+    "%": ("share", 0.01),
+    "times": ("factor", 1),
+    "sequences": ("batch", 1),
+    "seconds": ("seconds", 1),
+    "hours": ("seconds", HOUR),
+    "days": ("seconds", DAY),
+}
+# The units of figures that a kind of number may be meant in, where it is not only its own.
+_MEANT = {
+    "count": ("count", "flops"),
+    "flops": ("flops", "per parameter"),
+    "bytes": ("bytes", "bytes a sequence"),
+}
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What comes out after some switches were flipped."""
+class Amount:
+    """A number as somebody wrote it: its digits say how far it may be rounded."""
 
-    value: float
-    quantity: str
-    unit: str
-    flipped: tuple[Switch, ...]
+    value: float  # in bytes, FLOPs, seconds, or as a share of 1
+    half: float  # half a unit of the last digit that is written
+    kind: str  # what is measured: the first column of `UNITS`
+    unit: str  # as written
+    digits: int  # that count
+    text: str  # number and unit as written
 
+    @classmethod
+    def of(cls, value: str | float, unit: str, text: str = "") -> "Amount":
+        """The amount of `value` in `unit`, one of `UNITS`; a str keeps the zeros of "5.80".
 
-@cache
-def outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, list[Outcome]]:
-    """All that can come out, by unit, in the order of the values."""
-    base = asked(problem, part, edition, size)
-    reached: dict[frozenset[Switch], dict] = {frozenset(): answers(problem, part, base)}
-    found = [Outcome(a.value, _name(n, size), a.unit, ()) for n, a in reached[frozenset()].items()]
-    for flipped in _combinations(problem, part, base):
-        given = replace(base, **{switch.field: switch.value for switch in flipped})
-        result = reached[frozenset(flipped)] = answers(problem, part, given)
-        fewer = [reached[frozenset(flipped) - {switch}] for switch in flipped]
-        for name, answer in result.items():
-            if answer.value > 0 and all(answer != less.get(name) for less in fewer):
-                found.append(Outcome(answer.value, _name(name, size), answer.unit, flipped))
-    by_unit: dict[str, list[Outcome]] = {}
-    for outcome in sorted(found, key=lambda outcome: outcome.value):
-        by_unit.setdefault(outcome.unit, []).append(outcome)
-    return by_unit
+        >>> Amount.of("5.80", "GB").half, Amount.of("1.56e9", "parameters").digits
+        (5000000.0, 3)
+        """
+        if unit not in UNITS:
+            raise ValueError(f"no unit is called {unit!r}; there are {', '.join(UNITS)}")
+        try:
+            number = Decimal(str(value))
+        except InvalidOperation:
+            raise ValueError(f"expected a number such as 1.56e9, got {value!r}") from None
+        if not number.is_finite() or number <= 0:
+            raise ValueError(f"expected a positive, finite number, got {value!r}")
+        kind, scale = UNITS[unit]
+        _, digits, exponent = number.as_tuple()
+        half = 0.5 * 10.0**exponent * scale
+        text = text or f"{value} {unit}"
+        return cls(float(number) * scale, half, kind, unit, len(digits), text)
 
-
-def _name(name: str, size: str) -> str:
-    return name if size == "xl" else f"{name}, GPT-2 {size}"
-
-
-def _combinations(problem: str, part: str, base: Assumptions) -> Iterator[tuple[Switch, ...]]:
-    """Switches to flip together, fewest first; by threes and fours only those of many people."""
-    options = switches(problem, part, base)
-    usual = {field: tuple(s for s in some if s.often) for field, some in options.items()}
-    for count in range(1, MOST_CHANGES + 1):
-        pool = options if count <= 2 else {field: some for field, some in usual.items() if some}
-        for fields in combinations(pool, count):
-            yield from product(*(pool[field] for field in fields))
-
-
-SHOWN = 3  # explanations of each number
-LOST = "a factor of 1,000 is lost"
-GAINED = "a factor of 1,000 is too many"
-IDS = {"adamw_accounting": "adamwAccounting"}  # of edition 2026
-SIZES = ("small", "medium", "large")
-# Numbers that the problems state: nobody has to explain them.
-GIVEN = {2, 4, 16, 25, 32, 48, 80, 0.5, 50, 1_024, 1_600, 4_288, 6_400, 16_384, 50_257}
-GIVEN |= {400_000, 80e9}
+    def readings(self) -> Iterator[tuple[str, float, str]]:
+        """The units of figures that it may be in, with a factor and a slip in words, or ""."""
+        slips = [(1.0, "")]
+        letter = self.unit[:1].upper()
+        if self.kind == "bytes" and letter and letter in "KMGT" and self.digits > 1:
+            ratio = 1.024 ** (1 + "KMGT".index(letter))
+            if "ib" in self.unit.lower():
+                slips.append((1 / ratio, f"{letter}B are called {self.unit}"))
+            else:
+                slips.append((ratio, f"{letter}iB are called {self.unit}"))
+        if self.kind == "seconds" and (name := self.unit.rstrip("s").lower()) in TIMES:
+            slips.append(TIMES[name])
+        if self.kind in ("bytes", "flops", "seconds", "count") and self.digits > 1:
+            slips += [(1_000.0, LOST), (1 / 1_000, GAINED)]
+        for scale, slip in slips:
+            for unit in _MEANT.get(self.kind, (self.kind,)):
+                yield unit, scale, slip
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A number that agrees with the quoted one, and what has to be changed to get it."""
+    """A number that comes out after some switches were flipped, and a slip in writing it down."""
 
     quantity: str  # such as "parameters", "largest batch"
     value: float  # in bytes, FLOPs, seconds, or as it is
-    unit: str
-    changes: tuple[str, ...]  # in words; none: it is what the problem asks for
-    flipped: tuple[Switch, ...] = ()  # those of them that are assumptions
+    unit: str  # as in `Figure`
+    flipped: tuple[Switch, ...] = ()
+    slip: str = ""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """All that has to be changed, in words; none: it is what the problem asks for."""
+        return tuple(switch.words for switch in self.flipped) + (self.slip,) * bool(self.slip)
 
     def __str__(self) -> str:
         if not self.changes:
@@ -97,104 +125,58 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Found:
-    """A quoted number with its explanations, best first; there may be none."""
+    """An amount with its explanations, best first; there may be none."""
 
-    quoted: Quoted
+    amount: Amount
     explanations: tuple[Explanation, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if not self.explanations:
-            return f"{self.quoted.text}: no stated assumption gives this"
+            return f"{self.amount.text}: no stated assumption gives this"
         fewest = len(self.explanations[0].changes)
         ties = [each for each in self.explanations if len(each.changes) == fewest]
-        words = "; or ".join(map(str, ties[:SHOWN]))
-        more = len(ties) - SHOWN
-        return f"{self.quoted.text}: {words}" + (f"; and {more} more ways" if more > 0 else "")
-
-
-@dataclass(frozen=True)
-class Explained:
-    """What `explain` found, number by number."""
-
-    numbers: tuple[Found, ...]
-
-    @property
-    def explanations(self) -> tuple[Explanation, ...]:
-        """All that were found, for all the numbers."""
-        return tuple(each for found in self.numbers for each in found.explanations)
-
-    def __bool__(self) -> bool:
-        return bool(self.explanations)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.numbers)) or "no number to explain"
-
-    __repr__ = __str__
+        more = f"; and {len(ties) - SHOWN} more ways" if len(ties) > SHOWN else ""
+        return f"{self.amount.text}: {'; or '.join(map(str, ties[:SHOWN]))}{more}"
 
 
 def explain(
-    problem: str, value: Any, part: str | None = None, edition: Edition = "2025"
-) -> Explained:
+    problem: str,
+    value: str | float,
+    unit: str,
+    part: str | None = None,
+    edition: Edition = "2025",
+) -> Found:
     """The assumptions, units or omissions that give someone's number, fewest changes first.
 
-    `value` is a number, several, or a text as it was written. Where several numbers have one cause
-    in common, it comes first. Without `part` all parts of the problem are tried.
+    `unit` is one of `UNITS`. Without `part` all parts of the problem are tried.
 
-    >>> explain("transformer_accounting", 2_127_056_000)
-    2127056000: parameters, when the final norm is left out
-    >>> explain("transformer_accounting", "3.21e12", part="b")
-    3.21e12: no stated assumption gives this
+    >>> explain("transformer_accounting", 2_127_056_000, "parameters")
+    2127056000 parameters: parameters, when the final norm is left out
+    >>> explain("transformer_accounting", "3.21e12", "FLOPs", part="b")
+    3.21e12 FLOPs: no stated assumption gives this
     """
-    every = [(each, ways(problem, each, part, edition)) for each in quoted_in(value)]
-    every = [(each, found) for each, found in every if found or each.value not in GIVEN]
+    return explain_all(problem, [Amount.of(value, unit)], part, edition)[0]
+
+
+def explain_all(
+    problem: str, amounts: Iterable[Amount], part: str | None = None, edition: Edition = "2025"
+) -> list[Found]:
+    """Several numbers of one author explained: a cause that they have in common comes first."""
+    every = [(amount, ways(problem, amount, part, edition)) for amount in amounts]
     shared = shared_cause([found for _, found in every])
-    return Explained(tuple(Found(each, _told(found, shared)) for each, found in every))
-
-
-def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
-    """The switches that explain most of several numbers at once, two at least; the fewest such."""
-    counts: dict[tuple[Switch, ...], int] = {}
-    for found in every:
-        if found and found[0].changes:
-            for flipped in dict.fromkeys(each.flipped for each in found if each.flipped):
-                counts[flipped] = counts.get(flipped, 0) + 1
-    most = max(counts.values(), default=0)
-    return min((f for f, count in counts.items() if count == most > 1), key=len, default=())
-
-
-def _told(found: tuple[Explanation, ...], shared: tuple[Switch, ...]) -> tuple[Explanation, ...]:
-    """The explanations worth telling: the shared one, then those of hardly more than the fewest."""
-    if not found or not found[0].changes:
-        return found[:1]
-    first = tuple(each for each in found if shared and each.flipped == shared)
-    fewest = len(found[0].changes)
-    rest = (each for each in found if len(each.changes) <= fewest + 1 and each not in first)
-    return (*first, *rest)
-
-
-def quoted_in(value: Any) -> list[Quoted]:
-    """The numbers of an attempt: a number, a text, or several of them in a tuple, list or dict."""
-    if isinstance(value, str):
-        return numbers(value)
-    if isinstance(value, dict):
-        return numbers(", ".join(f"{key}: {each}" for key, each in value.items()))
-    if isinstance(value, tuple | list):
-        return [each for item in value for each in quoted_in(item)]
-    if isinstance(value, int | float):
-        return [number(value)]
-    raise TypeError(f"expected a number or a text, got a {type(value).__name__}")
+    return [Found(amount, _worth_telling(found, shared)) for amount, found in every]
 
 
 def ways(
-    problem: str, quoted: Quoted, part: str | None = None, edition: Edition = "2025"
+    problem: str, amount: Amount, part: str | None = None, edition: Edition = "2025"
 ) -> tuple[Explanation, ...]:
-    """The explanations of one number, those with fewest changes first."""
-    problem = IDS.get(problem, problem)
+    """All explanations of one number, those with fewest changes first."""
+    if problem == "adamw_accounting":  # its id in edition 2026
+        problem = "adamwAccounting"
     parts = sorted({p for name, p in FIELDS if name == problem})
     if not parts:
-        raise ValueError(
-            f"nothing is counted in {problem!r}; there are transformer_accounting, adamwAccounting"
-        )
+        known = ", ".join(dict.fromkeys(name for name, _ in FIELDS))
+        raise ValueError(f"nothing is counted in {problem!r}; there are {known}")
     if part is not None and part not in parts:
         raise ValueError(f"{problem} has the parts {', '.join(parts)}; there is no part {part!r}")
     if edition not in EDITIONS:
@@ -202,93 +184,88 @@ def ways(
     best: dict[tuple, tuple[tuple, Explanation]] = {}
     for each in [part] if part else parts:
         for size in SIZES if (problem, each) == ("transformer_accounting", "d") else ("xl",):
-            for rank, way in _matches(quoted, outcomes(problem, each, edition, size)):
+            for rank, way in _matches(amount, outcomes(problem, each, edition, size)):
                 known = way.quantity, way.changes
                 if known not in best or rank < best[known][0]:
                     best[known] = rank, way
     return tuple(way for _, way in sorted(best.values(), key=lambda pair: pair[0]))
 
 
-# By what a plain number may have to be multiplied to be in the unit that answers are in.
-_PLAIN = {
-    "count": (1, 1e6, 1e9),
-    "bytes": (1, GB, GiB),
-    "bytes a sequence": (1, GB, GiB),
-    "flops": (1, 1e9, 1e12, 1e15),
-    "share": (1, 0.01),
-    "seconds": (1, 3_600, 86_400, 365 * 86_400),
-    "factor": (1,),
-    "batch": (1,),
-    "per parameter": (1,),
-}
-_UNITS_OF = {  # of answers, by the kind of a quoted number
-    "count": ("count", "flops"),
-    "flops": ("flops", "per parameter"),
-    "bytes": ("bytes", "bytes a sequence"),
-}
+@cache
+def outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, list[Explanation]]:
+    """All numbers that can come out of a part, by unit, in the order of their values."""
+    base = asked(problem, part, edition, size)
+    which = "" if size == "xl" else f", GPT-2 {size}"
+    reached: dict[frozenset[Switch], dict] = {}
+    found = []
+    for flipped in _combinations(problem, part, base):
+        given = replace(base, **{switch.field: switch.value for switch in flipped})
+        result = reached[frozenset(flipped)] = answers(problem, part, given)
+        # A switch that changes nothing beside the others is none that explains a number.
+        fewer = [reached[frozenset(flipped) - {switch}] for switch in flipped]
+        for name, figure in result.items():
+            if figure.value > 0 and all(figure != less.get(name) for less in fewer):
+                found.append(Explanation(name + which, figure.value, figure.unit, flipped))
+    by_unit: dict[str, list[Explanation]] = {}
+    for outcome in sorted(found, key=lambda outcome: outcome.value):
+        by_unit.setdefault(outcome.unit, []).append(outcome)
+    return by_unit
 
 
-_HOURS_AND_DAYS = {"day": (1 / 24, "hours are called days"), "hour": (24, "days are called hours")}
-ALONE = {words for _, words in _HOURS_AND_DAYS.values()}  # slips that are tried with nothing else
-
-
-def readings(quoted: Quoted) -> Iterator[tuple[str, float, str]]:
-    """The units that a number may be in, each with a factor and with a slip in words, or none."""
-    if not quoted.kind:
-        for unit, scales in _PLAIN.items():
-            coarse = quoted.digits < 2 and unit not in ("batch", "per parameter")
-            for scale in () if coarse else scales:
-                yield unit, scale, ""
-        if quoted.digits > 1:
-            for scale in _PLAIN["seconds"][1:]:
-                yield "seconds", scale * 1_000, LOST
-        if quoted.digits > 1 and quoted.value >= 1e6:
-            for unit in ("count", "bytes", "flops"):
-                yield unit, 1_000, LOST
-                yield unit, 1 / 1_000, GAINED
-        return
-    units = _UNITS_OF.get(quoted.kind, (quoted.kind,))
-    for unit in units:
-        yield unit, 1, ""
-    if quoted.kind == "bytes" and quoted.unit[:1].lower() in "kmgt" and quoted.digits > 1:
-        ratio = (1024 / 1000) ** (" kmgt".index(quoted.unit[:1].lower()))
-        name = quoted.unit.replace("i", "").replace("bytes", "B")
-        slip = (1 / ratio, f"{name} are called {quoted.unit}")
-        if not quoted.binary:
-            slip = (ratio, f"{name[0]}iB are called {quoted.unit}")
-        for unit in units:
-            yield unit, *slip
-    if quoted.kind == "seconds" and (name := quoted.unit.rstrip("s").lower()) in ("hour", "day"):
-        yield "seconds", *_HOURS_AND_DAYS[name]
-    if quoted.kind in ("bytes", "flops", "seconds", "count") and quoted.digits > 1:
-        for unit in units:
-            yield unit, 1_000, LOST
-            yield unit, 1 / 1_000, GAINED
+def _combinations(problem: str, part: str, base: Assumptions) -> Iterator[tuple[Switch, ...]]:
+    """Switches to flip together, fewest first; by threes and fours only those of many people."""
+    options = switches(problem, part, base)
+    usual = {field: tuple(s for s in some if s.often) for field, some in options.items()}
+    for count in range(MOST_CHANGES + 1):
+        pool = options if count <= 2 else {field: some for field, some in usual.items() if some}
+        for fields in combinations(pool, count):
+            yield from product(*(pool[field] for field in fields))
 
 
 def _matches(
-    quoted: Quoted, reached: dict[str, list[Outcome]]
+    amount: Amount, reached: dict[str, list[Explanation]]
 ) -> Iterator[tuple[tuple, Explanation]]:
     """Every outcome that agrees with a number, with its rank: the lower, the better."""
-    for unit, scale, slip in readings(quoted):
+    for unit, scale, slip in amount.readings():
         some = reached.get(unit, ())
-        value = quoted.value * scale
+        value = amount.value * scale
         if not value:
             continue
-        half = max(quoted.half * scale, 1e-9 * value)
-        if unit in ("batch", "per parameter"):
-            half = 0.0 if float(quoted.value).is_integer() else 1e-9
+        half = max(amount.half * scale, 1e-9 * value)
+        if unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
+            half = 0.0 if float(amount.value).is_integer() else 1e-9
         low = bisect_left(some, value - half, key=lambda outcome: outcome.value)
         high = bisect_right(some, value + half, key=lambda outcome: outcome.value)
         for outcome in some[low:high]:
-            words = tuple(switch.words for switch in outcome.flipped) + (slip,) * bool(slip)
-            rare = sum(not switch.often for switch in outcome.flipped)
-            if rare and (len(words) > 2 or slip in (LOST, GAINED)):
+            way = replace(outcome, slip=slip)
+            rare = sum(not switch.often for switch in way.flipped)
+            if rare and (len(way.changes) > 2 or slip in (LOST, GAINED)):
                 continue
-            if slip in ALONE and outcome.flipped:
+            if way.flipped and any(slip == words for _, words in TIMES.values()):
                 continue
-            rank = len(words), rare, abs(outcome.value - value) / value
-            yield rank, Explanation(outcome.quantity, outcome.value, unit, words, outcome.flipped)
+            yield (len(way.changes), rare, abs(way.value - value) / value), way
+
+
+def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
+    """The switches that explain most of several numbers at once, two at least; the fewest such."""
+    counts: Counter[tuple[Switch, ...]] = Counter()
+    for found in every:
+        if found and found[0].changes:
+            counts.update(dict.fromkeys(way.flipped for way in found if way.flipped).keys())
+    most = max(counts.values(), default=0)
+    return min((f for f, count in counts.items() if count == most > 1), key=len, default=())
+
+
+def _worth_telling(
+    found: tuple[Explanation, ...], shared: tuple[Switch, ...]
+) -> tuple[Explanation, ...]:
+    """The shared explanation, then those that need hardly more changes than the best."""
+    if not found or not found[0].changes:
+        return found[:1]
+    first = tuple(way for way in found if shared and way.flipped == shared)
+    fewest = len(found[0].changes)
+    rest = (way for way in found if len(way.changes) <= fewest + 1 and way not in first)
+    return (*first, *rest)
 
 
 def listed(words: tuple[str, ...]) -> str:

@@ -11,18 +11,11 @@ from functools import partial
 from typing import Any, Literal
 
 from workbook.accounting import asked_model, forward_flops, parameters
-from workbook.accounting.answers import Figure, answers
+from workbook.accounting.answers import Figure, answers, significant
 from workbook.accounting.assumptions import asked
-from workbook.accounting.explain import (
-    SIZES,
-    Explanation,
-    listed,
-    quoted_in,
-    readings,
-    ways,
-)
-from workbook.accounting.quoted import Quoted, significant
+from workbook.accounting.explain import SIZES, Explanation, listed, ways
 from workbook.checks.figures import LONGEST
+from workbook.checks.quoted import Quoted, quoted_in
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 from workbook.config import EDITIONS, Edition, gpt2
 
@@ -131,12 +124,12 @@ def _nearly(quoted: Quoted, problem: str, part: str, edition: Edition) -> list[E
     """The right numbers that agree with one whose last digit was cut off, or rounded on the way."""
     found = []
     for name, answer in stated(problem, part, edition).items():
-        for unit, scale, slip in readings(quoted):
+        for unit, scale, slip in quoted.readings():
             value, half = quoted.value * scale, quoted.half * scale
             cut_off = quoted.digits > 2 and 0 <= answer.value - value < 2 * half
             close = abs(answer.value - value) <= SLACK.get(unit, 0) * answer.value
             if not slip and unit == answer.unit and (cut_off or close) and unit != "batch":
-                found.append(Explanation(name, answer.value, unit, ()))
+                found.append(Explanation(name, answer.value, unit))
     return found
 
 
@@ -237,7 +230,7 @@ def _how_far(quoted: Quoted, problem: str, part: str, edition: Edition) -> Words
     """By how much the right number differs, the nearest if there are several."""
     ratios = []
     for answer in stated(problem, part, edition).values():
-        for unit, scale, slip in readings(quoted):
+        for unit, scale, slip in quoted.readings():
             if unit == answer.unit and not slip and quoted.value > 0 and answer.value > 0:
                 ratios.append(answer.value / (quoted.value * scale))
     nearest = min(ratios, key=lambda ratio: max(ratio, 1 / ratio), default=None)

@@ -1,143 +1,39 @@
-"""What five public write-ups of the assignment claim, from `data/reported/claims.csv`.
+"""What five public write-ups of the assignment claim, and verdicts on it that are computed.
 
-What published solutions of the accounting problems claim, and a verdict that is computed.
-
-Nobody's verdict is copied: each number of a claim is looked for among all that comes out of the
-formulas, under the assumptions of the problem and under others.
-
-What published write-ups claim about their training runs, and whether it can be.
-
-Nobody's verdict is copied. A loss in nats a token is turned into bits a byte, with the length that
-the same write-up measured for its tokens, and held against the floor of its text.
+`data/reported/claims.csv` has a row for each claim, with a verdict that was recorded by hand. Here
+none is copied. A number of an accounting problem is looked for among all that comes out of the
+formulas, under the assumptions of the problem and under others. A loss in nats per token is turned
+into bits per byte, with the length that the same write-up measured for its tokens, and compared
+with the floor of its text.
 """
 
+import csv
 import math
-import re
 from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 
 from workbook import accounting, config
 from workbook.accounting.answers import answers
 from workbook.accounting.assumptions import asked
-from workbook.accounting.explain import SIZES, Found, explain
+from workbook.accounting.explain import SIZES, Amount, Found, explain_all
 from workbook.config import Edition
 from workbook.training.loss_bounds import bits_a_byte, limits, nats_a_token
 
-
-def claims(problem: str, part: str | None = None) -> pd.DataFrame:
-    """The claims about a problem, or one part of it, by write-up: claimed, verdict, right, why.
-
-    Raises ValueError where no write-up says anything about it.
-    """
-    path = config.repository() / "data" / "reported" / "claims.csv"
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    wanted = table["problem"] == problem
-    if part is not None:
-        wanted &= table["part"] == part
-    if not wanted.any():
-        known = ", ".join(dict.fromkeys(table["problem"]))
-        raise ValueError(
-            f"no claims about {problem!r}, part {part!r}; there are some about {known}"
-        )
-    return table[wanted].drop(columns="problem").set_index("writeup")
-
-
+# Verdicts on a number of an accounting problem, from the best to the worst.
 RIGHT, OTHERWISE, SLIP, UNEXPLAINED = "right", "other assumptions", "a slip", "not explained"
 NEAR = 0.03  # a number that no assumption gives, but closer than this to the right one: a slip
-
-# How people call the parts of a model, in (c).
-PARTS = {
-    "feed-forward": r"ffn|feed[- ]?forward|mlp|swiglu",
-    "projections": r"projection",
-    "scores": r"score|query[- ]key|\bQK",
-    "head": r"head|logits",
+PARTS = {  # of a model, as a claim about the largest names them: as in `answers`
+    "feed-forward": "feed-forward layers",
+    "projections": "projections",
+    "scores": "scores and weighted sums",
+    "head": "head",
 }
 
-
-def judge_accounting(problem: str, edition: Edition = "2025") -> pd.DataFrame:
-    """Every claim about a problem with the recorded verdict, the computed one and its cause."""
-    rows = []
-    for writeup, claim in claims(problem).iterrows():
-        verdict, cause = judge_claim(problem, claim["part"], claim["claimed"], edition)
-        rows.append(
-            {
-                "part": claim["part"],
-                "writeup": writeup,
-                "claimed": claim["claimed"],
-                "recorded": claim["verdict"],
-                "computed": verdict,
-                "cause": cause,
-            }
-        )
-    return pd.DataFrame(rows).set_index(["part", "writeup"])
-
-
-def judge_claim(
-    problem: str, part: str, claimed: str, edition: Edition = "2025"
-) -> tuple[str, str]:
-    """The verdict on a claim, and in words what makes the difference.
-
-    >>> judge_claim("transformer_accounting", "a", "2127056000")
-    ('other assumptions', 'the final norm is left out')
-    >>> judge_claim("adamwAccounting", "b", "batch 3")
-    ('right', '')
-    """
-    found = explain(problem, claimed, part, edition).numbers
-    if not found:
-        return _largest_part(claimed, edition)
-    by_cause: dict[str, list[str]] = {}
-    verdicts = {RIGHT}
-    for each in found:
-        verdict, cause = _verdict(each, problem, part, edition)
-        verdicts.add(verdict)
-        if cause:
-            by_cause.setdefault(cause, []).append(each.quoted.text)
-    worst = max(verdicts, key=(RIGHT, OTHERWISE, SLIP, UNEXPLAINED).index)
-    if len(found) == 1:  # no need to say which number is meant
-        return worst, "".join(by_cause)
-    return worst, "; ".join(f"{', '.join(texts)}: {cause}" for cause, texts in by_cause.items())
-
-
-def _verdict(found: Found, problem: str, part: str, edition: Edition) -> tuple[str, str]:
-    """The verdict on one number, and why it is what it is: "" where it is what was asked for."""
-    if found.explanations:
-        changes = found.explanations[0].changes
-        return (OTHERWISE, " + ".join(changes)) if changes else (RIGHT, "")
-    sizes = SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",)
-    ours = [
-        answer.value
-        for size in sizes
-        for answer in answers(problem, part, asked(problem, part, edition, size)).values()
-    ]
-    # A number without its unit may be in GB.
-    scaled = [found.quoted.value * scale for scale in (1, 1e9)]
-    off = min((one / right - 1 for one in scaled for right in ours if right), key=abs)
-    if abs(off) > NEAR:
-        return UNEXPLAINED, "no stated assumption gives this"
-    return SLIP, f"{100 * abs(off):.2g} % too {'much' if off > 0 else 'little'}"
-
-
-def _largest_part(claimed: str, edition: Edition) -> tuple[str, str]:
-    """The verdict on a claim in words: does it name the part that needs most FLOPs?"""
-    given = asked("transformer_accounting", "c", edition)
-    shares = {
-        "feed-forward": "feed-forward layers",
-        "projections": "projections",
-        "scores": "scores and weighted sums",
-        "head": "head",
-    }
-    found = answers("transformer_accounting", "c", given)
-    values = {part: found[f"share of the {name}"].value for part, name in shares.items()}
-    named = [part for part, words in PARTS.items() if re.search(words, claimed, re.I)]
-    largest = max(values, key=lambda part: values[part])
-    if named == [largest]:
-        return RIGHT, ""
-    share = " and ".join(f"the {part} need {values[part]:.1%}" for part in named) or "none is named"
-    return "wrong", f"{share}, the {largest} layers {values[largest]:.1%}"
-
-
-PROBLEMS = (
+# Verdicts on a claim about runs.
+POSSIBLE, BELOW, NOT_SHOWN = "possible", "below the floor", "does not show it"
+RUNS = (  # the problems of training runs
     "learning_rate",
     "batch_size_experiment",
     "generate",
@@ -147,51 +43,177 @@ PROBLEMS = (
     "swiglu_ablation",
     "main_experiment",
 )
-POSSIBLE, BELOW, NOT_SHOWN = "possible", "below the floor", "does not show it"
-NAMES = {"tinystories": r"TinyStories", "owt": r"OWT"}
+CORPORA = {"TinyStories": "tinystories", "OWT": "owt"}
 ENOUGH = 256  # tokens of a generated text
 APART = 30  # the factor between two rates that says no more of the edge than that there is one
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of the table. `value` and `unit` have its numbers, several separated by semicolons."""
+
+    problem: str
+    part: str
+    writeup: str  # W0 to W4
+    claimed: str  # in the words of the write-up
+    value: str = ""
+    unit: str = ""  # "nats per token of OWT" says of which text
+    verdict: str = ""
+    right: str = ""
+    why: str = ""
+
+    @property
+    def numbers(self) -> list[tuple[str, str]]:
+        """Each value with its unit; for a claim without a number a pair of empty words."""
+        return list(zip(self.value.split("; "), self.unit.split("; "), strict=True))
+
+    @property
+    def amounts(self) -> list[Amount]:
+        """The numbers of a claim about an accounting problem, each with the words that show it."""
+        found = []
+        for value, unit in self.numbers:
+            written = f"{value} {unit}"
+            text = written if written in self.claimed else value
+            found.append(Amount.of(value, unit, text if len(self.numbers) > 1 else self.claimed))
+        return found
+
+    def recorded(self) -> dict[str, str]:
+        """What the tables of verdicts show of it."""
+        return {
+            "problem": self.problem,
+            "part": self.part,
+            "writeup": self.writeup,
+            "claimed": self.claimed,
+            "recorded": self.verdict,
+        }
+
+
+@cache
+def all_claims() -> list[Claim]:
+    """Every claim of the table."""
+    path = config.repository() / "data" / "reported" / "claims.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Claim(**row) for row in csv.DictReader(file)]
+
+
+def claims_about(problem: str, part: str | None = None) -> list[Claim]:
+    """The claims about a problem, or one part of it.
+
+    Raises: ValueError where no write-up says anything about it.
+    """
+    found = [c for c in all_claims() if c.problem == problem and part in (None, c.part)]
+    if not found:
+        known = ", ".join(dict.fromkeys(claim.problem for claim in all_claims()))
+        raise ValueError(
+            f"no claims about {problem!r}, part {part!r}; there are some about {known}"
+        )
+    return found
+
+
+def claims(problem: str, part: str | None = None) -> pd.DataFrame:
+    """The same to be shown: part, claimed, verdict, right and why, by write-up."""
+    columns = ["part", "claimed", "verdict", "right", "why"]
+    return pd.DataFrame(claims_about(problem, part)).set_index("writeup")[columns]
+
+
+def judge_accounting(problem: str, edition: Edition = "2025") -> pd.DataFrame:
+    """Every claim about a problem with the recorded verdict, the computed one and its cause."""
+    rows = []
+    for claim in claims_about(problem):
+        verdict, cause = judge_claim(claim, edition)
+        rows.append(claim.recorded() | {"computed": verdict, "cause": cause})
+    return pd.DataFrame(rows).drop(columns="problem").set_index(["part", "writeup"])
+
+
+def judge_claim(claim: Claim, edition: Edition = "2025") -> tuple[str, str]:
+    """The verdict on a claim of an accounting problem, and in words what makes the difference.
+
+    >>> judge_claim(Claim("adamwAccounting", "b", "W2", "batch 4", "4", "sequences"))
+    ('other assumptions', 'the batch is rounded up')
+    """
+    if claim.unit == "largest part":
+        return _judge_largest_part(claim.value, edition)
+    found = explain_all(claim.problem, claim.amounts, claim.part, edition)
+    by_cause: dict[str, list[str]] = {}
+    verdicts = {RIGHT}
+    for each in found:
+        verdict, cause = _judge_number(each, claim, edition)
+        verdicts.add(verdict)
+        if cause:
+            by_cause.setdefault(cause, []).append(each.amount.text)
+    worst = max(verdicts, key=(RIGHT, OTHERWISE, SLIP, UNEXPLAINED).index)
+    if len(found) == 1:  # no need to say which number is meant
+        return worst, "".join(by_cause)
+    return worst, "; ".join(f"{', '.join(texts)}: {cause}" for cause, texts in by_cause.items())
+
+
+def _judge_number(found: Found, claim: Claim, edition: Edition) -> tuple[str, str]:
+    """The verdict on one number, and why it is what it is: "" where it is what was asked for."""
+    if found.explanations:
+        changes = found.explanations[0].changes
+        return (OTHERWISE, " + ".join(changes)) if changes else (RIGHT, "")
+    place = claim.problem, claim.part
+    units = {unit for unit, _, slip in found.amount.readings() if not slip}
+    ratios = [
+        found.amount.value / figure.value
+        for size in (SIZES if place == ("transformer_accounting", "d") else ("xl",))
+        for figure in answers(*place, asked(*place, edition, size)).values()
+        if figure.unit in units and figure.value
+    ]
+    off = min((ratio - 1 for ratio in ratios), key=abs, default=math.inf)
+    if abs(off) > NEAR:
+        return UNEXPLAINED, "no stated assumption gives this"
+    return SLIP, f"{100 * abs(off):.2g} % too {'much' if off > 0 else 'little'}"
+
+
+def _judge_largest_part(named: str, edition: Edition) -> tuple[str, str]:
+    """The verdict on a claim that one part of the model needs most FLOPs."""
+    place = "transformer_accounting", "c"
+    found = answers(*place, asked(*place, edition))
+    shares = {part: found[f"share of the {name}"].value for part, name in PARTS.items()}
+    largest = max(shares, key=lambda part: shares[part])
+    if named == largest:
+        return RIGHT, ""
+    return (
+        "wrong",
+        f"the {named} need {shares[named]:.1%}, the {largest} layers {shares[largest]:.1%}",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
     """A loss that a write-up claims, with the length of its tokens."""
 
-    nats: float  # a token
+    nats: float  # per token
     corpus: str
-    bytes_a_token: float
+    bytes_per_token: float
 
     @property
-    def bits_a_byte(self) -> float:
-        """The same loss in bits a byte."""
-        return bits_a_byte(self.nats, self.bytes_a_token)
+    def bits_per_byte(self) -> float:
+        """The same loss in another unit."""
+        return bits_a_byte(self.nats, self.bytes_per_token)
 
     @property
     def if_bits(self) -> float:
-        """What the number is in nats a token, if bits a byte were meant."""
-        return nats_a_token(self.nats, self.bytes_a_token)
+        """What the number is in nats per token, if bits per byte were meant."""
+        return nats_a_token(self.nats, self.bytes_per_token)
 
     @property
     def floor(self) -> float:
-        """What no model of this size comes below on this text, in bits a byte."""
+        """The bits per byte that no model of this size comes below on this text."""
         return limits(self.corpus).floor
 
-    @property
-    def possible(self) -> bool:
-        """Whether it is not below the floor."""
-        return self.bits_a_byte >= self.floor
-
-    @property
-    def why(self) -> str:
-        """The comparison in words, and what the number would be in another unit."""
-        compared = "at or above" if self.possible else "below"
-        said = (
-            f"{self.nats:g} nats a token of {self.bytes_a_token:g} bytes are"
-            f" {self.bits_a_byte:.2f} bits a byte, {compared} the floor of {self.floor:g}"
+    def judge(self) -> tuple[str, str]:
+        """The verdict, and the comparison behind it in words."""
+        below = self.bits_per_byte < self.floor
+        why = (
+            f"{self.nats:g} nats per token of {self.bytes_per_token:g} bytes are"
+            f" {self.bits_per_byte:.2f} bits per byte, {'below' if below else 'at or above'}"
+            f" the floor of {self.floor:g}"
         )
-        if self.possible:
-            return said
-        return f"{said}; {self.nats:g} bits a byte would be {self.if_bits:.2f} nats a token"
+        if below:
+            why += f"; {self.nats:g} bits per byte would be {self.if_bits:.2f} nats per token"
+        return (BELOW if below else POSSIBLE), why
 
 
 def judge_runs() -> pd.DataFrame:
@@ -200,63 +222,48 @@ def judge_runs() -> pd.DataFrame:
     Where a loss is claimed it is there in both units, beside the floor of its text.
     """
     rows = []
-    for problem in PROBLEMS:
-        for writeup, claim in claims(problem).iterrows():
-            loss = claimed_loss(str(writeup), claim["claimed"])
-            verdict, why = _judged_loss(loss) if loss else _judged(claim["claimed"])
-            rows.append(
-                {
-                    "problem": problem,
-                    "part": claim["part"],
-                    "writeup": writeup,
-                    "claimed": claim["claimed"],
-                    "recorded": claim["verdict"],
-                    "computed": verdict,
-                    "nats_a_token": loss.nats if loss else math.nan,
-                    "bits_a_byte": loss.bits_a_byte if loss else math.nan,
-                    "floor": loss.floor if loss else math.nan,
-                    "if_bits": loss.if_bits if loss else math.nan,
-                    "why": why,
-                }
-            )
-    return pd.DataFrame(rows).set_index(["problem", "part", "writeup"])
+    for claim in all_claims():
+        if claim.problem in RUNS:
+            loss = claimed_loss(claim)
+            verdict, why = loss.judge() if loss else _judge_run(claim)
+            units = ("nats", "bits_per_byte", "floor", "if_bits")
+            figures = {name: getattr(loss, name) if loss else math.nan for name in units}
+            rows.append(claim.recorded() | {"computed": verdict} | figures | {"why": why})
+    table = pd.DataFrame(rows).rename(columns={"nats": "nats_per_token"})
+    return table.set_index(["problem", "part", "writeup"])
 
 
-def claimed_loss(writeup: str, claimed: str) -> Loss | None:
-    """The loss in a claim; None where it is about something else."""
-    found = re.search(r"\bloss (\d+\.\d+)", claimed)
-    named = [name for name, look in NAMES.items() if re.search(look, claimed)]
-    if not found or not named:
-        return None
-    return Loss(
-        nats=float(found[1]), corpus=named[0], bytes_a_token=token_length(writeup, named[0])
-    )
+def claimed_loss(claim: Claim) -> Loss | None:
+    """The loss that is claimed; None where the claim is about something else."""
+    for value, unit in claim.numbers:
+        measured, _, text = unit.partition(" of ")
+        if measured == "nats per token":
+            length = token_length(claim.writeup, CORPORA[text])
+            return Loss(nats=float(value), corpus=CORPORA[text], bytes_per_token=length)
+    return None
 
 
 def token_length(writeup: str, corpus: str) -> float:
     """The bytes of a token that a write-up measured on a corpus, or else what is usual there."""
-    measured = claims("tokenizer_experiments", "a")
-    for claimed in measured.loc[measured.index == writeup, "claimed"]:
-        if found := re.search(rf"{NAMES[corpus]} (\d+\.\d+)", claimed):
-            return float(found[1])
+    for claim in claims_about("tokenizer_experiments", "a"):
+        for value, unit in claim.numbers if claim.writeup == writeup else ():
+            if CORPORA[unit.removeprefix("bytes per token of ")] == corpus:
+                return float(value)
     return limits(corpus).bytes_a_token
 
 
-def _judged_loss(loss: Loss) -> tuple[str, str]:
-    return (POSSIBLE if loss.possible else BELOW), loss.why
-
-
-def _judged(claimed: str) -> tuple[str, str]:
-    """The verdict on a claim without a loss, and why."""
-    rates = [float(rate) for rate in re.findall(r"\b\d+e-?\d+\b", claimed)]
-    if len(rates) == 2:
-        factor = max(rates) / min(rates)
-        verdict = NOT_SHOWN if factor > APART else POSSIBLE
-        return verdict, f"{math.log10(factor):.1f} orders of magnitude lie between the two rates"
-    if tokens := re.search(r"(\d+) tokens", claimed):
-        verdict = POSSIBLE if int(tokens[1]) >= ENOUGH else NOT_SHOWN
-        return verdict, f"{tokens[1]} tokens, where {ENOUGH} are asked for"
-    if batch := re.search(r"batch (\d+) .*out of memory", claimed):
-        need = accounting.peak_bytes(config.tinystories(), int(batch[1])).total / accounting.GB
-        return NOT_SHOWN, f"a step with batch {batch[1]} needs about {need:.1f} GB in float32"
+def _judge_run(claim: Claim) -> tuple[str, str]:
+    """The verdict on a claim about runs that names no loss, and why."""
+    values, unit = [value for value, _ in claim.numbers], claim.numbers[0][1]
+    if unit == "learning rate":
+        low, high = sorted(map(float, values))
+        verdict = NOT_SHOWN if high / low > APART else POSSIBLE
+        orders = math.log10(high / low)
+        return verdict, f"{orders:.1f} orders of magnitude lie between the two rates"
+    if unit == "tokens":
+        verdict = POSSIBLE if int(values[0]) >= ENOUGH else NOT_SHOWN
+        return verdict, f"{values[0]} tokens, where {ENOUGH} are asked for"
+    if unit == "sequences":  # a batch that does not fit into the memory
+        need = accounting.peak_bytes(config.tinystories(), int(values[0])).total / accounting.GB
+        return NOT_SHOWN, f"a step with batch {values[0]} needs about {need:.1f} GB in float32"
     return NOT_SHOWN, "no losses, and no spread between seeds to hold their difference against"

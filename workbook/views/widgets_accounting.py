@@ -8,13 +8,12 @@ from functools import cached_property
 import ipywidgets
 from matplotlib.axes import Axes
 
-from workbook.accounting.answers import Figure, answers
+from workbook.accounting.answers import Figure, answers, significant
 from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
-from workbook.accounting.explain import Explanation, explain, ways
-from workbook.accounting.quoted import numbers, significant
+from workbook.accounting.explain import Explanation, explain_all, ways
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
-from workbook.experiments.published import claims
+from workbook.experiments.published import claims_about
 from workbook.views import accounting_plots
 from workbook.views.live import Live, escape
 
@@ -68,13 +67,12 @@ class State:
         """
         problem, part = self.place
         found = []
-        for writeup, claim in claims(problem, part).iterrows():
-            every = numbers(claim["claimed"])
-            for quoted in every:
-                some = ways(problem, quoted, part, self.edition)
+        for claim in claims_about(problem, part):
+            for amount in claim.amounts:
+                some = ways(problem, amount, part, self.edition)
                 here = next((way for way in some if self._gives(way)), None)
-                text = quoted.text + f", of “{claim['claimed']}”" * (len(every) > 1)
-                found.append((str(writeup), text, "" if here is None else _slip(here)))
+                text = amount.text + f", of “{claim.claimed}”" * (len(claim.amounts) > 1)
+                found.append((claim.writeup, text, "" if here is None else _slip(here)))
         return found
 
     def _gives(self, way: Explanation) -> bool:
@@ -85,9 +83,7 @@ class State:
 
 def _slip(way: Explanation) -> str:
     """That a number is here, and what else its author did: units, mostly."""
-    words = {switch.words for switch in way.flipped}
-    rest = [change for change in way.changes if change not in words]
-    return "this is it" + (f", when {rest[0]}" if rest else "")
+    return "this is it" + (f", when {way.slip}" if way.slip else "")
 
 
 def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live:
@@ -172,13 +168,13 @@ def _buttons(state: State, boxes: dict[Switch, ipywidgets.Checkbox]) -> list[ipy
     """A button for what is asked, and one for each claim that switches can explain."""
     problem, part = state.place
     causes: dict[str, tuple[Switch, ...]] = {"as asked": ()}
-    for writeup, claim in claims(problem, part).iterrows():
-        found = explain(problem, claim["claimed"], part, state.edition).numbers
+    for claim in claims_about(problem, part):
+        found = explain_all(problem, claim.amounts, part, state.edition)
         best = [each.explanations[0] for each in found if each.explanations]
         best = [way for way in best if all(switch in boxes for switch in way.flipped)]
         if best:
             most = max(best, key=lambda way: len(way.flipped))
-            causes[f"{writeup}: {claim['claimed']}"] = most.flipped
+            causes[f"{claim.writeup}: {claim.claimed}"] = most.flipped
     buttons = []
     for label, flipped in causes.items():
         button = ipywidgets.Button(description=label, layout={"width": "auto"})

@@ -1,8 +1,12 @@
 """Numbers as people write them: with units, powers of ten and few digits."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import floor, log10
+from typing import Any
+
+from workbook.accounting.explain import GAINED, LOST, Amount
+from workbook.accounting.training import DAY, GB, HOUR, GiB
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _PREFIXES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18, "z": 1e21}
@@ -26,23 +30,43 @@ _NUMBER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Quoted:
-    """A number in a text: its value in `unit`, and by how much it may be rounded."""
+# By what a number without a unit may have to be multiplied to be in the unit of a figure.
+_PLAIN = {
+    "count": (1, 1e6, 1e9),
+    "bytes": (1, GB, GiB),
+    "bytes a sequence": (1, GB, GiB),
+    "flops": (1, 1e9, 1e12, 1e15),
+    "share": (1, 0.01),
+    "seconds": (1, HOUR, DAY, 365 * DAY),
+    "factor": (1,),
+    "batch": (1,),
+    "per parameter": (1,),
+}
 
-    value: float  # times its scale: in bytes, FLOPs, seconds, or as a share of 1
-    half: float  # half a unit of the last digit that is written
-    kind: str  # "bytes", "flops", "count", "seconds", "share", "factor", "per parameter", or ""
-    unit: str  # as written
-    text: str  # number and unit as written
+
+@dataclass(frozen=True)
+class Quoted(Amount):
+    """A number in a text; its `kind` is "" where no unit stands behind it."""
+
     start: int
     end: int
-    digits: int  # that count
 
-    @property
-    def binary(self) -> bool:
-        """True for GiB and the like."""
-        return self.kind == "bytes" and "ib" in self.unit.lower()
+    def readings(self) -> Iterator[tuple[str, float, str]]:
+        """The units that it may be in; without one of its own, all that its size allows."""
+        if self.kind:
+            yield from super().readings()
+            return
+        for unit, scales in _PLAIN.items():
+            coarse = self.digits < 2 and unit not in ("batch", "per parameter")
+            for scale in () if coarse else scales:
+                yield unit, scale, ""
+        if self.digits > 1:
+            for scale in _PLAIN["seconds"][1:]:
+                yield "seconds", scale * 1_000, LOST
+        if self.digits > 1 and self.value >= 1e6:
+            for unit in ("count", "bytes", "flops"):
+                yield unit, 1_000, LOST
+                yield unit, 1 / 1_000, GAINED
 
 
 def numbers(text: str) -> list[Quoted]:
@@ -90,6 +114,19 @@ def numbers(text: str) -> list[Quoted]:
             )
         )
     return found
+
+
+def quoted_in(value: Any) -> list[Quoted]:
+    """The numbers of an attempt: a number, a text, or several of them in a tuple, list or dict."""
+    if isinstance(value, str):
+        return numbers(value)
+    if isinstance(value, dict):
+        return numbers(", ".join(f"{key}: {each}" for key, each in value.items()))
+    if isinstance(value, tuple | list):
+        return [each for item in value for each in quoted_in(item)]
+    if isinstance(value, int | float):
+        return [number(value)]
+    raise TypeError(f"expected a number or a text, got a {type(value).__name__}")
 
 
 def number(value: float) -> Quoted:
@@ -170,17 +207,3 @@ def _unit(after: str, value: float) -> tuple[str, float, str]:
     if match and not re.match(r"\s?[bB]\s*[+(]", after):  # the B of 10.49 B + 26.17 is the batch
         return "count", _LARGE[match[2].lower()], match[1]
     return "", 1, ""
-
-
-def significant(value: float, digits: int = 5) -> str:
-    """A number with a few digits and separators: 4.5133e12, 15.518, 2,127,057,600.
-
-    >>> significant(4513336524800.0), significant(15.5177), significant(2127057600)
-    ('4.5133e12', '15.518', '2,127,057,600')
-    """
-    if float(value).is_integer() and abs(value) < 1e11:
-        return f"{int(value):,}"
-    if abs(value) >= 1e6:
-        power = floor(log10(abs(value)))
-        return f"{value / 10**power:.{digits - 1}f}e{power}"
-    return f"{value:,.{max(digits - 1 - floor(log10(abs(value))), 0) if value else 0}f}"
