@@ -1,4 +1,4 @@
-"""What holds for every test: the workbook's switches are as on a machine that never set them."""
+"""What holds for every test: no switch of the workbook is set, and there is no web."""
 
 import os
 
@@ -13,6 +13,9 @@ def pytest_configure():
     """Before anything is collected, so that it holds for the kernels of notebooks too."""
     for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION"):
         os.environ.pop(switch, None)
+    for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        os.environ[proxy] = "http://127.0.0.1:9"  # where nobody listens
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 
 def pytest_collection_modifyitems(items):

@@ -19,6 +19,7 @@ from workbook.study import lab
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300  # seconds, which only what hangs takes
+LONGEST = 3_600  # of one cell, which may train a model
 # All cells are drawn, not only those in sight, and nobody asks for news.
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},
@@ -36,7 +37,8 @@ def chromium() -> str | None:
 START = """
 import sys
 from pathlib import Path
-from workbook import config, lab
+from workbook import config
+from workbook.study import lab
 
 config.repository = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False
@@ -185,15 +187,19 @@ def menu(page, *titles: str) -> None:
         entries.get_by_text(title, exact=True).last.click()
 
 
-def run_all(page, server: Server, name: str, seconds: float) -> None:
-    """Run every cell by the menu, and wait until the kernel has nothing left to do."""
+def run_cells(page, server: Server, name: str, places: list[int]) -> None:
+    """Run the cells at these places from the keyboard, one after the other.
+
+    They may not have a number yet: their first one says that they have run.
+    """
+    from playwright.sync_api import expect
+
     server.wait_until_ready(name, PATIENCE)
-    menu(page, "Run", "Run All Cells")
-    waiting = (
-        "[...document.querySelectorAll('.jp-InputArea-prompt')].some(p => /\\*/.test(p.innerText))"
-    )
-    page.wait_for_function(waiting)
-    page.wait_for_function(f"!{waiting}", timeout=1000 * seconds, polling=200)
+    for place in places:
+        prompt = page.locator(".jp-Notebook .jp-Cell").nth(place).locator(".jp-InputPrompt")
+        prompt.click()  # the cell is selected, and no text in it
+        page.keyboard.press("Control+Enter")
+        expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * LONGEST)
     server.wait_until_ready(name, PATIENCE)
     page.wait_for_timeout(500)  # the last outputs are on their way to the page
 

@@ -1,6 +1,6 @@
-"""Every notebook runs in a real JupyterLab, and every live view answers to mouse and keyboard.
+"""Every notebook opens in a real JupyterLab, and every live view answers to mouse and keyboard.
 
-Needs Chromium and playwright. Where one is missing it is skipped, and says so; with
+All cells are run elsewhere, by nbval; here only those that a live view needs. Needs Chromium and playwright. Where one is missing it is skipped, and says so; with
 WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error. Screenshots go to
 `build/screenshots/`.
 """
@@ -9,19 +9,29 @@ import importlib.util
 import math
 import os
 import re
-import shutil
+import symtable
 import sys
 
 import pytest
 from contrast import contrast
-from real_lab import COLOURS, PATIENCE, ROOT, browse, chromium, menu, run_all, save, serve, wait_for
+from real_lab import (
+    COLOURS,
+    PATIENCE,
+    ROOT,
+    browse,
+    chromium,
+    menu,
+    run_cells,
+    save,
+    serve,
+    wait_for,
+)
 
-from workbook import views as widgets
+from workbook import views
 from workbook.study import notebooks
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.normalform import WIDGET_VIEW, role
 from workbook.views.widgets_accounting import QUESTIONS
 
-SECONDS = 3_600  # which only a notebook that hangs takes
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TALLEST = 8_000  # pixels of one screenshot
 PATHS = {path.stem: path for path in notebooks.find()}
@@ -49,11 +59,15 @@ def _needs_a_browser():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """JupyterLab on a copy of the notebooks."""
+    """JupyterLab on a copy of the notebooks, with their outputs, but as if no cell had run."""
     root = tmp_path_factory.mktemp("browser")
+    (root / "copies").mkdir()
     for path in PATHS.values():
-        (root / "copies").mkdir(exist_ok=True)
-        shutil.copy(path, root / "copies")
+        notebook = notebooks.read(path)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.execution_count = None
+        notebooks.write(root / "copies" / path.name, notebook)
     with serve(root) as running:
         yield running
 
@@ -337,7 +351,32 @@ USES = {
 }
 
 
-LIVE = re.compile(rf"^(?:widgets\.)?({'|'.join(widgets.__all__)})\(", re.M)
+LIVE = re.compile(rf"^(?:views\.)?({'|'.join(views.__all__)})\(", re.M)
+
+
+def names(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell takes from the cells before it, and those that it makes."""
+
+    def inside(table: symtable.SymbolTable) -> set[str]:
+        of_cells = [symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()]
+        return set(of_cells).union(*map(inside, table.get_children()))
+
+    table = symtable.symtable(source, "a cell", "exec")
+    used = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_referenced()}
+    made = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    return used.union(*map(inside, table.get_children())), made
+
+
+def needed_by_views(cells: list) -> list[int]:
+    """The places of the import cell, of the live views, and of all that these are made from."""
+    places, needed = [], set()
+    for place, cell in reversed(list(enumerate(cells))):
+        if cell.cell_type == "code":
+            used, made = names(cell.source)
+            if LIVE.search(cell.source) or made & needed or role(cell) == "setup":
+                places.insert(0, place)
+                needed = needed - made | used
+    return places
 
 
 def assert_readable(view) -> None:
@@ -362,45 +401,47 @@ def take_pictures(page, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
-def test_a_notebook_runs_and_its_views_live(name, server):
+def test_a_notebook_opens_and_its_views_live(name, server):
     file = f"copies/{name}.ipynb"
-    source = "\n".join(cell.source for cell in notebooks.read(PATHS[name]).cells)
+    cells = notebooks.read(PATHS[name]).cells
+    places = needed_by_views(cells)
     with browse() as (page, left):
         page.goto(server.page(file))
         server.wait_until_ready(file, PATIENCE)
-        views = LIVE.findall(source)
-        for view in views:  # as it is stored, before anything runs
+        shown_here = LIVE.findall("\n".join(cell.source for cell in cells))
+        for view in shown_here:  # as it is stored, before anything runs
             cell = page.locator(".jp-CodeCell", has_text=f"{view}(")
             assert cell.locator("img").count() == 1, "a live view is stored as a picture"
 
-        run_all(page, server, file, SECONDS)
-        ran = save(page, server, file).cells
-        counts = [cell.execution_count for cell in ran if cell.cell_type == "code"]
-        outputs = [output for cell in ran for output in cell.get("outputs", [])]
+        run_cells(page, server, file, places)
+        saved = save(page, server, file).cells
+        assert [saved[place].execution_count for place in places] == list(
+            range(1, len(places) + 1)
+        )
+        outputs = [output for cell in saved for output in cell.get("outputs", [])]
         assert [o.traceback for o in outputs if o.output_type == "error"] == []
-        assert counts == list(range(1, len(counts) + 1))
         assert [o for o in outputs if WIDGET_VIEW in o.get("data", {})] == [], "needs its kernel"
 
         boxes = page.locator(".workbook-live")
-        assert boxes.count() == len(views)
-        for place, view in enumerate(views):
+        assert boxes.count() == len(shown_here)
+        for place, view in enumerate(shown_here):
             boxes.nth(place).scroll_into_view_if_needed()
             USES[view](page, boxes.nth(place))
             assert_readable(boxes.nth(place))
         take_pictures(page, name)
-        if views:
+        if shown_here:
             menu(page, "Settings", "Theme", "JupyterLab Dark")
             page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
-            for place in range(len(views)):
+            for place, view in enumerate(shown_here):
                 assert_readable(boxes.nth(place))
-                boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{views[place]}_dark.png")
+                boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{view}_dark.png")
             menu(page, "Settings", "Theme", "JupyterLab Light")
     assert left == [], "a page asked another machine for something"
     assert not server.called_out(), "the server or a kernel asked another machine for something"
 
 
 def test_every_view_has_somebody_who_uses_it():
-    assert set(USES) == set(widgets.__all__)
+    assert set(USES) == set(views.__all__)
     used = {name for path in PATHS.values() for cell in notebooks.read(path).cells
             for name in LIVE.findall(cell.source)}  # fmt: skip
     assert used == set(USES)
