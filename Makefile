@@ -1,4 +1,5 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
+# make check      what one runs while working: lint and the quick tests, under a minute
 # make test       everything that must hold: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
@@ -11,7 +12,7 @@
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab test writeup notebooks bench experiments stress trained lint suitable
+.PHONY: lab check test writeup notebooks bench experiments stress trained lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
@@ -31,6 +32,10 @@ endif
 
 lab: $(stamp)
 	@exec $(bin)/python -m workbook lab $(if $(PORT),--port "$(PORT)")
+
+check: $(stamp) lint
+	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests -m "not slow and not stress" \
+		-n 2 --dist loadfile -q
 
 # Two workers, so one thread each: threads that wait for each other's core cost far more than they do.
 # Files are begun in the order of tests/conftest.py.
