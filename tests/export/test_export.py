@@ -7,8 +7,8 @@ import pytest
 from export_folders import answered, learner, notebook, png, shown
 
 from workbook import cli, config
-from workbook.export import export, pages, pandoc, states
-from workbook.export.nodes import nodes_in, text_of
+from workbook.export import document, export, pandoc, states
+from workbook.export.pandoc import nodes_in, text_of
 from workbook.study import problems
 
 
@@ -158,8 +158,8 @@ def test_what_the_cell_shows_beside_the_answer_is_exported_in_its_order(tmp_path
         "<table><thead><tr><th></th><th>ids</th></tr></thead><tr><th>a</th><td>1</td></tr></table>"
     )
     learner(tmp_path, answered("unicode1", "a", "Look:", shown(html=table, plain="ids")))
-    document = pages.compose(states.assess(tmp_path, "2025"))
-    tables = [item for item in nodes_in(document.blocks) if item["t"] == "Table"]
+    composed = document.compose(states.assess(tmp_path, "2025"))
+    tables = [item for item in nodes_in(composed.blocks) if item["t"] == "Table"]
     assert len(tables) == 2 and text_of(tables[1]).split() == ["ids", "a", "1"]
     assert tables[1]["c"][2][1][0]["t"] == "AlignRight"
 

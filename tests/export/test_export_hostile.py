@@ -9,7 +9,7 @@ import pytest
 from export_folders import answered, cell, learner, notebook, png, printed, shown
 from pypdf import PdfReader
 
-from workbook.export import clean, export, pages, pdf, pictures, states, typesetting
+from workbook.export import clean, document, export, pdf, states, typesetting
 from workbook.study.answers import MIME
 
 SECRET = "the-secret-in-a-file"
@@ -148,14 +148,9 @@ def test_what_is_left_out_is_named(hostile):
     ],
 )
 def test_a_text_that_is_a_maze_is_still_set(text):
-    def blocks():
-        cleaner = clean.Cleaner(lambda data: None, lambda line: None)
-        number = cleaner.add("markdown", text)
-        cleaner.parse()
-        return cleaner.blocks("markdown", number, "here")
-
-    document = pages.Document("t", "s", [], blocks(), pictures.Album())
-    assert pdf.pdf(document)[0].startswith(b"%PDF")
+    cleaner = clean.Cleaner([("markdown", text)], lambda line: None)
+    blocks = cleaner.blocks("markdown", text, "here")
+    assert pdf.pdf(document.Document("t", "s", [], blocks, clean.Album()))[0].startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +262,7 @@ def test_cells_of_any_shape_are_survived(tmp_path, junk):
 def test_a_huge_picture_is_refused_and_a_large_one_made_smaller():
     import base64
 
-    album = pictures.Album()
+    album = clean.Album()
     assert album.keep(base64.b64decode(png(8_000, 6_000))) is None
     name = album.keep(base64.b64decode(png(4_000, 100)))
     assert album.size(name) == (2_000, 50)
@@ -288,7 +283,7 @@ def test_of_a_picture_only_what_is_seen_is_kept():
     exif[0x0112], exif[0x010E] = 6, "SECRET"  # to be turned by 90 degrees; a description
     files = {"png": {"pnginfo": notes, "exif": exif, "icc_profile": b"SECRET"},
              "jpeg": {"comment": b"SECRET", "exif": exif, "icc_profile": b"SECRET"}}  # fmt: skip
-    album = pictures.Album()
+    album = clean.Album()
     for kind, more in files.items():
         drawn = BytesIO()
         shades.save(drawn, kind, **more)
@@ -312,6 +307,6 @@ def test_a_notebook_of_many_megabytes_is_no_burden(tmp_path):
         answered("unicode1", "a", "Yes.", noise, shown(html=table, plain="1")),
     )
     assert (found / "01_unicode.ipynb").stat().st_size > 40_000_000
-    document = pages.compose(states.assess(found, "2025"))
-    assert len(json.dumps(document.blocks)) < 200_000
-    assert "799,940 more lines" in json.dumps(document.blocks)
+    composed = document.compose(states.assess(found, "2025"))
+    assert len(json.dumps(composed.blocks)) < 200_000
+    assert "799,940 more lines" in json.dumps(composed.blocks)

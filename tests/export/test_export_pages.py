@@ -9,18 +9,8 @@ from export_folders import answered, learner, png, printed, shown
 from pypdf import PdfReader
 
 from workbook import config
-from workbook.export import (
-    clean,
-    codezip,
-    export,
-    glyphs,
-    nodes,
-    pages,
-    pdf,
-    pictures,
-    states,
-    tables,
-)
+from workbook.export import clean, codezip, export, pandoc, pdf, states
+from workbook.export.document import Document
 
 SCRIPTS = "naÃ¯ve, ığüşöç, λόγος, слово; $x^2$"
 FORMULA = r"$$\frac{QK^\top}{\sqrt{d_k}}$$"
@@ -43,7 +33,7 @@ def twice(tmp_path_factory):
 
 
 def document(*blocks):
-    return pages.Document("Title", "Subtitle", [], list(blocks), pictures.Album())
+    return Document("Title", "Subtitle", [], list(blocks), clean.Album())
 
 
 def text_in(done):
@@ -51,10 +41,7 @@ def text_in(done):
 
 
 def cleaned(text, kind="markdown"):
-    cleaner = clean.Cleaner(lambda data: None, lambda line: None)
-    number = cleaner.add(kind, text)
-    cleaner.parse()
-    return cleaner.blocks(kind, number, "here")
+    return clean.Cleaner([(kind, text)], lambda line: None).blocks(kind, text, "here")
 
 
 @pytest.mark.parametrize("name", ["writeup.md", "writeup.html", "writeup.pdf", "code.zip"])
@@ -91,7 +78,9 @@ def test_the_archive_of_the_reference_is_the_package():
         )
         assert not any("__pycache__" in name or "notebooks" in name.split("/") for name in names)
         assert {entry.date_time for entry in archive.infolist()} == {codezip.LONG_AGO}
-        source = (config.repository() / "workbook" / "bpe.py").read_text(encoding="utf-8")
+        source = (config.repository() / "workbook" / "tokenization" / "bpe.py").read_text(
+            encoding="utf-8"
+        )
         assert archive.read("workbook/tokenization/bpe.py").decode() == source
 
 
@@ -100,20 +89,18 @@ def test_letters_without_a_font_are_named_and_never_boxes(monkeypatch):
 
     bare = typst.Fonts(include_system_fonts=False)
     monkeypatch.setattr(pdf, "_fonts", lambda: bare)
-    what = document(nodes.para(*nodes.words("ü 数 😀 שלום"), nodes.code("数")))
+    what = document(pandoc.para(*pandoc.words("ü 数 😀 שלום"), pandoc.code("数")))
     missing = pdf.unshown(what)
     assert {"数", "😀"} <= set(missing) and "ü" not in missing
     text = text_in(pdf.pdf(what, missing)[0])
     assert "[U+6570]" in text and "[U+1F600]" in text and "数" not in text
-    said = "\n".join(glyphs.complaints(missing))
+    said = "\n".join(pdf.complaints(missing))
     assert "U+6570 CJK UNIFIED IDEOGRAPH-6570" in said and "fonts-noto-cjk" in said
     assert "U+1F600 GRINNING FACE" in said
 
 
 def test_a_private_letter_is_missing_everywhere_and_marks_are_not_asked_for():
-    assert glyphs.unshown("a\U000f0000\u200d\ufe0f\u0301\x85é", pdf._fonts(), pdf.FAMILY) == [
-        "\U000f0000"
-    ]
+    assert pdf.without_font("a\U000f0000\u200d\ufe0f\u0301\x85é", pdf._fonts()) == ["\U000f0000"]
 
 
 def test_hebrew_and_arabic_need_no_font_of_the_system(monkeypatch):
@@ -121,12 +108,12 @@ def test_hebrew_and_arabic_need_no_font_of_the_system(monkeypatch):
 
     here = {font.path for font in pdf._fonts().fonts() if font.path and "mpl-data" in font.path}
     fonts = typst.Fonts(include_system_fonts=False, font_paths=sorted(here))
-    assert glyphs.unshown("שלום مرحبا λόγος", fonts, pdf.FAMILY) == []
+    assert pdf.without_font("שלום مرحبا λόγος", fonts) == []
 
 
 def test_a_paragraph_that_begins_in_hebrew_reads_from_the_right():
-    assert pdf.reads_from_the_right(nodes.words("12 שלום"))
-    assert not pdf.reads_from_the_right(nodes.words("the word שלום"))
+    assert pdf.reads_from_the_right(pandoc.words("12 שלום"))
+    assert not pdf.reads_from_the_right(pandoc.words("the word שלום"))
     markup, _ = pdf._markup(document(*cleaned("שלום עולם")), ())
     assert "dir: rtl" in markup
 
@@ -139,14 +126,14 @@ def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
 def test_long_lines_of_code_go_on_below_with_an_arrow():
     text = "    value = " + " ".join(f"word{i}" for i in range(40))
     lines = pdf.wrapped(text).split("\n")
-    assert all(tables.letters(line) <= pdf.COLUMNS for line in lines) and len(lines) > 2
+    assert all(pdf.letters(line) <= pdf.COLUMNS for line in lines) and len(lines) > 2
     assert all(line.startswith(f"    {pdf.GOES_ON}") for line in lines[1:])
     assert "".join(line.replace(f"    {pdf.GOES_ON}", "") for line in lines) == text
     assert pdf.wrapped("数" * 80).count("\n") == 1, "a Chinese sign is two letters wide"
 
 
 def test_very_long_words_may_be_broken():
-    done = text_in(pdf.pdf(document(nodes.para(*nodes.words("x" * 300))))[0])
+    done = text_in(pdf.pdf(document(pandoc.para(*pandoc.words("x" * 300))))[0])
     assert max(len(line.replace("\u200b", "")) for line in done.splitlines()) < 120
 
 
@@ -154,17 +141,17 @@ def test_a_wide_table_is_set_in_pieces_that_repeat_its_first_column():
     head = "".join(f"<th>column {i}</th>" for i in range(30))
     rows = "".join(f"<tr><th>row {r}</th>{'<td>0.12345</td>' * 29}</tr>" for r in range(3))
     (table,) = cleaned(f"<table><thead><tr>{head}</tr></thead>{rows}</table>", "html")
-    pieces = tables.split(table, pdf.MOST_LETTERS)
+    pieces = pdf.split(table, pdf.MOST_LETTERS)
     assert len(pieces) > 1
     for piece in pieces:
-        assert sum(width + 2 for width in tables.widths(piece)) <= pdf.MOST_LETTERS
-        assert "row 2" in nodes.text_of(piece)
+        assert sum(pdf.widths(piece)) <= pdf.MOST_LETTERS
+        assert "row 2" in pandoc.text_of(piece)
 
 
 def test_a_long_table_is_cut_and_says_so():
     rows = "".join(f"<tr><td>{i}</td></tr>" for i in range(100))
     table, more = cleaned(f"<table>{rows}</table>", "html")
-    assert len(table["c"][4][0][3]) == tables.ROWS and "60 more rows" in nodes.text_of(more)
+    assert len(table["c"][4][0][3]) == clean.ROWS and "60 more rows" in pandoc.text_of(more)
 
 
 def test_print_outs_lose_colours_and_overwritten_bars():

@@ -19,7 +19,8 @@ def export(
     it holds the learner's answers and code alone. `strict` raises ValueError where anything is
     missing, and writes nothing.
     """
-    from workbook.export import codezip, pages, pandoc, states, web
+    from workbook.export import codezip, pandoc, states, web
+    from workbook.export.document import compose
 
     edition = edition or config.edition()
     if edition not in config.EDITIONS:
@@ -32,7 +33,7 @@ def export(
         raise ValueError(
             f"nothing is written, for this is missing ({len(write_up.missing)}):\n  {lines}"
         )
-    document = pages.compose(write_up)
+    document = compose(write_up)
     try:
         formats, said = _formats(document)
     except ValueError as error:
@@ -63,11 +64,11 @@ def export(
 
 def _formats(document) -> tuple[dict[str, bytes], list[str]]:
     """The write-up in each format, and what could not be shown in it."""
-    from workbook.export import glyphs, pdf, web
+    from workbook.export import pdf, web
 
     missing = pdf.unshown(document)
     set_in_type, refused = pdf.pdf(document, missing)
-    said = glyphs.complaints(missing)
+    said = pdf.complaints(missing)
     for formula in refused:
         place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
         said.append(f"a formula{place} cannot be set and stands as it was typed: {formula[:60]}")
@@ -84,13 +85,14 @@ def _with_faults_as_typed(write_up, error: ValueError):
 
     Raises the error again where no answer is at fault.
     """
-    from workbook.export import pages, pdf
+    from workbook.export import pdf
+    from workbook.export.document import compose
 
     places = [answer.place for entry in write_up.entries for answer in entry.answers.values()]
 
     def work(some) -> bool:
         try:
-            _formats(pages.compose(write_up, [place for place in places if place not in some]))
+            _formats(compose(write_up, [place for place in places if place not in some]))
         except ValueError:
             return False
         return True
@@ -98,7 +100,7 @@ def _with_faults_as_typed(write_up, error: ValueError):
     bad = pdf.at_fault(places, work) if work([]) else []
     if not bad:
         raise error
-    return pages.compose(write_up, bad)
+    return compose(write_up, bad)
 
 
 def report(write_up, to: Path, notes: list[str]) -> list[str]:

@@ -1,19 +1,21 @@
-"""What a stranger wrote, as a syntax tree with nothing in it that could act or reach out.
+"""What notebooks say, as a syntax tree in which nothing can act or reach out.
 
-Markup is kept: text, lists, tables, formulas, code, links to the web, pictures that are stored in
-the notebook itself. Everything else goes: scripts, styles, frames, attributes, pictures that lie
-elsewhere, links that are no web addresses, passages meant for one output format.
+A notebook may come from anybody. Pandoc reads what it says with raw HTML turned off: text, lists,
+tables, formulas, code and the markup of a line are kept, in Markdown and in HTML. Of what pandoc
+gives, links to the web stay and pictures that are stored in the notebook itself. Scripts, styles,
+frames, attributes, other pictures and other links go.
 """
 
 import base64
 import re
-from bisect import bisect
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import count
 
 from workbook.export import pandoc
-from workbook.export.nodes import (
+from workbook.export.pandoc import (
     PLAIN,
     Node,
     code,
@@ -21,16 +23,24 @@ from workbook.export.nodes import (
     listing,
     node,
     nodes_in,
+    para,
     rebuilt,
+    strong,
     text_of,
     words,
 )
-from workbook.export.tables import tidy
 
+FORMATS = {
+    "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars",
+    "html": "html-raw_html-raw_tex",
+}
 MOST = 100_000  # characters of one text, some forty pages
 DEEPEST = 30  # nodes inside each other, which typst bears; a list in a quote in a list needs 20
 DEEPEST_FORMULA = 12  # braces inside each other; pandoc takes twice as long for each one more
-LINES, LONGEST = 60, 2_000  # of a print-out: lines, and characters in one
+LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
+ROWS = 40  # of a table; a page has room for them
+WIDEST_PICTURE = 2_000  # pixels; more than paper shows at the width of a page
+LARGEST_PICTURE = 40_000_000  # pixels: a larger picture is a trap, or a mistake
 OPENING, CLOSING = ("{", r"\left", r"\begin"), ("}", r"\right", r"\end")
 WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
@@ -38,94 +48,57 @@ EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,(.*)", re.DOTALL)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control codes, and the signs that make a line read otherwise than it is stored.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
-PAIRED = {
-    "b": "Strong", "strong": "Strong", "i": "Emph", "em": "Emph", "s": "Strikeout",
-    "del": "Strikeout", "sub": "Subscript", "sup": "Superscript", "u": "Underline",
-}  # fmt: skip
-FARTHEST = 400  # nodes between two tags in which further tags are looked for
+NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
+                     r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
+
+# What looks like a tag may be a token: <unk> and an <s> that nothing closes are text.
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
-ENCLOSING = {*PAIRED, *SILENT, "code", "kbd"}
-KNOWN = re.compile(
+PAIRED = {"b", "strong", "i", "em", "s", "del", "sub", "sup", "u", "code", "kbd"}
+PAIRED |= SILENT | {"head", "svg", "title"}  # unclosed these would swallow what follows
+ELEMENT = re.compile(
     "a|abbr|article|aside|audio|base|body|br|button|center|cite|dd|details|dfn|div|dl|dt|embed"
     "|figcaption|figure|font|footer|form|frame|h[1-6]|head|header|hr|html|img|input|label|li|link"
     "|main|mark|math|meta|nav|noscript|ol|option|p|picture|pre|q|section|select|small|source|span"
     "|summary|svg|table|tbody|td|textarea|tfoot|th|thead|title|tr|tt|ul|var|video"
 )
-SOURCE = re.compile(r"""\bsrc\s*=\s*(["']?)(.*?)\1(?=[\s/>])""", re.IGNORECASE | re.DOTALL)
-ALT = re.compile(r"""\balt\s*=\s*(["'])(.*?)\1""", re.IGNORECASE | re.DOTALL)
-KEPT = {
-    "Str", "Emph", "Underline", "Strong", "Strikeout", "Superscript", "Subscript", "SmallCaps",
-    "Quoted", "Code", "Space", "SoftBreak", "LineBreak", "Math", "Link", "Image", "Note", "Span",
-    "Plain", "Para", "LineBlock", "CodeBlock", "BlockQuote", "OrderedList", "BulletList",
-    "DefinitionList", "Header", "HorizontalRule", "Table", "Figure", "Div",
-    "SingleQuote", "DoubleQuote", "InlineMath", "DisplayMath", "Decimal", "Period", "OneParen",
-    "DefaultStyle", "DefaultDelim", "LowerAlpha", "UpperAlpha", "LowerRoman", "UpperRoman",
-    "TwoParens", "Example", "AlignLeft", "AlignRight", "AlignCenter", "AlignDefault",
-    "ColWidth", "ColWidthDefault",
-}  # fmt: skip
 
 
-@dataclass
 class Cleaner:
-    """Reads many texts at once: pandoc starts twice, however many there are."""
+    """The texts of a write-up, read together: pandoc starts a few times, however many there are."""
 
-    keep_picture: Callable[[bytes], str | None]  # gives the name to show it by, None: no picture
-    note: Callable[[str], None]  # told what was left out
-    texts: dict[str, list[str]] = field(default_factory=lambda: {"markdown": [], "html": []})
-    read: dict[str, list[list[Node] | None]] = field(default_factory=dict)
-    formulas: dict[str, str] = field(default_factory=dict)  # and the place where each stands
+    def __init__(self, texts: Iterable[tuple[str, str]], note: Callable[[str], None]):
+        """Read `texts`, each with its kind, "markdown" or "html"; `note` hears what is left out."""
+        self.note = note
+        self.album = Album()
+        self.formulas: dict[str, str] = {}  # and the place where each stands
+        self._trees: dict[tuple[str, str], list[Node] | None] = dict.fromkeys(texts)
+        for kind in FORMATS:
+            some = [key for key in self._trees if key[0] == kind]
+            trees = _read([plain(text[:MOST]) for _, text in some], kind)
+            self._trees.update(zip(some, trees, strict=True))
 
-    def add(self, kind: str, text: str) -> int:
-        """A number for a text, by which `blocks` gives what it became."""
-        if len(text) > MOST:
-            self.note(f"a text of {len(text):,} characters is cut after {MOST:,}: {text[:40]!a}")
-            text = f"{text[:MOST]} ..."
-        self.texts[kind].append(plain(text))
-        return len(self.texts[kind]) - 1
-
-    def parse(self) -> None:
-        """Read everything that was added."""
-        self.read["markdown"] = _read(self.texts["markdown"], pandoc.MARKDOWN)
-        raw = [
-            item["c"][1]
-            for item in nodes_in(self.read["markdown"])
-            if item["t"] == "RawBlock" and item["c"][0] == "html"
-        ]
-        first = len(self.texts["html"])
-        html = _read([*self.texts["html"], *raw], pandoc.HTML)
-        self.read["html"], self._raw = html[:first], iter(html[first:])
-        # In the order in which they were found, which is the order of `rebuilt`.
-        with_html = rebuilt(self.read["markdown"], self._with_html)
-        self.read["markdown"] = _without_tags(with_html)
-
-    def blocks(self, kind: str, number: int, place: str) -> list[Node]:
-        """The clean blocks of one text; `place` names it where something is left out."""
-        found = self.read[kind][number]
+    def blocks(self, kind: str, text: str, place: str) -> list[Node]:
+        """Return the clean blocks of one text; `place` names it where something is left out."""
+        found = self._trees[kind, text]
         if found is None:
             self.note(f"{place} is nested too deeply to be read: it stands as it was typed")
-            return printed(self.texts[kind][number])
+            return printed(text[:MOST])
         blocks = rebuilt(found, lambda item: self._clean(item, place))
+        if len(text) > MOST:
+            self.note(f"{place} has a text of {len(text):,} characters: it is cut after {MOST:,}")
+            blocks.append(para(*words("...")))
         if kind == "markdown":  # the HTML that pandas shows has styles of its own
-            before, after = self.texts[kind][number].lower(), text_of(blocks).lower()
+            before, after = text.lower(), text_of(blocks).lower()
             for tag in sorted(SILENT):
                 if before.count(f"<{tag}") > after.count(f"<{tag}"):
                     self.note(f"{place} holds <{tag}>, which is left out with all that is in it")
         return blocks
 
-    def _with_html(self, item: Node):
-        """HTML among Markdown, read as what it is."""
-        if item["t"] != "RawBlock" or item["c"][0] != "html":
-            return [] if item["t"] == "RawBlock" else item
-        blocks, tag = next(self._raw), TAG.fullmatch(item["c"][1].strip())
-        if blocks is None:
-            return printed(item["c"][1])
-        is_text = tag and not KNOWN.fullmatch(tag[2].lower()) and tag[2].lower() not in ENCLOSING
-        return [node("Para", [node("Str", tag[0])])] if is_text else blocks
-
     def _clean(self, item: Node, place: str):
+        """Make a node safe, its children being so already."""
         kind, content = item["t"], item.get("c")
-        if kind not in KEPT:
+        if kind in ("RawInline", "RawBlock"):
             return []
         if kind == "Str":
             return node("Str", visible(content))
@@ -135,7 +108,7 @@ class Cleaner:
             text = visible(text.expandtabs(4)).strip("\n")
             return node(kind, [["", language if kind == "CodeBlock" else [], []], text])
         if kind == "Header":  # the headings of the write-up are its problems
-            return node("Para", [node("Strong", content[2])])
+            return para(strong(content[2]))
         if kind == "Link":
             target = content[2][0]
             is_web = WEB.fullmatch(target)
@@ -150,42 +123,42 @@ class Cleaner:
                 )
                 return code(visible(content[1]))
             self.formulas.setdefault(content[1], place)
+        if kind == "Span" and "kbd" in content[0][1]:
+            return code(text_of(content[1]))
+        if kind in ("Div", "Span", "Cite"):
+            return content[1]
         if kind == "Figure":
             return content[2]
-        if kind in ("Div", "Span"):
-            return content[1]
         if kind == "Table":
-            return tidy(content)
+            return _tidy(content)
         return item
 
-    def _image(self, content: list, place: str) -> list[Node]:
-        embedded = EMBEDDED.fullmatch(content[2][0])
+    def _image(self, content: list, place: str) -> Node:
         name = None
-        if embedded:
+        if embedded := EMBEDDED.fullmatch(content[2][0]):
             with suppress(ValueError):  # of base64 that is none
-                name = self.keep_picture(base64.b64decode(embedded[1]))
-        if name is None:
-            self.note(f"{place} points to a picture that is not in the notebook: it is left out")
-            named = [*words(":"), node("Space"), *content[1]] if content[1] else []
-            said = [*words("[A picture that is not in the notebook"), *named, *words("]")]
-            return [node("Emph", said)]
-        return [node("Image", [PLAIN, content[1], [name, ""]])]
+                name = self.album.keep(base64.b64decode(embedded[1]))
+        if name:
+            return node("Image", [PLAIN, content[1], [name, ""]])
+        self.note(f"{place} points to a picture that is not in the notebook: it is left out")
+        named = [*words(":"), node("Space"), *content[1]] if content[1] else []
+        return node("Emph", [*words("[A picture that is not in the notebook"), *named, *words("]")])
 
 
 def plain(text: str) -> str:
-    """A text without terminal colours, and with what `\\r` overwrote gone, as a terminal shows."""
+    """Return a text as a terminal shows it: no colours, and nothing that `\\r` overwrote."""
     text = ANSI.sub("", text).replace("\r\n", "\n")
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     return visible("\n".join(lines))
 
 
 def visible(text: str) -> str:
-    """A text with the codes that show nothing written as Python writes them: `\\x00`."""
+    """Write the codes that show nothing as Python writes them: `\\x00`."""
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def nesting(formula: str) -> int:
-    """How many braces, or pairs of \\left and \\right, or \\begin and \\end, enclose each other."""
+    """Count how many braces, \\left and \\right, or \\begin and \\end, enclose each other."""
     level = deepest = 0
     for sign in re.findall(r"\\(?:left|right|begin|end)\b|\\.|[{}]", formula, re.DOTALL):
         level += (sign in OPENING) - (sign in CLOSING)
@@ -194,7 +167,7 @@ def nesting(formula: str) -> int:
 
 
 def printed(text: str) -> list[Node]:
-    """A print-out as a block; of a very long one the beginning, and how much more there is."""
+    """Make a block of printed output; of a very long one, its beginning and the number of lines."""
     lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
     shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
     more = text.rstrip("\n").count("\n") + 1 - LINES
@@ -203,76 +176,193 @@ def printed(text: str) -> list[Node]:
     return [listing("\n".join(shown))]
 
 
-def _read(texts: Sequence[str], source: str) -> list[list[Node] | None]:
-    """The blocks of each text, None for one that cannot be read, or is a maze."""
+def _read(texts: Sequence[str], kind: str) -> list[list[Node] | None]:
+    """Read each text into blocks; None for one that pandoc cannot read, or nested too deeply."""
     try:
-        found = pandoc.read(texts, source)
+        trees = [None if depth(t) > DEEPEST else t for t in pandoc.read(texts, FORMATS[kind])]
+        if kind == "markdown":
+            whole = iter(_with_html([tree for tree in trees if tree is not None]))
+            trees = [tree if tree is None else next(whole) for tree in trees]
     except (ValueError, RecursionError):
         if len(texts) == 1:
             return [None]
-        return [_read([text], source)[0] for text in texts]
-    return [None if depth(blocks) > DEEPEST else blocks for blocks in found]
+        return [tree for text in texts for tree in _read([text], kind)]
+    return [None if tree is None or depth(tree) > DEEPEST else tree for tree in trees]
 
 
-def _without_tags(tree):
-    """The tree with HTML's tags inside lines taken for what they mean."""
-    if isinstance(tree, list):
-        return _paired([_without_tags(item) for item in tree])
-    if isinstance(tree, dict) and "c" in tree:
-        return {**tree, "c": _without_tags(tree["c"])}
-    return tree
+def _with_html(trees: list[list[Node]]) -> list[list[Node]]:
+    """Read the HTML in trees of Markdown, in which each tag is a node of its own.
 
-
-def _paired(items: list) -> list:
-    """A line in which HTML's tags became what they mean: bold, a break, a picture, or nothing.
-
-    What only looks like a tag, such as `<unk>`, is text.
+    The blocks that hold tags are written as HTML and read again. Blocks without any, and code,
+    formulas and the like, whose spaces HTML would not keep, are taken out before and put back.
     """
-    found, here = [], 0
-    closing: dict[str, list[int]] = {}  # where each name is closed, in order
-    for place, item in enumerate(items):
-        if (tag := _tag(item)) and tag[1]:
-            closing.setdefault(tag[2].lower(), []).append(place)
-    while here < len(items):
-        item, here = items[here], here + 1
-        if not _is_raw(item):
-            found.append(item)
-            continue
-        tag = _tag(item)
+    trees = rebuilt(trees, _without_tokens)
+    taken: list[Node] = []
+    mark = f"{pandoc.digest(trees)}-"
+
+    def take(item: Node, kind: str) -> Node:
+        taken.append(item)
+        return node(kind, [PLAIN, f"{mark}{kind}-{len(taken) - 1}"])
+
+    def taken_out(item: Node) -> Node:
+        if item["t"] in ("Code", "Math", "Note", "Image"):
+            return take(item, "Code")
+        return take(item, "CodeBlock") if item["t"] == "CodeBlock" else item
+
+    def put_back(item: Node) -> Node:
+        kind, text = item["t"], item["c"][1] if item["t"] in ("Code", "CodeBlock") else ""
+        if found := re.fullmatch(rf"{mark}{kind}-(\d+)", text):
+            return rebuilt(taken[int(found[1])], put_back)  # a note may hold code that was taken
+        if mark in text:  # it stands in another's code
+            text = re.sub(rf"{mark}\w+-(\d+)", lambda found: text_of(taken[int(found[1])]), text)
+            return node(kind, [PLAIN, text])
+        return item
+
+    prepared = [
+        [rebuilt(block, taken_out) if _tags(block) else take(block, "CodeBlock") for block in tree]
+        for tree in trees
+        if _tags(tree)
+    ]
+    html = pandoc.write_each(prepared, "html")
+    read = iter(rebuilt(pandoc.read(html, FORMATS["html"]), put_back))
+    return [next(read) if _tags(tree) else tree for tree in trees]
+
+
+def _tags(tree) -> list[str]:
+    """List the pieces of HTML in a tree."""
+    raw = [item["c"] for item in nodes_in(tree) if item["t"] in ("RawInline", "RawBlock")]
+    return [text for source, text in raw if source == "html"]
+
+
+def _without_tokens(item: Node):
+    """Make text of what only looks like a tag, in a paragraph or as a block of HTML."""
+    if item["t"] == "RawBlock":
+        text = item["c"][1]
+        tag = TAG.match(text)
+        lone = tag and tag[2].lower() in PAIRED and (tag[1] or f"</{tag[2]}>" not in text)
+        return para(*words(text)) if tag and (lone or not _is_element(tag)) else item
+    if item["t"] not in ("Para", "Plain", "Header"):
+        return item
+    tags = [TAG.fullmatch(text) for text in _tags(item)]
+    lone, numbers = _without_partner(tags), count()
+
+    def change(inline: Node) -> Node:
+        if inline["t"] != "RawInline" or inline["c"][0] != "html":
+            return inline
+        number = next(numbers)
+        tag = tags[number]
+        is_text = tag and (number in lone or not _is_element(tag))
+        return node("Str", inline["c"][1]) if is_text else inline
+
+    return node(item["t"], rebuilt(item["c"], change))
+
+
+def _is_element(tag: re.Match) -> bool:
+    name = tag[2].lower()
+    return name in PAIRED or ELEMENT.fullmatch(name) is not None
+
+
+def _without_partner(tags: list[re.Match | None]) -> set[int]:
+    """Find the places of opening tags that nothing closes, and of closing ones without opening."""
+    waiting: dict[str, list[int]] = {name: [] for name in PAIRED}
+    lone = set()
+    for place, tag in enumerate(tags):
         name = tag[2].lower() if tag else ""
-        ends = closing.get(name, ())
-        end = next(iter(ends[bisect(ends, here - 1) :][:1]), None)
-        if name == "br":
-            found.append(node("LineBreak"))
-        elif name == "img":
-            found.append(_picture(item["c"][1]))
-        elif tag and not tag[1] and name in ENCLOSING and end is not None:
-            inside, here = items[here:end], end + 1
-            found += _enclosed(name, inside)
-        elif tag and not KNOWN.fullmatch(name):
-            found.append(node("Str", item["c"][1]))
-    return found
+        if name not in PAIRED:
+            continue
+        if not tag[1]:
+            waiting[name].append(place)
+        elif waiting[name]:
+            waiting[name].pop()
+        else:
+            lone.add(place)
+    return lone.union(*waiting.values())
 
 
-def _picture(tag: str) -> Node:
-    """What an `<img>` points to, as a picture that is yet to be looked into."""
-    source, alt = SOURCE.search(tag), ALT.search(tag)
-    described = words(alt[2]) if alt else []
-    return node("Image", [PLAIN, described, [source[2] if source else "", ""]])
+def _tidy(content: list) -> list[Node]:
+    """Make a table without attributes, not too long, and with its numbers to the right."""
+    _, caption, columns, head, bodies, foot = content
+    rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
+    more = len(rows) - ROWS
+    rows, heads = [_bare(row) for row in rows[:ROWS]], [_bare(row) for row in head[1]]
+    wide = max([len(columns), *(_width(row) for row in heads + rows)])
+    columns = [
+        [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
+        for place in range(wide)
+    ]
+    content = [PLAIN, [None, caption[1]], columns, [PLAIN, heads], [[PLAIN, 0, [], rows]]]
+    table = node("Table", [*content, [PLAIN, []]])
+    said = para(node("Emph", words(f"{more:,} more rows are left out.")))
+    return [table, said] if more > 0 else [table]
 
 
-def _enclosed(name: str, inside: list[Node]) -> list[Node]:
-    """What stands between two tags, as what they make of it."""
-    if name in PAIRED:
-        # A few levels deep markup is meant; a thousand levels are a trap.
-        return [node(PAIRED[name], _paired(inside) if len(inside) < FARTHEST else inside)]
-    return [] if name in SILENT else [code(text_of(inside))]
+def _bare(row: list) -> list:
+    """Make a row whose cells have no attributes and follow the alignment of their column."""
+    return [PLAIN, [[PLAIN, node("AlignDefault"), 1, span, blocks]
+                    for _, _, _, span, blocks in row[1]]]  # fmt: skip
 
 
-def _is_raw(item) -> bool:
-    return isinstance(item, dict) and item.get("t") == "RawInline"
+def _width(row: list) -> int:
+    return sum(cell[3] for cell in row[1])
 
 
-def _tag(item) -> re.Match | None:
-    """The tag that an item of a line is, if it is one."""
-    return TAG.match(item["c"][1]) if _is_raw(item) else None
+def _is_numeric(rows: list, place: int) -> bool:
+    """Whether a column holds numbers, where each cell stands under its head."""
+    cells = [row[1][place] for row in rows if len(row[1]) > place and _width(row) == len(row[1])]
+    texts = [text_of(cell[4]) for cell in cells]
+    return any(text.strip() for text in texts) and all(map(NUMERIC.fullmatch, texts))
+
+
+class Album:
+    """Pictures by the name of their file, in the order in which they were kept."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def keep(self, data: bytes) -> str | None:
+        """Return the name for a picture, None where the bytes are no whole picture."""
+        data = _drawn_anew(data)
+        if data is None:
+            return None
+        for name, other in self.files.items():
+            if data == other:
+                return name
+        kind = "png" if data.startswith(b"\x89PNG") else "jpg"
+        name = f"figure-{len(self.files) + 1:02}.{kind}"
+        self.files[name] = data
+        return name
+
+    def size(self, name: str) -> tuple[int, int]:
+        """Return the width and height of a picture in pixels."""
+        from PIL import Image
+
+        with Image.open(BytesIO(self.files[name])) as picture:
+            return picture.size
+
+
+def _drawn_anew(data: bytes) -> bytes | None:
+    """Draw a picture anew, smaller where it is huge; None where it cannot be drawn.
+
+    Only the pixels stay, turned as a camera says. What else a file holds, such as where a photo was
+    taken or what follows the picture's end, is not for readers.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings(), Image.open(BytesIO(data), formats=("PNG", "JPEG")) as found:
+            warnings.simplefilter("ignore")  # of metadata that is odd; only the pixels are used
+            if found.width * found.height > LARGEST_PICTURE:
+                return None
+            found.load()
+            kind, drawn = "png" if found.format == "PNG" else "jpeg", found
+            with suppress(Exception):  # of metadata that cannot be read
+                drawn = ImageOps.exif_transpose(found)
+            if drawn.width > WIDEST_PICTURE:
+                kind, drawn = "png", drawn.convert("RGBA" if "A" in drawn.getbands() else "RGB")
+                drawn.thumbnail((WIDEST_PICTURE, 4 * WIDEST_PICTURE))
+            drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
+            done = BytesIO()
+            drawn.save(done, kind, quality=95, optimize=True)
+    except Exception:  # Pillow raises many kinds for what is no picture
+        return None
+    return done.getvalue()

@@ -1,24 +1,28 @@
-"""Pandoc, shut in a sandbox: texts in, syntax trees out, and trees in, formats out."""
+"""Pandoc's syntax tree, and pandoc itself, run in its sandbox.
+
+A node of the tree is `{"t": kind, "c": content}`, as in pandoc's JSON.
+"""
 
 import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from workbook.export.nodes import Node
-
+Node = dict[str, Any]
+PLAIN = ["", [], []]  # the attributes of a node: no name, no classes, nothing else
 INSTALL = 'pip install -e ".[export]"'
-MARKDOWN = "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars"
-HTML = "html"
 LIMITS = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
 SECONDS = 30.0  # for one call
 UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX")
 
 
 def require() -> str:
-    """The path of the program; raises ValueError where the `export` extra is not installed."""
+    """Return the program's path; raise ValueError where the `export` extra is not installed."""
     try:
         import pypandoc
         import typst  # noqa: F401  # the other half of the extra: better missed now than later
@@ -30,47 +34,56 @@ def require() -> str:
 
 
 def read(texts: Sequence[str], source: str) -> list[list[Node]]:
-    """The blocks of each text, written in the format `source`.
+    """Read each text, in the format `source`, into a list of blocks.
 
-    Each is a file of its own to pandoc, so that what one text leaves open does not swallow the
-    next. What stands between them cannot be forged: a text does not know its own digest.
+    To pandoc each text is a file of its own, so that what one leaves open does not swallow the
+    next. The marks between them cannot be forged: a text does not know its own digest.
     """
     if not texts:
         return []
+    mark = digest(texts)
+    end = f"<pre>{mark}</pre>\n" if source.startswith("html") else f"```\n{mark}\n```\n"
     with tempfile.TemporaryDirectory() as folder:
-        files = []
-        mark = f"workbook-{_digest(texts)}"
-        for number, text in enumerate(texts):
-            for name, content in ((f"{number}", text), (f"{number}-end", _marked(mark, source))):
-                path = Path(folder, name)
-                path.write_text(content, encoding="utf-8", newline="\n")
-                files.append(str(path))
+        files = [Path(folder, str(number)) for number in range(2 * len(texts))]
+        contents = [content for text in texts for content in (text, end)]
+        for path, content in zip(files, contents, strict=True):
+            path.write_text(content, encoding="utf-8", newline="\n")
         # Hundreds of names would not fit on a command line of Windows: they go into a file.
         defaults = Path(folder, "defaults.json")
-        defaults.write_text(
-            json.dumps({"from": source, "to": "json", "file-scope": True, "input-files": files})
-        )
+        options = {"from": source, "to": "json", "file-scope": True}
+        defaults.write_text(json.dumps({**options, "input-files": list(map(str, files))}))
         tree = json.loads(_run(["--defaults", str(defaults)], b"")[0])
-    found, blocks = [], []
+    found: list[list[Node]] = [[]]
     for block in tree["blocks"]:
         if block["t"] == "CodeBlock" and block["c"][1].strip() == mark:
-            found.append(blocks)
-            blocks = []
+            found.append([])
         else:
-            blocks.append(block)
-    return found
+            found[-1].append(block)
+    return found[:-1]
 
 
 def write(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, list[str]]:
-    """The blocks in the format `target`, and the formulas that it could not set."""
+    """Write blocks in the format `target`; also return the formulas that it cannot express."""
     tree = {"pandoc-api-version": [1, 23, 1], "meta": {}, "blocks": list(blocks)}
     arguments = ["--from", "json", "--to", target, "--wrap", "none", *options]
     done, said = _run(arguments, json.dumps(tree).encode())
     return done.decode(), UNREAD_FORMULA.findall(said)
 
 
+def write_each(lists: Sequence[Sequence[Node]], target: str, *options: str) -> list[str]:
+    """Write each list of blocks in the format `target`, one of HTML's, in one call."""
+    mark = f"<!-- {digest(lists)} -->"
+    blocks = [block for each in lists for block in [*each, node("RawBlock", ["html", mark])]]
+    return write(blocks, target, *options)[0].split(mark)[:-1]
+
+
+def digest(content: Sequence) -> str:
+    """Return a word that stands for some content and that the content itself cannot hold."""
+    return f"workbook-{sha256(json.dumps(content).encode()).hexdigest()}"
+
+
 def _run(arguments: list[str], given: bytes) -> tuple[bytes, str]:
-    """What pandoc wrote, and what it said beside."""
+    """Run pandoc on `given`, and return what it wrote to its output and to its error stream."""
     command = [require(), *LIMITS, *arguments]
     try:
         done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS)
@@ -82,11 +95,123 @@ def _run(arguments: list[str], given: bytes) -> tuple[bytes, str]:
     return done.stdout, said
 
 
-def _digest(texts: Sequence[str]) -> str:
-    from hashlib import sha256
+def node(kind: str, content: Any = None) -> Node:
+    """Make a node; some, such as a space, have no content."""
+    return {"t": kind} if content is None else {"t": kind, "c": content}
 
-    return sha256("\0".join(texts).encode()).hexdigest()
+
+def words(text: str) -> list[Node]:
+    """Make inline nodes of a text in which nothing is markup."""
+    found = [each for word in text.split() for each in (node("Space"), node("Str", word))]
+    return found[1:]
 
 
-def _marked(mark: str, source: str) -> str:
-    return f"<pre>{mark}</pre>\n" if source == HTML else f"```\n{mark}\n```\n"
+def code(text: str) -> Node:
+    """Make code inside a line."""
+    return node("Code", [PLAIN, text])
+
+
+def strong(inlines: Sequence[Node]) -> Node:
+    """Make bold text."""
+    return node("Strong", list(inlines))
+
+
+def para(*inlines: Node) -> Node:
+    """Make a paragraph."""
+    return node("Para", list(inlines))
+
+
+def listing(text: str, language: str = "") -> Node:
+    """Make a block of code or of printed output."""
+    return node("CodeBlock", [["", [language] if language else [], []], text])
+
+
+def box(kind: str, blocks: Sequence[Node]) -> Node:
+    """Make a block that the style sheets know by the name `kind`."""
+    return node("Div", [["", [kind], []], list(blocks)])
+
+
+def row(*cells: Sequence[Node], span: int = 1) -> list:
+    """Make a row of a table, each of its cells `span` columns wide."""
+    made = [[PLAIN, node("AlignDefault"), 1, span, [node("Plain", list(c))]] for c in cells]
+    return [PLAIN, made]
+
+
+def rows_of(table: Node) -> list[list]:
+    """List a table's rows, those of its head first."""
+    return [*table["c"][3][1], *(row for body in table["c"][4] for row in body[3])]
+
+
+def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
+    """Build the tree anew, each node replaced by `change(node)`, children first.
+
+    `change` returns a node, or a list that takes its place among its neighbours.
+    """
+    if isinstance(tree, list):
+        found = []
+        for item in tree:
+            new = rebuilt(item, change)
+            # Only a node may become several; a list that was a list before stays one item.
+            if isinstance(item, dict) and isinstance(new, list):
+                found += new
+            else:
+                found.append(new)
+        return found
+    if isinstance(tree, dict) and "t" in tree:
+        return change({**tree, "c": rebuilt(tree["c"], change)} if "c" in tree else tree)
+    return tree
+
+
+def joined(tree: Any) -> Any:
+    """Build the tree anew, with words that follow each other, and their spaces, as one `Str`."""
+    if isinstance(tree, list):
+        found: list = []
+        for is_text, group in groupby(tree, _is_text):
+            if is_text:
+                found.append(node("Str", "".join(each.get("c", " ") for each in group)))
+            else:
+                found += [joined(item) for item in group]
+        return found
+    if isinstance(tree, dict) and "c" in tree:
+        return {**tree, "c": joined(tree["c"])}
+    return tree
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("t") in ("Str", "Space", "SoftBreak")
+
+
+def nodes_in(tree: Any) -> Iterator[Node]:
+    """Give every node of a tree, from the top."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from nodes_in(item)
+    elif isinstance(tree, dict) and "t" in tree:
+        yield tree
+        yield from nodes_in(tree.get("c"))
+
+
+def text_of(tree: Any) -> str:
+    """Return a tree's text without markup."""
+    found = []
+    for item in nodes_in(tree):
+        if item["t"] == "Str":
+            found.append(item["c"])
+        elif item["t"] in ("Code", "CodeBlock", "Math"):
+            found.append(item["c"][1])
+        elif item["t"] in ("Space", "SoftBreak", "LineBreak", "Plain", "Para"):
+            found.append(" ")
+    return "".join(found)
+
+
+def depth(tree: Any) -> int:
+    """Count how deeply nodes are nested; without recursion, which a hostile tree could exhaust."""
+    deepest, waiting = 0, [(tree, 0)]
+    while waiting:
+        item, level = waiting.pop()
+        deepest = max(deepest, level)
+        if isinstance(item, list):
+            waiting += [(each, level) for each in item]
+        elif isinstance(item, dict):
+            waiting.append((item.get("c"), level + 1))
+    return deepest

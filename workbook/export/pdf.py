@@ -6,80 +6,84 @@ Whatever strangers wrote reaches typst inside string literals, where nothing is 
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from workbook.export import glyphs, pandoc, tables, typesetting
-from workbook.export.nodes import Node, joined, node, nodes_in, rebuilt, text_of
-from workbook.export.pages import Document
-from workbook.export.pictures import Album
+from workbook.export import pandoc, typesetting
+from workbook.export.clean import Album
+from workbook.export.document import Document
+from workbook.export.pandoc import Node, joined, node, nodes_in, rebuilt, rows_of, text_of
 
 COLUMNS = 100  # letters of code in one line: as many as the package's own lines have
 LONG = 45  # letters of a word that fit on any line; in a table's cell half of them
 GOES_ON = "↪ "
-POINTS_A_PIXEL, WIDEST, HIGHEST = 0.6, 376, 540  # of a picture, in points
+POINTS_PER_PIXEL, WIDEST, HIGHEST = 0.6, 376, 540  # of a picture, in points
 FAMILY = "Libertinus Serif"  # of the text; it comes with typst
 TABLE_SIZE = 9  # points, where a table fits
 SMALLEST = 0.7  # of that, before a table is split
-MOST_LETTERS = tables.WIDE / SMALLEST
+WIDE = 96  # letters of the normal size that fit beside each other in a table
+MOST_LETTERS = WIDE / SMALLEST
+NOWHERE = "\U0010fffd"  # a place for private use: no font of ours has it
+SYMBOL = re.compile(rb'<symbol id="(\w+)"')
+BLANK = ("Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me")  # categories that may well show nothing
+ADVICE = (
+    (("CJK", "HIRAGANA", "KATAKANA", "HANGUL"), "fonts-noto-cjk"),
+    (("",), "fonts-noto-core and fonts-noto-color-emoji"),
+)
 T = TypeVar("T")
 
 
-def unshown(document: Document) -> list[str]:
-    """The letters of a write-up that no font of this machine can show."""
-    return glyphs.unshown(text_of([*document.lead, *document.blocks]), _fonts(), FAMILY)
-
-
 def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[str]]:
-    """The PDF, with the numbers of letters that are `missing`, and formulas that it could not set.
+    """Set the PDF; also return the formulas that stand in it as typed, as they cannot be set.
 
-    Those stand in it as they were typed.
+    The letters that are `missing` from all fonts are shown by their numbers.
     """
-    fonts = _fonts()
     body, refused = _markup(document, missing)
     with tempfile.TemporaryDirectory() as folder:
         for name, data in document.album.files.items():
             Path(folder, name).write_bytes(data)
         try:
-            done = _compiled(body, document, folder, fonts)
+            done = _compiled(body, document, folder)
         except ValueError:
-            bad = _bad_formulas(document, folder, fonts)
+            bad = _bad_formulas(document, folder)
             if not bad:
                 raise
-            refused += [formula for formula in bad if formula not in refused]
-            done = _compiled(_markup(document, missing, bad)[0], document, folder, fonts)
+            refused += bad
+            done = _compiled(_markup(document, missing, bad)[0], document, folder)
     return done, list(dict.fromkeys(refused))
+
+
+def _compiled(body: str, document: Document, folder: str) -> bytes:
+    look = Path(__file__).with_name("writeup.typ").read_text(encoding="utf-8")
+    inputs = {"title": document.title, "families": "|".join(_fonts().families())}
+    return typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
 
 
 @cache
 def _fonts():
-    """The fonts of typst and of this machine, and the DejaVu fonts that come with matplotlib."""
+    """Find the fonts of typst and of this machine, and those that come with matplotlib."""
     import typst
 
     return typst.Fonts(font_paths=_deja_vu())
 
 
 def _deja_vu() -> list[str]:
-    import importlib.util
-
-    matplotlib = Path(importlib.util.find_spec("matplotlib").origin).parent
-    files = (matplotlib / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf")
-    return sorted(map(str, files))
-
-
-def _compiled(body: str, document: Document, folder: str, fonts) -> bytes:
-    look = Path(__file__).with_name("writeup.typ").read_text(encoding="utf-8")
-    inputs = {"title": document.title, "families": "|".join(fonts.families())}
-    return typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
+    matplotlib = Path(find_spec("matplotlib").origin).parent
+    return sorted(map(str, (matplotlib / "mpl-data/fonts/ttf").glob("DejaVuSans*.ttf")))
 
 
 def _markup(
     document: Document, missing: Sequence[str], bad: Sequence[str] = ()
 ) -> tuple[str, list[str]]:
-    """The body in typst's language, and the formulas that pandoc could not put into it."""
+    """Write the body in typst's language; also return the formulas that pandoc cannot put into it.
+
+    The formulas that are `bad` stand in it as code.
+    """
     album, parts, refused = document.album, [], []
     for blocks in (document.lead, document.blocks):
         laid_out = rebuilt(list(blocks), lambda item: _laid_out(item, album))
@@ -91,7 +95,7 @@ def _markup(
 
 
 def string(text: str) -> str:
-    """A text as a string literal of typst."""
+    """Write a text as a string literal of typst."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
 
@@ -100,14 +104,14 @@ def _raw(source: str) -> Node:
     return node("RawInline", ["typst", source])
 
 
-def _inside(opening: str, blocks: Sequence[Node], closing: str = "]") -> list[Node]:
-    """Blocks between two pieces of typst's language."""
-    first, last = (node("RawBlock", ["typst", source]) for source in (opening, closing))
+def _inside(opening: str, blocks: Sequence[Node]) -> list[Node]:
+    """Put blocks into a call in typst's language, which `opening` begins."""
+    first, last = (node("RawBlock", ["typst", source]) for source in (opening, "]"))
     return [first, *blocks, last]
 
 
 def _laid_out(item: Node, album: Album):
-    """A node in the place and size that the page gives it."""
+    """Give a node its place and size on the page."""
     kind, content = item["t"], item.get("c")
     if kind == "Div":
         return _inside(f"#{content[0][1][0]}[", content[1])
@@ -122,28 +126,12 @@ def _laid_out(item: Node, album: Album):
 
 
 def _image(item: Node, album: Album) -> str:
-    """The call that shows a picture, no larger than fits with its caption on a page."""
+    """Write the call that shows a picture, no larger than fits with its caption on a page."""
     _, alt, (name, _) = item["c"]
     wide, high = album.size(name)
-    scale = min(POINTS_A_PIXEL, WIDEST / wide, HIGHEST / high)
+    scale = min(POINTS_PER_PIXEL, WIDEST / wide, HIGHEST / high)
     size = f"width: {wide * scale:.1f}pt, height: {high * scale:.1f}pt"
     return f"image({string(name)}, {size}, alt: {string(text_of(alt))})"
-
-
-def _table(item: Node) -> list[Node]:
-    """The table in letters that let it fit; one far too wide in several pieces."""
-    if "states" in item["c"][0][1]:
-        return _inside("#states[", [item])
-    pieces = tables.split(item, MOST_LETTERS)
-    widest = max(sum(width + 2 for width in tables.widths(piece)) for piece in pieces)
-    pieces = rebuilt(pieces, _narrow)
-    size = max(SMALLEST, min(1, tables.WIDE / widest)) * TABLE_SIZE
-    return _inside(f"#[#show table: set text(size: {size:.1f}pt)", pieces)
-
-
-def _narrow(item: Node) -> Node:
-    """A word in a cell, where it may be broken sooner than in a line."""
-    return node("Str", _breakable(item["c"], LONG // 2)) if item["t"] == "Str" else item
 
 
 def reads_from_the_right(inlines: Sequence[Node]) -> bool:
@@ -153,16 +141,16 @@ def reads_from_the_right(inlines: Sequence[Node]) -> bool:
 
 
 def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) -> Node:
-    """A node whose text cannot be taken for typst's language."""
+    """Put a node's text where it cannot be taken for typst's language."""
     kind, content = item["t"], item.get("c")
     if kind == "Str":
-        return _raw(f"#{string(_breakable(glyphs.replaced(content, missing)))};")
+        return _raw(f"#{string(_breakable(numbered(content, missing)))};")
     if kind == "Code" or (kind == "Math" and content[1] in bad):
-        return _raw(f"#raw({string(_breakable(glyphs.replaced(content[1], missing)))});")
+        return _raw(f"#raw({string(_breakable(numbered(content[1], missing)))});")
     if kind == "CodeBlock":
         (_, classes, _), text = content
         language = f", lang: {string(classes[0])}" if classes else ""
-        source = string(wrapped(glyphs.replaced(text, missing)))
+        source = string(wrapped(numbered(text, missing)))
         return node("RawBlock", ["typst", f"#raw(block: true{language}, {source})"])
     if kind == "Image":
         return _raw(f"#box({_image(item, album)});")
@@ -170,17 +158,17 @@ def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) 
 
 
 def _breakable(text: str, longest: int = LONG) -> str:
-    """A text in which each very long word may be broken at any place."""
+    """Let each very long word be broken at any place."""
     return re.sub(rf"[^\s\u200b]{{{longest + 1},}}", lambda word: "\u200b".join(word[0]), text)
 
 
 def wrapped(text: str) -> str:
-    """Code or print-out in lines that fit on the page; a line that goes on begins with an arrow."""
+    """Cut code or printed output into lines that fit; one that goes on begins with an arrow."""
     lines = []
     for line in text.split("\n"):
         indent = line[: min(len(line) - len(line.lstrip()), COLUMNS // 2)]
-        while tables.letters(line) > COLUMNS:
-            room = next(n for n in range(COLUMNS, 0, -1) if tables.letters(line[:n]) <= COLUMNS)
+        while letters(line) > COLUMNS:
+            room = next(n for n in range(COLUMNS, 0, -1) if letters(line[:n]) <= COLUMNS)
             space = line.rfind(" ", len(indent) + COLUMNS // 2, room)
             cut = space + 1 if space > 0 else room
             lines.append(line[:cut])
@@ -189,8 +177,118 @@ def wrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-def _bad_formulas(document: Document, folder: str, fonts) -> list[str]:
-    """The formulas that pandoc takes and typst does not."""
+def letters(text: str) -> int:
+    """Measure a text in letters: Chinese signs and emoji take the room of two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+# Tables
+
+
+def _table(item: Node) -> list[Node]:
+    """Set a table in letters that let it fit; one far too wide in several pieces."""
+    if "states" in item["c"][0][1]:
+        return _inside("#states[", [item])
+    pieces = split(item, MOST_LETTERS)
+    size = max(SMALLEST, min(1, WIDE / max(sum(widths(piece)) for piece in pieces))) * TABLE_SIZE
+    return _inside(f"#[#show table: set text(size: {size:.1f}pt)", rebuilt(pieces, _narrow))
+
+
+def _narrow(item: Node) -> Node:
+    """Let a word in a cell be broken sooner than in a line."""
+    return node("Str", _breakable(item["c"], LONG // 2)) if item["t"] == "Str" else item
+
+
+def widths(table: Node) -> list[int]:
+    """Count the letters that each column needs if no cell is broken, with the space beside it."""
+    needed = [1] * len(table["c"][2])
+    for _, cells in rows_of(table):
+        if sum(cell[3] for cell in cells) == len(cells):
+            for place, cell in enumerate(cells[: len(needed)]):
+                needed[place] = max(needed[place], min(30, letters(text_of(cell[4]).strip())))
+    return [width + 2 for width in needed]
+
+
+def split(table: Node, most: float) -> list[Node]:
+    """Return the table, or several of some of its columns each, none wider than `most` letters.
+
+    The first column, which names the rows, stands in each.
+    """
+    needed = widths(table)
+    is_simple = all(len(cells) == len(needed) for _, cells in rows_of(table))
+    if sum(needed) <= most or not is_simple or len(needed) < 3:
+        return [table]
+    groups, room = [[]], most - needed[0]
+    for place in range(1, len(needed)):
+        if groups[-1] and sum(needed[i] for i in groups[-1]) + needed[place] > room:
+            groups.append([])
+        groups[-1].append(place)
+    return [_columns(table, [0, *group]) for group in groups]
+
+
+def _columns(table: Node, places: list[int]) -> Node:
+    """Return the table with some of its columns."""
+    part = deepcopy(table)
+    part["c"][2] = [part["c"][2][i] for i in places]
+    for row in rows_of(part):
+        row[1] = [row[1][i] for i in places]
+    return part
+
+
+# Letters that no font shows
+
+
+def unshown(document: Document) -> list[str]:
+    """List the letters of a write-up that no font of this machine can show."""
+    return without_font(text_of([*document.lead, *document.blocks]), _fonts())
+
+
+def without_font(text: str, fonts) -> list[str]:
+    """List the letters of a text that none of typst's `fonts` shows, by their numbers.
+
+    Typst itself is asked: its own fonts lie in no file whose table of letters could be read. Each
+    letter is set on a page of its own. Where no font has it, the box for missing letters is drawn,
+    which is known from a letter that nobody has.
+    """
+    import typst
+
+    asked = sorted({c for c in text if c > "\x7f" and unicodedata.category(c) not in BLANK})
+    if not asked:
+        return []
+    pages = "\n#pagebreak()\n".join(f'#"\\u{{{ord(c):x}}}";' for c in [NOWHERE, *asked])
+    source = f'#set text(font: "{FAMILY}")\n{pages}\n'
+    drawn = typst.compile(source.encode(), format="svg", font_paths=fonts)
+    box, *shapes = (set(SYMBOL.findall(page)) for page in drawn)
+    return [c for c, shape in zip(asked, shapes, strict=True) if box & shape]
+
+
+def complaints(missing: Iterable[str]) -> list[str]:
+    """Name the missing letters, those of one package of fonts on one line."""
+    by_package: dict[str, list[str]] = {}
+    for letter in missing:
+        name = unicodedata.name(letter, "without a name")
+        package = next(package for starts, package in ADVICE if name.startswith(starts))
+        by_package.setdefault(package, []).append(f"U+{ord(letter):04X} {name}")
+    return [
+        f"no installed font shows {'; '.join(names[:8])}"
+        + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        + f": their numbers stand instead (on Debian: apt install {package})"
+        for package, names in by_package.items()
+    ]
+
+
+def numbered(text: str, missing: Iterable[str], before: str = "") -> str:
+    """Write each missing letter as its number; `before` may hold a `{}` for the letter itself."""
+    return text.translate(
+        {ord(letter): f"{before.format(letter)}[U+{ord(letter):04X}]" for letter in missing}
+    )
+
+
+# What makes typst fail
+
+
+def _bad_formulas(document: Document, folder: str) -> list[str]:
+    """Find the formulas that pandoc takes and typst does not."""
     blocks = [*document.lead, *document.blocks]
     formulas = {item["c"][1]: item for item in nodes_in(blocks) if item["t"] == "Math"}
 
@@ -199,7 +297,7 @@ def _bad_formulas(document: Document, folder: str, fonts) -> list[str]:
         for _ in range(3):  # deeper than in the document: it should not fail there by a hair
             lines = [node("BlockQuote", lines)]
         try:
-            _compiled(_markup(replace(document, blocks=lines), ())[0], document, folder, fonts)
+            _compiled(_markup(replace(document, blocks=lines), ())[0], document, folder)
         except ValueError:
             return False
         return True
@@ -208,7 +306,7 @@ def _bad_formulas(document: Document, folder: str, fonts) -> list[str]:
 
 
 def at_fault(items: Sequence[T], works: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Those of the items with which it does not work, found by halves."""
+    """Find the items with which it does not work, by halves."""
     if not items or works(items):
         return []
     if len(items) == 1:

@@ -6,21 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from workbook.export import glyphs, pandoc
-from workbook.export.nodes import (
-    PLAIN,
-    Node,
-    header,
-    link,
-    node,
-    nodes_in,
-    para,
-    rebuilt,
-    text_of,
-    words,
-)
-from workbook.export.pages import Document
-from workbook.export.pdf import reads_from_the_right
+from workbook.export import pandoc, pdf
+from workbook.export.document import Document
+from workbook.export.pandoc import PLAIN, Node, node, nodes_in, para, rebuilt, text_of, words
 
 PICTURES = "figures"  # the folder beside the Markdown
 # Nothing is fetched and nothing runs, whatever a browser finds in the page.
@@ -49,8 +37,7 @@ PAGE = """\
 
 
 def markdown(document: Document) -> str:
-    """The write-up in GitHub's Markdown; its pictures are named in the folder `figures`."""
-
+    """Write GitHub's Markdown; its pictures are named in the folder `figures`."""
     slugs = {
         item["c"][1][0]: _slug(text_of(item["c"][2]))
         for item in nodes_in(document.blocks)
@@ -58,41 +45,39 @@ def markdown(document: Document) -> str:
     }
 
     def change(item: Node):
-        if item["t"] == "Div":
-            return item["c"][1]
-        if item["t"] == "Link" and item["c"][2][0].startswith("#"):
-            return link(item["c"][1], f"#{slugs[item['c'][2][0][1:]]}")
-        if item["t"] == "Table" and "states" in item["c"][0][1]:
+        kind, content = item["t"], item.get("c")
+        if kind == "Div":
+            return content[1]
+        if kind == "Link" and content[2][0].startswith("#"):
+            return node("Link", [PLAIN, content[1], [f"#{slugs[content[2][0][1:]]}", ""]])
+        if kind == "Table" and "states" in content[0][1]:
             return _of_lines(item)
-        if item["t"] == "Image":
-            alt, (name, _) = item["c"][1:]
-            return node("Image", [PLAIN, alt, [f"{PICTURES}/{name}", ""]])
-        if item["t"] == "Figure":  # as a paragraph, and its caption as the next
-            return [para(*item["c"][2][0]["c"]), para(*item["c"][1][1][0]["c"])]
+        if kind == "Image":
+            return node("Image", [PLAIN, content[1], [f"{PICTURES}/{content[2][0]}", ""]])
+        if kind == "Figure":  # as a paragraph, and its caption as the next
+            return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
         return item
 
-    top = [header(1, words(document.title)), para(*words(document.subtitle))]
+    top = [node("Header", [1, PLAIN, words(document.title)]), para(*words(document.subtitle))]
     blocks = rebuilt([*top, *document.lead, *_deeper(document.blocks)], change)
     return pandoc.write(blocks, "gfm+tex_math_dollars")[0]
 
 
 def _slug(heading: str) -> str:
-    """The name that GitHub gives to a heading."""
+    """Return the name that GitHub gives to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _of_lines(table: Node) -> Node:
-    """A table that Markdown can write in lines: without the rows that group others."""
-    attributes, caption, columns, head, bodies, foot = table["c"]
+    """Make a table that Markdown can write in lines: without the rows that group others."""
+    attributes, caption, columns, head, [body], foot = table["c"]
     columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
-    bodies = [
-        [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]] for body in bodies
-    ]
-    return node("Table", [attributes, caption, columns, head, bodies, foot])
+    body = [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]]
+    return node("Table", [attributes, caption, columns, head, [body], foot])
 
 
 def html(document: Document, missing: Sequence[str] = ()) -> str:
-    """The write-up as one page: pictures inside, formulas as MathML, no scripts.
+    """Write one page: pictures inside, formulas as MathML, no scripts.
 
     A letter that is `missing` on this machine has its number beside it: others may show it.
     """
@@ -105,12 +90,12 @@ def html(document: Document, missing: Sequence[str] = ()) -> str:
             form = "png" if name.endswith("png") else "jpeg"
             return node("Image", [PLAIN, alt, [f"data:image/{form};base64,{data}", ""]])
         if kind == "Str":
-            return node("Str", glyphs.replaced(content, missing, "{}"))
+            return node("Str", pdf.numbered(content, missing, "{}"))
         if kind in ("Code", "CodeBlock"):
-            return node(kind, [content[0], glyphs.replaced(content[1], missing, "{}")])
+            return node(kind, [content[0], pdf.numbered(content[1], missing, "{}")])
         if kind == "Table":
             return node("Div", [["", ["table"], []], [item]])
-        if kind in ("Para", "Plain") and reads_from_the_right(content):
+        if kind in ("Para", "Plain") and pdf.reads_from_the_right(content):
             return node("Div", [["", [], [["dir", "rtl"]]], [item]])
         return item
 
@@ -122,7 +107,7 @@ def html(document: Document, missing: Sequence[str] = ()) -> str:
 
 
 def _deeper(blocks: list[Node]) -> list[Node]:
-    """The blocks with each heading one level lower, below the title of the page."""
+    """Put each heading one level lower, below the title of the page."""
 
     def change(item: Node) -> Node:
         is_header = item["t"] == "Header"

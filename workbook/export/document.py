@@ -5,22 +5,19 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from workbook.corpora.corpora import CORPORA
-from workbook.export.clean import Cleaner, printed, visible
-from workbook.export.nodes import (
+from workbook.export.clean import Album, Cleaner, printed, visible
+from workbook.export.pandoc import (
+    PLAIN,
     Node,
     box,
     code,
-    figure,
-    header,
-    link,
     listing,
     node,
     para,
+    row,
     strong,
-    table,
     words,
 )
-from workbook.export.pictures import Album
 from workbook.export.states import (
     CORRECT,
     SIGNS,
@@ -60,17 +57,16 @@ class Document:
 
 
 def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
-    """The whole write-up, with notes on what had to be left out.
+    """Compose the whole write-up, with notes on what had to be left out.
 
-    The answers to the places `as_typed` stand in it as print-outs, with no markup read.
+    The answers to the places `as_typed` stand in it as printed output, with no markup read.
     """
-    album, notes = Album(), []
-    cleaner = Cleaner(album.keep, notes.append)
-    composer = _Composer(write_up, cleaner, album, notes, as_typed)
-    composer.read()
-    blocks = [header(1, words("The state of every problem")), _states(write_up)]
+    notes: list[str] = []
+    cleaner = Cleaner(_texts(write_up), notes.append)
+    composer = _Composer(write_up, cleaner, notes, as_typed)
+    blocks = [_header(1, words("The state of every problem")), _states(write_up)]
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
-        blocks.append(header(1, words(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
+        blocks.append(_header(1, words(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
         for entry in entries:
             blocks += composer.entry(entry)
     return Document(
@@ -78,14 +74,26 @@ def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
         subtitle="CS336 Assignment 1: basics",
         lead=_lead(write_up),
         blocks=blocks,
-        album=album,
+        album=cleaner.album,
         notes=notes,
         formulas=cleaner.formulas,
     )
 
 
+def _texts(write_up: WriteUp) -> Iterator[tuple[str, str]]:
+    """Give each text with markup that goes into a write-up, with its kind."""
+    for entry in write_up.entries:
+        if write_up.is_reference:
+            yield from (("markdown", text) for text in entry.problem.prompt.values())
+        for answer in entry.answers.values():
+            yield "markdown", answer.text
+            for shown in answer.shown:
+                if shown.kind in ("markdown", "html"):
+                    yield shown.kind, shown.text
+
+
 def _lead(write_up: WriteUp) -> list[Node]:
-    """What the first page says."""
+    """Compose what the first page says."""
     blocks = [para(*words(REFERENCE))] if write_up.is_reference else []
     answers = [answer for entry in write_up.entries for answer in entry.answers.values()]
     profiles = sorted({answer.profile for answer in answers})
@@ -130,64 +138,44 @@ def _legend() -> list[Node]:
 
 
 def _states(write_up: WriteUp) -> Node:
-    """The first table: every problem, its points and its state."""
-
-    def row(entry: Entry) -> list[list[Node]]:
-        id = entry.problem.ids[write_up.edition]
-        state = f"{SIGNS[entry.state]} {entry.in_words}"
-        return [
-            [link([code(id)], f"#{id}")],
-            words(entry.problem.title),
-            words(_points(entry, write_up.edition)),
-            words(state),
-        ]
-
-    groups = [
-        ([strong(words(f"{chapter} · {CHAPTERS[chapter]}"))], [row(entry) for entry in entries])
-        for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter)
-    ]
-    heads = [words(head) for head in ("Problem", "What it is about", "Points", "State")]
-    return table(heads, groups, (0.28, 0.32, 0.08, 0.32), "states")
-
-
-def _points(entry: Entry, edition: str) -> str:
-    points = entry.problem.points[edition]
-    return "—" if points is None else str(points)
+    """Make the first table: every problem, its points and its state."""
+    rows = []
+    for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
+        rows.append(row([strong(words(f"{chapter} · {CHAPTERS[chapter]}"))], span=4))
+        for entry in entries:
+            id = entry.problem.ids[write_up.edition]
+            points = entry.problem.points[write_up.edition]
+            rows.append(
+                row(
+                    [node("Link", [PLAIN, [code(id)], [f"#{id}", ""]])],
+                    words(entry.problem.title),
+                    words("—" if points is None else str(points)),
+                    words(f"{SIGNS[entry.state]} {entry.in_words}"),
+                )
+            )
+    heads = row(*(words(head) for head in ("Problem", "What it is about", "Points", "State")))
+    columns = [[node("AlignLeft"), node("ColWidth", width)] for width in (0.28, 0.32, 0.08, 0.32)]
+    name, head, foot = ["", ["states"], []], [PLAIN, [heads]], [PLAIN, []]
+    return node("Table", [name, [None, []], columns, head, [[PLAIN, 0, [], rows]], foot])
 
 
+def _header(level: int, inlines: list[Node], name: str = "") -> Node:
+    """Make a heading that links can lead to by `name`."""
+    return node("Header", [level, [name, [], []], inlines])
+
+
+@dataclass
 class _Composer:
-    """Problems as blocks. What strangers wrote is read in one go, before anything is composed."""
+    """What makes blocks of each problem, and counts the figures."""
 
-    def __init__(
-        self,
-        write_up: WriteUp,
-        cleaner: Cleaner,
-        album: Album,
-        notes: list[str],
-        as_typed: Collection[Place],
-    ):
-        self.write_up, self.cleaner, self.album, self.notes = write_up, cleaner, album, notes
-        self.as_typed = as_typed
-        self.numbers: dict[int, int] = {}  # by the object that holds the text
-        self.prompts: dict[tuple[str, str], int] = {}
-        self.figures = 0
-
-    def read(self) -> None:
-        """Hand every text to the cleaner, and let it read them."""
-        for entry in self.write_up.entries:
-            if self.write_up.is_reference:
-                for part, text in entry.problem.prompt.items():
-                    number = self.cleaner.add("markdown", text)
-                    self.prompts[entry.problem.id, part] = number
-            for answer in entry.answers.values():
-                self.numbers[id(answer)] = self.cleaner.add("markdown", answer.text)
-                for shown in answer.shown:
-                    if shown.kind in ("markdown", "html"):
-                        self.numbers[id(shown)] = self.cleaner.add(shown.kind, shown.text)
-        self.cleaner.parse()
+    write_up: WriteUp
+    cleaner: Cleaner
+    notes: list[str]
+    as_typed: Collection[Place]
+    figures: int = 0
 
     def entry(self, entry: Entry) -> list[Node]:
-        """One problem: heading, state, answers part by part, figures, code."""
+        """Compose one problem: heading, state, answers part by part, figures, code."""
         problem, edition = entry.problem, self.write_up.edition
         name = problem.ids[edition]
         points = problem.points[edition]
@@ -196,10 +184,9 @@ class _Composer:
         short = "; ".join(f"{part}: {line}" if part else line for part, line in entry.short)
         state = f"{entry.in_words} ({short})" if short else entry.in_words
         said = words(f"{worth} · {SIGNS[entry.state]} {state}")
-        head = [header(2, title, name), box("state", [para(*said)])]
+        blocks = [_header(2, title, name), box("state", [para(*said)])]
         if not (entry.answers or entry.listings):
-            return [box("open", head)]
-        blocks = head
+            return [box("open", blocks)]
         blocks += self.prompt(entry, "")
         for part in problem.parts or ("",):
             if part:
@@ -208,65 +195,63 @@ class _Composer:
                 blocks += self.answer(entry.answers[part])
             elif part and entry.answers:
                 blocks.append(para(strong(words(f"({part})")), node("Space"), *words(UNANSWERED)))
-        if problem.parts and self.write_up.is_reference:  # what concerns all its parts
+        if problem.parts:  # what concerns all its parts
             blocks += self.evidence((problem.id, ""))
         for title, source in entry.listings:
             blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
         return blocks
 
     def prompt(self, entry: Entry, part: str) -> list[Node]:
-        """What is asked, in the workbook's words; only the reference quotes it."""
-        number = self.prompts.get((entry.problem.id, part))
-        if number is None:
+        """Quote what is asked, in the workbook's words; only the reference does."""
+        text = entry.problem.prompt.get(part)
+        if text is None or not self.write_up.is_reference:
             return []
-        blocks = self.cleaner.blocks("markdown", number, entry.problem.id)
-        return [box("prompt", _led(part, blocks))]
+        return [box("prompt", _led(part, self.cleaner.blocks("markdown", text, entry.problem.id)))]
 
     def answer(self, answer: Answer) -> list[Node]:
-        """The text of an answer, what its cell showed, and what it rests on."""
+        """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
             self.notes.append(f"{answer} cannot be set, and stands as it was typed")
             blocks = printed(answer.text)
         else:
-            blocks = self.cleaner.blocks("markdown", self.numbers[id(answer)], str(answer))
+            blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part stands before what is asked
             blocks = _led(answer.place[1], blocks)
-        shown = list(answer.shown)
-        for each in shown[:MOST_SHOWN]:
+        for each in answer.shown[:MOST_SHOWN]:
             blocks += self.shown(each, answer)
-        if len(shown) > MOST_SHOWN:
+        if len(answer.shown) > MOST_SHOWN:
             self.notes.append(f"of what {answer} shows, only the first {MOST_SHOWN} are exported")
-        if self.write_up.is_reference:
-            blocks += self.evidence(answer.place)
-        return [*blocks, *_basis(answer)]
+        return [*blocks, *self.evidence(answer.place), *_basis(answer)]
 
-    def evidence(self, place: tuple[str, str]) -> Iterator[Node]:
-        """The pictures that the worked notebook shows for one place."""
-        for shown in self.write_up.found.evidence.get(place, []):
-            yield from self.picture(shown, str(place[0]))
+    def evidence(self, place: Place) -> Iterator[Node]:
+        """Show the pictures that the worked notebook has for one place."""
+        if self.write_up.is_reference:
+            for shown in self.write_up.found.evidence.get(place, []):
+                yield from self.picture(shown, place[0])
 
     def shown(self, shown: Shown, answer: Answer) -> list[Node]:
-        """One output of the cell that answers."""
+        """Compose one output of the cell that answers."""
         if shown.kind == "picture":
             return list(self.picture(shown, str(answer)))
         if shown.kind == "text" or answer.place in self.as_typed:
             return printed(shown.text)
-        return self.cleaner.blocks(shown.kind, self.numbers[id(shown)], str(answer))
+        return self.cleaner.blocks(shown.kind, shown.text, str(answer))
 
     def picture(self, shown: Shown, place: str) -> Iterator[Node]:
-        """A picture with its number and its description below it."""
-        name = self.album.keep(shown.picture)
+        """Show a picture with its number and its description below it."""
+        name = self.cleaner.album.keep(shown.picture)
         if name is None:
             self.notes.append(f"{place} shows a picture that cannot be read: it is left out")
             return
         self.figures += 1
         alt = visible(shown.text.strip()) or f"Figure of {place}, not described"
-        yield figure(name, alt, [strong(words(f"Figure {self.figures}.")), node("Space"),
-                                 *words(alt)])  # fmt: skip
+        caption = [strong(words(f"Figure {self.figures}.")), node("Space"), *words(alt)]
+        image = node("Plain", [node("Image", [PLAIN, words(alt), [name, ""]])])
+        yield node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])
 
 
 def _led(part: str, blocks: list[Node]) -> list[Node]:
-    """The blocks with the name of the part before the first word."""
+    """Put the name of the part before the first word."""
     if not part:
         return blocks
     lead = strong(words(f"({part})"))
@@ -276,7 +261,7 @@ def _led(part: str, blocks: list[Node]) -> list[Node]:
 
 
 def _basis(answer: Answer) -> list[Node]:
-    """The corpora, the profile and the machine that the figures of an answer rest on."""
+    """Name the corpora, the profile and the machine that the figures of an answer rest on."""
     if not answer.corpora:
         return []
     corpora = "; ".join(_corpus(name) for name in answer.corpora)
