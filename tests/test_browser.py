@@ -30,7 +30,7 @@ from real_lab import (
 from workbook import views
 from workbook.study import notebooks
 from workbook.study.normalform import WIDGET_VIEW, role
-from workbook.views.widgets_accounting import QUESTIONS
+from workbook.views.accounting import QUESTIONS
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TALLEST = 8_000  # pixels of one screenshot
@@ -415,9 +415,7 @@ def test_a_notebook_opens_and_its_views_live(name, server):
 
         run_cells(page, server, file, places)
         saved = save(page, server, file).cells
-        assert [saved[place].execution_count for place in places] == list(
-            range(1, len(places) + 1)
-        )
+        assert [saved[place].execution_count for place in places] == list(range(1, len(places) + 1))
         outputs = [output for cell in saved for output in cell.get("outputs", [])]
         assert [o.traceback for o in outputs if o.output_type == "error"] == []
         assert [o for o in outputs if WIDGET_VIEW in o.get("data", {})] == [], "needs its kernel"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from workbook.optimizer.floats import FORMATS
-from workbook.views import accounting_plots, plots
+from workbook.views import accounting, plots
 
 SHARES = pd.DataFrame(
     {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}, index=["small", "large"]
@@ -28,16 +28,16 @@ STORED = {name: each.store(0.1) for name, each in FORMATS.items()}
 SAID = [("W1: 3", "this is it"), ("W2: 5", "")]
 EVERY = list(FORMATS.values())
 PICTURES = {
-    "shares": lambda ax=None: accounting_plots.shares(SHARES, "share", ax),
-    "shares_along": lambda ax=None: accounting_plots.shares_along(ALONG, ax),
-    "stacked": lambda ax=None: accounting_plots.stacked(MEMORY, "memory (GB)", 80, "80 GB", ax),
-    "days": lambda ax=None: accounting_plots.days(DAYS, ax),
-    "rates": lambda ax=None: accounting_plots.rates(RATES, "GFLOP/s", ax),
-    "outcomes": lambda ax=None: accounting_plots.outcomes(
+    "shares": lambda ax=None: accounting.shares(SHARES, "share", ax),
+    "shares_along": lambda ax=None: accounting.shares_along(ALONG, ax),
+    "stacked": lambda ax=None: accounting.stacked(MEMORY, "memory (GB)", 80, "80 GB", ax),
+    "days": lambda ax=None: accounting.days(DAYS, ax),
+    "rates": lambda ax=None: accounting.rates(RATES, "GFLOP/s", ax),
+    "outcomes": lambda ax=None: accounting.outcomes(
         {"as asked": (3.0, "3"), "with switches": (2.0, "2")}, SAID, "batch", ax
     ),
-    "float_bits": lambda ax=None: accounting_plots.float_bits(STORED, ax),
-    "float_ranges": lambda ax=None: accounting_plots.float_ranges(EVERY, {"70,000": 7e4}, ax),
+    "float_bits": lambda ax=None: accounting.float_bits(STORED, ax),
+    "float_ranges": lambda ax=None: accounting.float_ranges(EVERY, {"70,000": 7e4}, ax),
 }
 
 
@@ -76,11 +76,11 @@ def test_no_label_lies_on_another(name):
 
 
 def test_shares_are_of_the_row_and_small_ones_have_no_number():
-    assert texts(accounting_plots.shares(SHARES, "share")) == ["80%", "", "10%", "", "10%", "96%"]
+    assert texts(accounting.shares(SHARES, "share")) == ["80%", "", "10%", "", "10%", "96%"]
 
 
 def test_a_band_too_thin_for_its_name_has_it_above():
-    ax = accounting_plots.shares_along(ALONG)
+    ax = accounting.shares_along(ALONG)
     assert texts(ax) == [" feed-forward ", " scores ", "head, at most 4%"]
 
 

@@ -64,7 +64,7 @@ def test_a_family_tree_names_every_token_and_merge():
     ("token", "label"), [(b" a\n", "␣a↵"), (b"\xc3", "c3"), ("人".encode(), "e4 ba ba")]
 )
 def test_labels_are_text_where_it_can_be_drawn(token, label):
-    assert bpe.readable(token) == label
+    assert bpe.label(token) == label
 
 
 def test_waiting_stands_out_in_a_profile():

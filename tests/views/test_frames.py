@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbook.views import frames
+from workbook.views import plots
 
 
 def test_the_example_holds():
-    assert doctest.testmod(frames).failed == 0
+    assert doctest.testmod(plots).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_the_example_holds():
     ],
 )
 def test_a_number_is_written_as_one_reads_it(value, text):
-    assert frames.readable(pd.DataFrame({"x": [value]}, dtype=object)).iloc[0, 0] == text
+    assert plots.readable(pd.DataFrame({"x": [value]}, dtype=object)).iloc[0, 0] == text
 
 
 def test_names_of_rows_and_columns_stay():
     table = pd.DataFrame({"FLOPs": [1, 2]}, index=pd.Index(["a", "b"], name="part"))
-    shown = frames.readable(table)
+    shown = plots.readable(table)
     assert list(shown.columns) == ["FLOPs"] and shown.index.equals(table.index)

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 from made_records import config, record
 
-from workbook.views import leaderboard_plots as draw
+from workbook.views import experiments as draw
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from workbook.tokenization import utf8
-from workbook.views import plots
+from workbook.views import plots, unicode
 
 SIZES = pd.DataFrame(
     {"UTF-8": {"English": 63, "Turkish": 71}, "UTF-16": {"English": 126, "Turkish": 128.5}}
@@ -23,9 +23,9 @@ def kind(pair):
 KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in range(256)]
 PICTURES = {
     "grouped_bars": lambda ax=None: plots.grouped_bars(SIZES, "size (bytes)", ax),
-    "size_steps": lambda ax=None: plots.size_steps(STEPS, "size (bytes)", {"a": 97}, ax),
-    "bit_layout": lambda ax=None: plots.bit_layout({"U+00FC": "ü".encode()}, ax),
-    "byte_pairs": lambda ax=None: plots.byte_pairs(KINDS, {"valid, 1", "valid, 2"}, ax),
+    "size_steps": lambda ax=None: unicode.size_steps(STEPS, "size (bytes)", {"a": 97}, ax),
+    "bit_layout": lambda ax=None: unicode.bit_layout({"U+00FC": "ü".encode()}, ax),
+    "byte_pairs": lambda ax=None: unicode.byte_pairs(KINDS, {"valid, 1", "valid, 2"}, ax),
 }
 
 
@@ -74,11 +74,11 @@ def test_bars_carry_their_values():
 
 
 def test_steps_name_their_lines_and_marks():
-    assert texts(plots.size_steps(STEPS, "size (bytes)", {"a": 97})) == ["UTF-8", "UTF-32", "a"]
+    assert texts(unicode.size_steps(STEPS, "size (bytes)", {"a": 97})) == ["UTF-8", "UTF-32", "a"]
 
 
 def test_bits_are_those_of_the_bytes():
-    ax = plots.bit_layout({"U+00FC": "ü".encode()})
+    ax = unicode.bit_layout({"U+00FC": "ü".encode()})
     assert "".join(text for text in texts(ax) if text in "01") == "1100001110111100"
     dark = [text.get_text() for text in ax.texts if text.get_color() == "white"]
     assert "".join(dark) == "11010"
@@ -100,7 +100,7 @@ def test_byte_pairs_key_begins_with_the_valid_ones_and_counts_them():
 
 
 def test_longest_run_finds_its_middle():
-    assert plots._longest_run(np.array([1, 0, 1, 1, 1, 0, 1], dtype=bool)) == 3
+    assert unicode._longest_run(np.array([1, 0, 1, 1, 1, 0, 1], dtype=bool)) == 3
 
 
 def test_show_gives_picture_and_words(displayed):

@@ -6,9 +6,8 @@ import pytest
 import tiny_runs
 
 from workbook.study.normalform import WIDGET_VIEW
-from workbook.views import train_live
-from workbook.views import training as train_plots
-from workbook.views.train_live import LiveCurve, curve_html
+from workbook.views import training
+from workbook.views.training import LiveCurve, curve_html
 
 
 @pytest.fixture
@@ -33,10 +32,10 @@ def closed():
     ("x", "places"), [("step", [1, 2]), ("tokens", [8, 16]), ("seconds", [0.5, 1.0])]
 )
 def test_a_curve_stands_over_the_axis_asked_for(log, x, places):
-    ax = train_plots.loss_curve(log, x, entropy=0.7)
-    training, validation, level = ax.lines
-    assert training.get_xdata().tolist() == places
-    assert training.get_ydata().tolist() == [3.5, 3.0]
+    ax = training.loss_curve(log, x, entropy=0.7)
+    train, validation, level = ax.lines
+    assert train.get_xdata().tolist() == places
+    assert train.get_ydata().tolist() == [3.5, 3.0]
     assert validation.get_ydata().tolist() == [4.0, 2.0]
     assert set(level.get_ydata()) == {0.7}
     assert level.get_linestyle() == "--"
@@ -44,34 +43,34 @@ def test_a_curve_stands_over_the_axis_asked_for(log, x, places):
 
 
 def test_three_curves_share_their_losses(log):
-    figure = train_plots.three_curves(log, 0.7)
+    figure = training.three_curves(log, 0.7)
     assert [ax.get_xlabel() for ax in figure.axes] == ["steps", "tokens", "time (seconds)"]
 
 
 def test_bits_a_byte_become_nats_a_token_by_this_run_s_own_ratio(log):
-    assert train_plots.nats_a_token(log, 0.25) == 0.5
+    assert training.nats_a_token(log, 0.25) == 0.5
 
 
 def test_starts_are_counted(log):
-    ax = train_plots.start_counts([0, 2, 2], 4)
+    ax = training.start_counts([0, 2, 2], 4)
     assert [bar.get_height() for bar in ax.patches] == [1, 0, 2, 0]
     assert set(ax.lines[0].get_ydata()) == {3 / 4}
 
 
 def test_parts_of_a_step_are_named_with_their_share():
-    ax = train_plots.step_parts({"data": 0.001, "forward": 0.099})
+    ax = training.step_parts({"data": 0.001, "forward": 0.099})
     assert [text.get_text() for text in ax.texts] == ["1 ms, 1.0%", "99 ms, 99.0%"]
 
 
 def test_runs_lie_on_each_other(log):
-    ax = train_plots.overlaid({"one": log, "other": log})
+    ax = training.overlaid({"one": log, "other": log})
     assert [line.get_label() for line in ax.lines] == ["one", "other"]
     assert ax.lines[0].get_linewidth() > ax.lines[1].get_linewidth()
 
 
 def test_a_curve_is_told_in_words(log):
     assert "from 4.00 to 2.00 nats a token (perplexity 55 to 7.4) in 2 steps" in (
-        train_plots.words(log)
+        training.words(log)
     )
 
 
@@ -100,13 +99,13 @@ def shown(monkeypatch):
         def update(self, output, metadata, raw):
             seen.append(output)
 
-    monkeypatch.setattr(train_live, "DisplayHandle", Place)
+    monkeypatch.setattr(training, "DisplayHandle", Place)
     return seen
 
 
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
     for _ in range(2):  # the second time there is nothing left to train
-        train_live.train_live(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
+        training.train_live(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
         view, picture = shown[-2:]
         assert WIDGET_VIEW in view and set(picture) == {"image/png", "text/plain"}
         assert "up to step 24 of 24  loss" in picture["text/plain"]
@@ -118,14 +117,14 @@ def test_an_interrupted_run_leaves_a_picture_too(shown, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_live.train_live(tiny_runs.tiny(), tmp_path, tiny_runs.data(), [interrupt])
+        training.train_live(tiny_runs.tiny(), tmp_path, tiny_runs.data(), [interrupt])
     assert "up to step 6 of 24  loss" in shown[-1]["text/plain"]
 
 
 def test_a_run_that_cannot_begin_says_so_itself(shown, tmp_path):
     bad = tiny_runs.data(train=tiny_runs.ids(3))
     with pytest.raises(ValueError, match="ids"):
-        train_live.train_live(tiny_runs.tiny(), tmp_path, bad)
+        training.train_live(tiny_runs.tiny(), tmp_path, bad)
     assert shown[-1] == {"text/plain": "The run ended before anything was measured."}
 
 

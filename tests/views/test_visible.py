@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.views.visible import NO_INK, drawable, name, visible
+from workbook.views.live import NO_INK, character_name, drawable, visible
 
 
 @given(st.text() | st.binary())
@@ -41,7 +41,7 @@ def test_what_is_drawn_has_a_glyph(text):
 
 
 def test_every_character_has_a_name():
-    assert name("é") == "LATIN SMALL LETTER E WITH ACUTE"
-    assert name("\n") == "control character"
-    assert name("\ue000") == "private use"
-    assert name("\U0003ffff") == "not assigned"
+    assert character_name("é") == "LATIN SMALL LETTER E WITH ACUTE"
+    assert character_name("\n") == "control character"
+    assert character_name("\ue000") == "private use"
+    assert character_name("\U0003ffff") == "not assigned"

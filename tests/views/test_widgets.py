@@ -47,7 +47,7 @@ def tokens(html, which=0):
 
 def test_every_view_that_takes_a_text_is_tried():
     # The views of later notebooks are tried in test_widgets_*.py.
-    here = ("workbook.views.unicode", "workbook.views.widgets_bpe")
+    here = ("workbook.views.unicode", "workbook.views.bpe")
     assert set(VIEWS) == {one for one in views.__all__ if getattr(views, one).__module__ in here}
 
 

@@ -12,8 +12,8 @@ from workbook import views
 from workbook.accounting.assumptions import SWITCHES
 from workbook.config import EDITIONS
 from workbook.study.normalform import WIDGET_VIEW
-from workbook.views import widgets_accounting, widgets_floats
-from workbook.views.widgets_accounting import QUESTIONS, State
+from workbook.views import accounting
+from workbook.views.accounting import QUESTIONS, State
 
 ODD = ["", " ", "\x00", "🌍", "<img src=x onerror=alert(1)>", "\ud800", "a" * 3_000, "1e999"]
 
@@ -49,7 +49,7 @@ def flip(view, start):
     box.value = not box.value
 
 
-@pytest.mark.parametrize("module", [widgets_accounting, widgets_floats])
+@pytest.mark.parametrize("module", [accounting])
 def test_the_examples_hold(module):
     assert doctest.testmod(module).failed == 0
 

@@ -14,7 +14,7 @@ from work import calls
 from workbook import views
 from workbook.study.normalform import WIDGET_VIEW
 from workbook.transformer import nn
-from workbook.views import widgets_model
+from workbook.views import transformer
 
 LETTERS = list("abcdabcd")
 HOSTILE = ["<img src=x onerror=alert(1)>", "&", "\"'</div><script>", "\n", "", "é", "人", "w" * 30]
@@ -45,7 +45,7 @@ def move(name, view):
 
 def test_every_view_is_tried():
     here = {name for name in views.__all__ if getattr(views, name).__module__ ==
-            widgets_model.__name__}  # fmt: skip
+            transformer.__name__}  # fmt: skip
     assert set(VIEWS) == set(MOVES) == here
 
 
@@ -83,7 +83,7 @@ def test_more_pairs_than_four_are_counted_and_not_drawn():
 @pytest.mark.parametrize("angle", [0, 0.1, -0.1, 3.1, np.pi, -3.1])
 def test_the_names_of_two_arrows_never_meet(angle):
     query, key = np.array([np.cos(angle), np.sin(angle)]), np.array([1.0, 0.0])
-    first, second = widgets_model._label_places(query, key)
+    first, second = transformer._label_places(query, key)
     assert np.hypot(*(first - second)) > 0.25
 
 
@@ -166,6 +166,6 @@ def test_an_answer_takes_little_work(name):
 
 
 def test_weights_are_easy_to_read_on_every_shade():
-    ink = bytes.fromhex(widgets_model.INK.removeprefix("#"))
-    for shade in widgets_model.SHADES:
+    ink = bytes.fromhex(transformer.INK.removeprefix("#"))
+    for shade in transformer.SHADES:
         assert contrast(ink, bytes.fromhex(shade.removeprefix("#"))) >= 4.5

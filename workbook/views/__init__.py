@@ -8,14 +8,14 @@ from importlib import import_module
 
 # Where each lives, loaded when it is asked for: the views of the first notebooks need no torch.
 HOMES = {
-    "attention_viewer": "widgets_model",
-    "float_explorer": "widgets_floats",
-    "learning_rate_slider": "widgets_optim",
-    "merge_stepper": "widgets_bpe",
-    "next_token_chances": "widgets_generate",
-    "rope_arrows": "widgets_model",
-    "switchboard": "widgets_accounting",
-    "tokenizer_playground": "widgets_bpe",
+    "attention_viewer": "transformer",
+    "float_explorer": "accounting",
+    "learning_rate_slider": "optimizer",
+    "merge_stepper": "bpe",
+    "next_token_chances": "generation",
+    "rope_arrows": "transformer",
+    "switchboard": "accounting",
+    "tokenizer_playground": "bpe",
     "utf8_explorer": "unicode",
 }
 __all__ = list(HOMES)

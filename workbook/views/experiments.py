@@ -1,9 +1,12 @@
 """The pictures of notebook 08: sweeps, curves of several seeds, batches, ablations.
 
 What a colour says, a marker or a kind of line says too. A cross is a run that diverged.
+
+The pictures of the leaderboard: who stands where, and the losses as time goes by.
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +17,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLo
 
 from workbook.experiments.critical_batch import Bend
 from workbook.experiments.records import Result
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, RED, _axes
+from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes
 
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
@@ -31,7 +34,7 @@ def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Ax
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out: it says nothing.
     """
-    ax, highest = _axes(ax, HEIGHT), 0.0
+    ax, highest = axes(ax, HEIGHT), 0.0
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
         style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
         if any(run.diverged for run in runs):
@@ -126,7 +129,7 @@ def sweep(
     The cross stands there for want of a final loss. `marks` name levels; the `edge` between two
     rates is shaded.
     """
-    ax = _axes(ax, HEIGHT)
+    ax = axes(ax, HEIGHT)
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=5, label=name)
@@ -208,7 +211,7 @@ def steps_by_batch(
     found: Mapping[float, tuple[Mapping[int, float], Bend]], ax: Axes | None = None
 ) -> Axes:
     """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
-    ax = _axes(ax, HEIGHT)
+    ax = axes(ax, HEIGHT)
     sizes: set[int] = set()
     for colour, marker, (loss, (steps, bend)) in zip(COLOURS, MARKERS, found.items(), strict=False):
         label = f"to {loss:.2f} nats/token"
@@ -277,3 +280,76 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
 def _legend_above(figure: Figure, ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4))
+
+
+SMOOTH = 5  # logged training losses that are drawn as their mean
+
+
+def standings(
+    entries: Mapping[str, Sequence[float]], helped: Sequence[str], ax: Axes | None = None
+) -> Axes:
+    """A row an entry, the lowest mean on top: its losses as dots, and the range of the first one.
+
+    Those that `helped` are diamonds, the first entry and the last full circles, the rest open ones.
+    An entry such as "a + b" is named by what was added last.
+    """
+    ax = axes(ax, height=1.0 + 0.23 * len(entries))
+    names = sorted(entries, key=lambda name: fmean(entries[name]))
+    start, *_, final = entries
+    ax.axvspan(
+        min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
+        label=f"range of “{start}”",
+    )  # fmt: skip
+    for row, name in enumerate(names):
+        ends = name in (start, final)
+        colour = BLUE if ends else GREEN if name in helped else GREY
+        face = "none" if colour == GREY else colour
+        marker = "D" if colour == GREEN else "o"
+        losses = entries[name]
+        ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
+        ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
+    ax.plot([], [], "o", color=BLUE, label="first and last")
+    ax.plot([], [], "D", color=GREEN, label="helped")
+    ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
+    ax.plot([], [], "|", color=INK, ms=12, label="mean")
+    ax.set_yticks(range(len(names)), [short(name) for name in names])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(FINAL)
+    ax.grid(axis="x")
+    ax.figure.legend(loc="outside upper center", ncols=5, fontsize=8)
+    return ax
+
+
+def short(name: str) -> str:
+    """The name of an entry, of several changes the last.
+
+    >>> short("half the context + SiLU")
+    '... + SiLU'
+    """
+    *before, last = name.split(" + ")
+    return f"... + {last}" if before else last
+
+
+def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
+    """Loss curves against seconds, and the time at which every run has to end.
+
+    Marked lines are validation losses, thin ones training losses, smoothed.
+    """
+    ax = curves({f"{name}: validation": runs for name, runs in groups.items()}, "seconds", ax=ax)
+    for colour, runs in zip(COLOURS, groups.values(), strict=False):
+        for run in runs:
+            losses = run.log["train_loss"].dropna().rolling(SMOOTH).mean()
+            places = along(run, "seconds")[losses.index]
+            ax.plot(places, losses, color=colour, linewidth=0.6, antialiased=False)  # a small file
+    ax.relim()
+    ax.autoscale()
+    ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
+    ax.annotate(
+        f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
+        textcoords="offset points", ha="right", va="top", rotation=90, fontsize=8,
+    )  # fmt: skip
+    ax.set_ylabel("loss (nats/token)")
+    ax.plot([], [], color=INK, linewidth=0.6, label=f"training, mean of {SMOOTH}")
+    ax.legend()
+    return ax

@@ -1,13 +1,25 @@
-"""The pictures of notebook 07: what may follow, what each id costs, how likely each token was."""
+"""The pictures of notebook 07: what may follow, what each id costs, how likely each token was.
 
-from collections.abc import Mapping, Sequence
+The live view of notebook 07: what temperature and top-p make of a model's next token.
+"""
 
+from collections.abc import Callable, Mapping, Sequence
+
+import ipywidgets
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbook.views.plots import BLUE, COLOURS, GREY, _axes
-from workbook.views.visible import drawable, visible
-from workbook.views.widget_pictures import token_lines
+from workbook.views.live import (
+    Live,
+    drawable,
+    escape,
+    plural,
+    text_field,
+    token_lines,
+    visible,
+    well_formed,
+)
+from workbook.views.plots import BLUE, COLOURS, GREY, axes
 
 MOST_TOKENS = 12  # that are listed
 # From how much probability on a token is drawn so, and what that is called.
@@ -25,7 +37,7 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
 
     `shares` are the probabilities of all ids, in any order. A ring is where top-p cuts.
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     ax.axhline(top_p, color=GREY, ls="--")
     ax.text(1, top_p, f"top-p {top_p:g} ", va="bottom", color="#555555")
     for colour, (name, one) in zip(COLOURS, shares.items(), strict=False):
@@ -46,7 +58,7 @@ def step_times(
     milliseconds: Mapping[str, Sequence[float]], window: int, ax: Axes | None = None
 ) -> Axes:
     """The time that each new id took, a line a way to compute it; at `window` it slides."""
-    ax = _axes(ax)
+    ax = axes(ax)
     for colour, (name, times) in zip(COLOURS, milliseconds.items(), strict=False):
         runs = np.lib.stride_tricks.sliding_window_view(times, SMOOTH)
         places = np.arange(len(runs)) + 1 + SMOOTH // 2
@@ -93,7 +105,7 @@ def next_bars(
 ) -> Axes:
     """The likeliest tokens as pairs of bars: as the model says, and as they will be drawn."""
     names = list(before)[:MOST_TOKENS]
-    ax = _axes(ax, height=0.9 + 0.3 * len(names))
+    ax = axes(ax, height=0.9 + 0.3 * len(names))
     rows = np.arange(len(names))
     for offset, colour, label, shares in (
         (-0.2, GREY, "as the model says", before),
@@ -111,3 +123,96 @@ def next_bars(
     ax.set_xlabel("probability of being next")
     ax.legend(loc="lower right")
     return ax
+
+
+LONGEST = 600  # characters of a text, of which a model sees the last few anyway
+
+
+def next_token_chances(
+    next_tokens: Callable[..., Mapping[bytes, float]],
+    text: str = "Once upon a time, there was a",
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+) -> Live:
+    """A text to type, two sliders, and the tokens that may come next with their probabilities.
+
+    `next_tokens(text, temperature, top_p)` gives them, the likeliest first.
+    """
+    field = text_field("Your text", text, lines=2)
+    sliders = {
+        name: ipywidgets.FloatSlider(
+            value=value, min=least, max=most, step=0.05, description=label, readout_format=".2f",
+            style={"description_width": "initial"}, layout={"width": "auto", "max_width": "32rem"},
+        )
+        for name, label, value, least, most in (
+            ("temperature", "Temperature", temperature, 0.0, 2.0),
+            ("top_p", "Top-p", top_p, 0.05, 1.0),
+        )
+    }  # fmt: skip
+
+    def look(part):
+        def shown(text, temperature, top_p):
+            text = well_formed(text)[-LONGEST:]
+            before = next_tokens(text, 1.0, 1.0)
+            # Sliders move in steps that add up to 0.9500000000000001.
+            after = next_tokens(text, round(temperature, 2), round(top_p, 2))
+            return part(before, after, round(temperature, 2), round(top_p, 2))
+
+        return shown
+
+    views = map(look, (_html, lambda before, after, *_: next_bars(before, after), _words))
+    return Live({"text": field, **sliders}, *views)
+
+
+def _told(
+    before: Mapping[bytes, float], after: Mapping[bytes, float], temperature: float, top_p: float
+) -> str:
+    """The settings and how many tokens they leave, in two sentences."""
+    likeliest, share = next(iter(after.items()))
+    return (
+        f"Temperature {temperature:g}, top-p {top_p:g}: {plural(len(after), 'token')} of"
+        f" {len(before):,} may come next. The likeliest is {visible(likeliest)}, with"
+        f" {percent(share)}."
+    )
+
+
+def _html(before, after, temperature: float, top_p: float) -> str:
+    rows = "".join(
+        f"<tr><td><code>{escape(visible(token))}</code></td>"
+        f'<td class="number">{escape(percent(share))}</td>'
+        f'<td class="number">{escape(_drawn(token, after))}</td>'
+        f"<td>{_bar(after.get(token, 0.0))}</td></tr>"
+        for token, share in list(before.items())[:MOST_TOKENS]
+    )
+    hidden = len(before) - MOST_TOKENS
+    more = f"<p>and {plural(hidden, 'less likely token')}</p>" if hidden > 0 else ""
+    return (
+        f"<p>{escape(_told(before, after, temperature, top_p))}</p>"
+        '<table aria-label="The likeliest next tokens"><thead><tr><th scope="col">token</th>'
+        '<th scope="col" class="number">model</th><th scope="col" class="number">drawn</th>'
+        f'<th scope="col"></th></tr></thead><tbody>{rows}</tbody></table>{more}'
+    )
+
+
+def _bar(share: float) -> str:
+    """A bar as long as a share; the number beside it says the same."""
+    return (
+        f'<span class="strong" aria-hidden="true" style="display: inline-block; height: 0.8em;'
+        f' width: {12 * share:.2f}rem"></span>'
+    )
+
+
+def _drawn(token: bytes, after: Mapping[bytes, float]) -> str:
+    """How often a token will be drawn."""
+    return percent(after[token]) if token in after else "cut"
+
+
+def _words(before, after, temperature: float, top_p: float) -> str:
+    shown = "; ".join(
+        f"{visible(token)} {percent(share)}, {_drawn(token, after)}"
+        for token, share in list(before.items())[:MOST_TOKENS]
+    )
+    return (
+        "Next token, live when the cell is run."
+        f" {_told(before, after, temperature, top_p)} Tokens, by the model and as drawn: {shown}."
+    )

@@ -12,17 +12,25 @@ nothing but looks: what they show comes from a function of the package.
 The HTML is one value that is replaced as a whole, so nothing flickers. It takes its text colour
 from the page, light or dark; whatever has a background brings its own ink along. What a colour
 says, a word, a frame or a weight says too.
+
+Text made visible: signs for what leaves no ink, escapes for what is no text or has no glyph.
+
+What live views of tokens look like on paper: framed tokens in lines, and ranked pairs.
 """
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from html import escape
 
 import ipywidgets
+import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.patches import FancyBboxPatch
 
 from workbook.views import plots
-from workbook.views.visible import visible
 
 INK = plots.INK
 # Ink and background of what is coloured. They hold in both themes; a test measures their contrast.
@@ -161,7 +169,7 @@ def token_html(token: bytes | str, tone: str, below: str = "") -> str:
     return frame + ('<span class="break"></span>' if line_ends else "")
 
 
-def number(count: int, thing: str) -> str:
+def plural(count: int, thing: str) -> str:
     """A count with its noun: 1 byte, 2 bytes."""
     return f"{count:,} {thing}{'s' * (count != 1)}"
 
@@ -169,3 +177,110 @@ def number(count: int, thing: str) -> str:
 def well_formed(text: str) -> str:
     """The text with halves of surrogate pairs, which a browser may send, joined or replaced."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+SIGNS = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+ACCENTS = {"Mn", "Mc", "Me"}  # categories of signs that climb onto the one before them
+NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, and nobody's
+
+
+def visible(text: str | bytes) -> str:
+    """The text with a sign for each space and line end; what else leaves no ink is escaped.
+
+    Bytes that are no UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
+
+    >>> visible(" a\\n"), visible(b"caf\\xc3"), visible("\\u200d")
+    ('␣a↵', 'caf\\\\xc3', '\\\\u200d')
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", errors="backslashreplace")
+    shown = "".join(_sign(character) for character in text)
+    return "◌" + shown if unicodedata.category(shown[:1] or "a") in ACCENTS else shown
+
+
+def _sign(character: str) -> str:
+    """One character as something that can be seen."""
+    if character in SIGNS:
+        return SIGNS[character]
+    return escaped(character) if unicodedata.category(character) in NO_INK else character
+
+
+def escaped(text: str) -> str:
+    """The text with all but ASCII as Python writes it: \\xe9, \\u4eba, \\U0001f30d."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def drawable(text: str, family: str = "DejaVu Sans Mono") -> str:
+    """The text with each character escaped that matplotlib's font would draw as an empty box.
+
+    >>> drawable("né人")
+    'né\\\\u4eba'
+    """
+    known = _glyphs(family)
+    return "".join(c if ord(c) in known else escaped(c) for c in text)
+
+
+@cache
+def _glyphs(family: str) -> frozenset[int]:
+    """The code points that a font has a glyph for."""
+    return frozenset(get_font(findfont(FontProperties(family=family))).get_charmap())
+
+
+def character_name(character: str) -> str:
+    """The Unicode name of a character, or what it is where it has none."""
+    kinds = {"Cc": "control character", "Co": "private use", "Cs": "surrogate"}
+    kind = kinds.get(unicodedata.category(character), "not assigned")
+    return unicodedata.name(character, kind)
+
+
+COLUMNS = 72  # characters of the monospaced font that fit side by side
+LINE = 0.27  # inches from line to line, and as much again where something is written below
+Framed = tuple[bytes | str, str, str]  # a token, its tone in `TONES`, a note; no tone: plain text
+
+
+def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Axes:
+    """Tokens in frames, one after the other; each of `lines` begins anew, long ones are wrapped.
+
+    Letters that the font lacks are written as escapes.
+    """
+    placed, depth = _laid_out(lines)
+    noted = any(note for *_, note in placed)
+    if ax is None:
+        height = 0.1 + LINE * depth * (1.7 if noted else 1)
+        ax = plt.subplots(figsize=(plt.rcParams["figure.figsize"][0], height))[1]
+    for x, y, text, tone, note in placed:
+        middle, height = x + len(text) / 2, 0.45 if noted else 0.7
+        if tone:
+            frame = FancyBboxPatch(
+                (x - 0.35, y + 0.1), len(text) + 0.7, height, boxstyle="square,pad=0",
+                fc=TONES[tone][1], ec=EDGE, lw=2 if tone == "new" else 0.8,
+            )  # fmt: skip
+            ax.add_patch(frame)
+        ax.text(
+            middle, y + 0.1 + height / 2, text, color=TONES[tone][0] if tone else INK,
+            family="monospace", fontsize=9, weight="bold" if tone == "new" else "normal",
+            ha="center", va="center_baseline", parse_math=False,
+        )  # fmt: skip
+        ax.text(middle, y + 0.6, note, color=INK, fontsize=7, ha="center", va="top")
+    ax.set(xlim=(-0.5, COLUMNS), ylim=(depth, 0))
+    ax.set_axis_off()
+    return ax
+
+
+def _laid_out(
+    lines: Sequence[Sequence[Framed]],
+) -> tuple[list[tuple[float, int, str, str, str]], int]:
+    """Column, line, text, tone and note of every token, and how many lines there are."""
+    placed, y = [], 0
+    for line in lines:
+        x = 0.0
+        for token, tone, note in line:
+            text = drawable(visible(token) if tone else token)
+            text = text if len(text) < COLUMNS else text[: COLUMNS - 2] + "…"
+            width = max(len(text), 0.8 * len(note)) + 1.2
+            if x and x + width > COLUMNS:
+                x, y = 0.0, y + 1
+            placed.append((x + (width - 1.2 - len(text)) / 2, y, text, tone, note))
+            x += width
+        y += 1
+    return placed, y

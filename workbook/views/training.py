@@ -1,15 +1,29 @@
-"""The pictures of notebook 06: loss curves, where batches begin, where the time of a step goes."""
+"""The pictures of notebook 06: loss curves, where batches begin, where the time of a step goes.
+
+Training watched in a notebook: a progress bar, and a loss curve that grows.
+
+The curve is a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a
+picture takes its place: a stored notebook has no kernel that could move a bar.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import DisplayHandle
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, _axes
+from workbook.config import TrainConfig
+from workbook.training import log as runlog
+from workbook.training.data import TrainData
+from workbook.training.train import Run, run_folder, told, train
+from workbook.views import plots
+from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 
@@ -24,7 +38,7 @@ def loss_curve(
 
     `entropy` is what no model can do better than, in nats a token, as a dashed line.
     """
-    alone, ax = ax is None, _axes(ax)
+    alone, ax = ax is None, axes(ax)
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -65,7 +79,7 @@ def nats_a_token(log: pd.DataFrame, bits_per_byte: float) -> float:
 def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
     """How often windows began at each place; dashed, the mean of equally likely ones."""
     counts = np.bincount(starts, minlength=possible)
-    ax = _axes(ax, height=2.6)
+    ax = axes(ax, height=2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
     ax.set_xlabel("start of the window (position of the id)")
@@ -75,7 +89,7 @@ def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -
 
 def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """The milliseconds of one training step by part, in their order, with their shares."""
-    ax = _axes(ax, height=0.8 + 0.32 * len(seconds))
+    ax = axes(ax, height=0.8 + 0.32 * len(seconds))
     total = sum(seconds.values())
     small = [value < 0.02 * total for value in seconds.values()]
     colours = [GREY if tiny else BLUE for tiny in small]
@@ -91,7 +105,7 @@ def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
 
 def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     """The training losses of up to three runs, each a thinner line on the one before."""
-    ax = _axes(ax)
+    ax = axes(ax)
     for (name, log), width, colour in zip(
         logs.items(), (9, 4, 1), (SKY, ORANGE, INK), strict=False
     ):
@@ -112,4 +126,84 @@ def words(log: pd.DataFrame) -> str:
         f"The validation loss falls from {first:.2f} to {last:.2f} nats a token (perplexity"
         f" {math.exp(first):,.0f} to {math.exp(last):,.1f}) in {log.index[-1]:,} steps,"
         f" {log['tokens'].iloc[-1]:,} tokens and {log['seconds'].iloc[-1]:,.0f} seconds."
+    )
+
+
+WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels
+
+
+class LiveCurve:
+    """A listener for a run's log that shows it: call it with each record."""
+
+    def __init__(self, config: TrainConfig):
+        self.config, self.records = config, []
+        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
+        self.curve = ipywidgets.HTML()
+        self.box = ipywidgets.VBox([self.bar, self.curve])
+
+    def __call__(self, record: dict) -> None:
+        self.records.append(record)
+        self.bar.value = record["step"]
+        self.curve.value = curve_html(self.config, self.records)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        words = f"A progress bar, and the loss curve of {self.config.steps:,} steps as it grows."
+        return {**self.box._repr_mimebundle_(), "text/plain": words}
+
+
+def train_live(
+    config: TrainConfig, folder=None, data: TrainData | None = None, listeners=()
+) -> Run:
+    """What `train` returns; in a notebook its bar and its curve are shown meanwhile.
+
+    They give way to a picture when the run ends, be it done, interrupted or broken.
+    """
+    folder = Path(folder) if folder is not None else run_folder(config)
+    curve, place = LiveCurve(config), DisplayHandle()
+    place.display(curve)
+    try:
+        return train(config, folder, data, [curve, *listeners])
+    finally:
+        output, metadata = still(config, folder)
+        place.update(output, metadata=metadata, raw=True)
+
+
+def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
+    """The output that shows how far the run in a folder has come, and its metadata."""
+    records = runlog.records(folder) if (folder / runlog.LINES).is_file() else []
+    if not records:
+        return {"text/plain": "The run ended before anything was measured."}, {}
+    log = pd.DataFrame(records, columns=["step", "train_loss", "validation_loss"])
+    ax = loss_curve(log.set_index("step"))
+    ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
+    return plots.bundle(ax, f"The losses of the run by step, up to {told(config, records[-1])}.")
+
+
+def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
+    """The losses so far as a picture, and the last record as a line of text."""
+    names = ("train_loss", "validation_loss")
+    known = [record[name] for record in records for name in names if record.get(name) is not None]
+    highest = max(known, default=0) or 1
+    lines = "".join(
+        f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="'
+        + " ".join(
+            f"{LEFT + (WIDTH - LEFT) * record['step'] / config.steps:.1f},"
+            f"{(HEIGHT - BELOW) * (1 - record[name] / highest):.1f}"
+            for record in records
+            if record.get(name) is not None
+        )
+        + '"/>'
+        for name, colour in zip(names, (plots.BLUE, plots.ORANGE), strict=True)
+    )
+    axis = (
+        f'<path d="M{LEFT} 0V{HEIGHT - BELOW}H{WIDTH}" fill="none" stroke="currentColor"/>'
+        f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{HEIGHT - BELOW}">0.0</text>'
+        f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
+    )
+    latest = told(config, records[-1])
+    return (
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
+        ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
+        f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
     )

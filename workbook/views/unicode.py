@@ -1,16 +1,152 @@
 """The live views of notebook 01."""
 
+from collections.abc import Collection, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 
 from workbook.tokenization.utf8 import template_bits
-from workbook.views import plots
-from workbook.views.live import Live, escape, number, text_field, well_formed
-from workbook.views.visible import drawable, name, visible
+from workbook.views.live import (
+    Live,
+    character_name,
+    drawable,
+    escape,
+    plural,
+    text_field,
+    visible,
+    well_formed,
+)
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, axes
 
 MOST_SHOWN = 64  # characters in the live table
 MOST_DRAWN = 8  # and in the picture
 
 ENCODINGS = {"UTF-8": "utf-8", "UTF-16": "utf-16-le", "UTF-32": "utf-32-le"}
+
+
+def size_steps(
+    table: pd.DataFrame, quantity: str, marks: Mapping[str, int], ax: Axes | None = None
+) -> Axes:
+    """A staircase a column of `table` over its index, on a log axis; `marks` names places on it."""
+    ax = axes(ax)
+    for i, column in enumerate(table.columns):
+        # A line that lies on another would hide it: each is lowered by a hair.
+        y = table[column] - 0.06 * i
+        ax.step(table.index, y, where="post", color=COLOURS[i], linewidth=2.5)
+        ax.annotate(
+            column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
+            textcoords="offset points", fontweight="bold", va="center",
+        )  # fmt: skip
+    for name, place in marks.items():
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
+        ax.annotate(name, (place, 0.15), (3, 0), textcoords="offset points", fontsize=8, color=INK)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(table.index, [f"U+{point:04X}" for point in table.index])
+    ax.set_ylim(0, table.to_numpy().max() + 0.5)
+    ax.set_yticks(range(1 + table.to_numpy().max()))
+    ax.set_xlabel("code point (log scale)")
+    ax.set_ylabel(quantity)
+    return ax
+
+
+def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
+    """Each row's UTF-8 bytes bit by bit: the template dark, the number's own bits light."""
+    ax = axes(ax, height=0.7 + 0.55 * len(rows))
+    stride = 8.6  # eight bits and a gap
+    for y, data in enumerate(rows.values()):
+        for i, byte in enumerate(data):
+            bits = f"{byte:08b}"
+            fixed = template_bits(byte)
+            for j, bit in enumerate(bits):
+                x, template = stride * i + j, j < fixed
+                face, ink, weight = (
+                    (BLUE, "white", "bold") if template else (PALE[0], INK, "normal")
+                )
+                ax.add_patch(plt.Rectangle((x, y - 0.35), 1, 0.7, fc=face, ec="white"))
+                ax.text(
+                    x + 0.5, y, bit, color=ink, weight=weight,
+                    family="monospace", ha="center", va="center",
+                )  # fmt: skip
+            ax.text(stride * i + 4, y - 0.42, f"{byte:02X}", ha="center", va="bottom", fontsize=8)
+    widest = max(len(data) for data in rows.values())
+    ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75))
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def byte_pairs(
+    kinds: Sequence[Sequence[str]], valid: Collection[str], ax: Axes | None = None
+) -> Axes:
+    """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
+
+    `kinds[first][second]` names what the pair is. Every kind has a number, which stands in its
+    largest stretch and in the key, beside how many pairs are of that kind.
+    """
+    names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
+    order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
+    rank = np.argsort(order)[codes.reshape(256, 256)]
+    pale = sum(name in valid for name in names)
+    colours = PALE[:pale] + COLOURS[: len(names) - pale]
+    ax = axes(ax, height=4.1)
+    ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
+    _number_regions(rank, ax)
+    for number, which in enumerate(order):
+        y = 40 + 18 * number
+        ax.add_patch(plt.Rectangle((295, y - 5), 10, 10, fc=colours[number], ec=GREY))
+        text = f"{number + 1}  {names[which]}: {counts[which]:,}"
+        ax.text(311, y, text, va="center", fontsize=8)
+    ticks = range(0, 256, 32)
+    ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
+    ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
+    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key stands beside the map
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("second byte (hexadecimal)", loc="left")
+    ax.set_ylabel("first byte (hexadecimal)")
+    return ax
+
+
+def _number_regions(rank: np.ndarray, ax: Axes) -> None:
+    """Write 1 + `rank` once into each region, or beside the map where a region is too thin."""
+    spots = []
+    for number in range(rank.max() + 1):
+        region = rank == number
+        thin = region.sum() < 1_000
+        spots.append((*(_rightmost(region) if thin else _middle(region)), thin, number))
+    free = 0  # the height in the margin from which on there is room for a number
+    for y, x, thin, number in sorted(spots):
+        place = (274, max(y, free)) if thin else (x, y)
+        free = place[1] + 17 if thin else free
+        ax.annotate(
+            str(number + 1), (x, y), place, weight="bold", fontsize=9, ha="center", va="center",
+            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": INK},
+            arrowprops={"arrowstyle": "-", "color": INK} if thin else None,
+        )  # fmt: skip
+
+
+def _rightmost(mask: np.ndarray) -> tuple[int, int]:
+    """Row and column of the cell of `mask` that lies furthest to the right."""
+    column = np.flatnonzero(mask.any(axis=0))[-1]
+    return int(mask[:, column].argmax()), int(column)
+
+
+def _middle(mask: np.ndarray) -> tuple[int, int]:
+    """Row and column of a cell in the middle of the tallest stretch of `mask`."""
+    row = _longest_run(mask[:, mask.sum(axis=0).argmax()])
+    return row, _longest_run(mask[row])
+
+
+def _longest_run(line: np.ndarray) -> int:
+    """The index in the middle of the longest run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(int), [0]])))
+    starts, ends = edges[::2], edges[1::2]
+    longest = (ends - starts).argmax()
+    return int(starts[longest] + ends[longest]) // 2
 
 
 def utf8_explorer(text: str = "héllo") -> Live:
@@ -37,7 +173,7 @@ def _html(text: str) -> str:
     hidden = len(text) - MOST_SHOWN
     more = f"<p>The first {MOST_SHOWN} characters are shown, {hidden:,} are not.</p>"
     return f"""
-<p><b>{number(len(text), "code point")}</b>. Bytes: {sizes}.</p>
+<p><b>{plural(len(text), "code point")}</b>. Bytes: {sizes}.</p>
 <p><span class="bits"><span class="strong">110</span></span> bold on blue: the template of a byte.
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
 <table aria-label="The characters of the text, their code points and their bytes in UTF-8">
@@ -52,7 +188,7 @@ def _row(character: str) -> str:
     cells = "".join(map(_byte, data, _roles(data)))
     return (
         f'<tr><td class="glyph">{escape(visible(character))}</td>'
-        f"<td>U+{ord(character):04X}<small>{escape(name(character))}</small></td>"
+        f"<td>U+{ord(character):04X}<small>{escape(character_name(character))}</small></td>"
         f'<td><div class="tokens">{cells}</div></td></tr>'
     )
 
@@ -73,7 +209,7 @@ def _picture(text: str) -> Axes:
         glyph, code = drawable(visible(character)), f"U+{ord(character):04X}"
         label = f"{glyph}  {code}" if len(glyph) < 3 else code  # escaped, it would say that twice
         rows[f"{place}.  {label}"] = character.encode()
-    ax = plots.bit_layout(rows or {"no text": b""})
+    ax = bit_layout(rows or {"no text": b""})
     ax.set_xlabel("dark: the template of a byte; light: the code point's own bits")
     return ax
 
@@ -89,6 +225,6 @@ def _words(text: str) -> str:
     more = f"; and {hidden:,} more" if hidden > 0 else ""
     sizes = ", ".join(f"{size:,} in {title}" for title, size in _sizes(text).items())
     return (
-        f"UTF-8 explorer, live when the cell is run. {text!r}: {number(len(text), 'code point')}; "
+        f"UTF-8 explorer, live when the cell is run. {text!r}: {plural(len(text), 'code point')}; "
         f"bytes: {sizes}.{' ' + told if told else ''}{more}"
     )
