@@ -1,8 +1,8 @@
 """Every notebook opens in a real JupyterLab, and every live view answers to mouse and keyboard.
 
-All cells are run elsewhere, by nbval; here only those that a live view needs. Needs Chromium and playwright. Where one is missing it is skipped, and says so; with
-WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error. Screenshots go to
-`build/screenshots/`.
+All cells are run elsewhere, by nbval; here only those that a live view needs. Needs Chromium and
+playwright. Where one is missing it is skipped, and says so; with WORKBOOK_REQUIRE_BROWSER set, as
+`.ci/run` does, that is an error. Screenshots go to `build/screenshots/`.
 """
 
 import importlib.util
