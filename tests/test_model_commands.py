@@ -1,13 +1,10 @@
-"""`workbook generate`, `workbook export-model` and `workbook bench generate`, small and whole."""
-
-import json
+"""`workbook generate` and `workbook export-model`, small and whole."""
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from workbook import cli, config
-from workbook.bench import generation
+from workbook import cli
 from workbook.config import ModelConfig
 from workbook.files import write_json
 from workbook.generation import formats
@@ -108,18 +105,3 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     formats.save_model(run[1], tmp_path / "plain")
     assert cli.main(["generate", str(tmp_path / "plain")]) == 2
     assert "has no tokenizer.json" in capsys.readouterr().err
-
-
-def test_the_bench_holds_three_ways_side_by_side(monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
-    monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: ModelConfig(**SIZES)})
-    said = generation.run(rounds=2, new_tokens=8)
-    record = json.loads((tmp_path / "data/bench/generate.json").read_text())
-    assert generation.recorded() == record
-    seconds = record["shapes"]["tiny"]
-    assert list(seconds) == ["workbook", "recomputation", "transformers"]
-    assert all(len(taken) == 2 for taken in seconds.values())
-    assert {"torch", "transformers"} <= set(record["machine"]["versions"])
-    assert said.startswith("8 new ids, one prompt, one thread") and "x as fast" in said
-    assert generation.ratios(record, "tiny", "workbook") == [1, 1]
-    assert torch.get_num_threads() >= 1

@@ -1,13 +1,12 @@
 """The benches run every library, compare round by round, and their tables say what was measured."""
 
 import json
-import subprocess
-import sys
+from types import SimpleNamespace
 
 import pytest
 
-from workbook import config
-from workbook.bench import tokenizers
+from workbook import cli, config
+from workbook.bench import measure, tokenizers
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -44,11 +43,11 @@ def test_a_library_that_is_not_installed_is_left_out(folder, monkeypatch, capsys
 
 
 def test_a_run_is_a_process_of_its_own_and_its_failure_is_told(folder, tmp_path):
-    assert tokenizers.run_alone("read bytes", folder / "text.txt", 300, folder) > 0
+    assert tokenizers.run_rival("read bytes", folder / "text.txt", 300, folder) > 0
     with pytest.raises(ValueError, match=r"encode tiktoken failed on .*"):
         (tmp_path / "vocab.json").write_text("{")
         (tmp_path / "merges.txt").touch()
-        tokenizers.run_alone("encode tiktoken", folder / "text.txt", 300, tmp_path)
+        tokenizers.run_rival("encode tiktoken", folder / "text.txt", 300, tmp_path)
 
 
 def test_a_comparison_is_recorded_with_machine_and_text(folder, monkeypatch):
@@ -56,7 +55,7 @@ def test_a_comparison_is_recorded_with_machine_and_text(folder, monkeypatch):
     took |= {"short workbook": [{"Hi": 2e-6}, {"Hi": 1e-6}]}
     took |= {"short tiktoken": [{"Hi": 3e-6}, {"Hi": 4e-6}]}
     monkeypatch.setattr(tokenizers, "RIVALS", dict.fromkeys(took))
-    monkeypatch.setattr(tokenizers, "run_alone", lambda key, *_: took[key].pop(0))
+    monkeypatch.setattr(tokenizers, "run_rival", lambda key, *_: took[key].pop(0))
     record = tokenizers.compare(folder / "text.txt", 300, rounds=2)
     speeds = record["megabytes_a_second"]
     size = (folder / "text.txt").stat().st_size
@@ -82,12 +81,8 @@ def test_the_part_for_slow_ones_is_cut_between_pretokens(folder, tmp_path, monke
 def test_prose_is_made_of_what_is_installed(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     (tmp_path / "library").mkdir()
-    for name, text in {
-        "a.py": "import b",
-        "b.md": "# B",
-        "c.png": "no text",
-        "d.py": "# B",
-    }.items():
+    texts = {"a.py": "import b", "b.md": "# B", "c.png": "no text", "d.py": "# B"}
+    for name, text in texts.items():
         (tmp_path / "library" / name).write_text(text)
     monkeypatch.setattr(tokenizers.sysconfig, "get_path", lambda name: str(tmp_path / "library"))
     path = tokenizers.prose(1_000)
@@ -101,39 +96,46 @@ RECORD = {
     "bytes": 10**9,
     "seconds": {"train": {"1": [10, 12], "2": [5, 6]}, "encode": {"1": [8, 8], "2": [4, 5]}},
     "peak_bytes": {"once": 300e6, "twice": 310e6},
-    "machine": {"cores": 2, "processor": "abacus", "load": 0.1},
+    "machine": {"cores": 2, "processor": "abacus", "system": "Linux", "load": 0.1, "versions": {}},
 }
 
 
 def test_the_table_of_scaling_says_what_was_measured():
-    shown = tokenizers.scaling_table(RECORD)
-    assert "train   1 worker     91 MB/s, 2 workers    182 MB/s: 2.0x as fast" in shown
-    assert "300 MB; on twice the text: 310 MB" in shown
+    lines = tokenizers.scaling_table(RECORD).splitlines()
+    train = next(line for line in lines if line.startswith("train, workers: 1"))
+    assert "100.0" in train and "2.0x as fast (2.0 to 2.0)" in train
+    assert any("300 MB; on twice the text: 310 MB" in line for line in lines)
 
 
-def test_hours_for_the_pile_follow_from_the_record():
-    # 5.5 s a GB by two workers: 11 core-seconds, and 825 GB of them are 2.5 core-hours.
-    rows = tokenizers.pile_table(RECORD).splitlines()
-    assert rows[2].split(" | ")[:2] == ["| 1", "2.5 h"]
-    assert rows[3].split(" | ")[1] == "9.5 min"
+def test_minutes_for_the_pile_follow_from_the_record():
+    # 5.5 s per GB by two workers: 11 core-seconds, and for 825 GB of them 151 core-minutes.
+    rows = [line.split()[1:] for line in tokenizers.pile_table(RECORD).splitlines()]
+    assert rows[1][:2] == ["1", "151.2"]
+    assert rows[2][:2] == ["16", "9.5"]
 
 
-def test_scaling_measures_training_and_encoding(folder):
-    took = tokenizers.work(folder / "text.txt", folder, workers=1)
-    assert took["train"] > 0 and took["encode"] > 0
-    text = tokenizers.repeated(folder / "text.txt", 50_000, folder / "more.txt")
-    assert abs(text.stat().st_size - 50_000) < 25_000
+def test_scaling_measures_one_and_two_workers_and_memory(folder, tmp_path, monkeypatch):
+    def here(function, *arguments):
+        return SimpleNamespace(result=function(*arguments), peak_bytes=arguments[0].stat().st_size)
+
+    monkeypatch.setattr(tokenizers, "prose", lambda size: folder / "text.txt")
+    monkeypatch.setattr(tokenizers.measure, "measured", here)
+    monkeypatch.setattr(config, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    shown = tokenizers.run_scaling(10_000, rounds=1)
+    record = measure.recorded("scaling")
+    assert shown.startswith(tokenizers.scaling_table(record))
+    assert record["bytes"] == 10 * (folder / "text.txt").stat().st_size
+    assert record["peak_bytes"] == {"once": record["bytes"], "twice": 2 * record["bytes"]}
+    assert all(s > 0 for runs in record["seconds"].values() for [s] in runs.values())
 
 
 def test_the_page_shows_the_recorded_table():
-    page = (config.repository() / tokenizers.PAGE).read_text(encoding="utf-8")
-    record = json.loads(
-        (config.repository() / tokenizers.SCALING_RECORD).read_text(encoding="utf-8")
-    )
-    assert tokenizers.with_table(page, record) == page
+    page = (config.repository() / "docs" / "cluster.md").read_text(encoding="utf-8")
+    assert tokenizers.pile_table(measure.recorded("scaling")) in page
 
 
-def test_the_command_tells_what_it_can_time():
-    command = [sys.executable, "-m", "workbook", "bench", "tokenizer", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--rounds" in done.stdout
+def test_the_command_tells_what_it_can_time(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "tokenizer", "--help"])
+    assert "--rounds" in capsys.readouterr().out

@@ -1,1 +1,25 @@
-"""TODO."""
+"""Benches: our code timed beside other libraries, and what a function costs.
+
+Open `measure` first: `measured` runs a function in a process of its own and tells its seconds and
+peak memory; notebook 02 uses it. `tokenizers`, `training` and `generation` are the three benches of
+`workbook bench`; their records lie in `data/bench/`, and the speeds that the notebooks quote come
+from there. Nothing else in the package depends on this room.
+"""
+
+from importlib import import_module
+
+HOMES = {
+    "Measured": "measure",
+    "measured": "measure",
+    "profile": "measure",
+    "killed_run": "training",
+    "step_times": "training",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """The public name, loaded when it is asked for: only some need torch."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -1,20 +1,36 @@
-"""What a function costs: seconds, memory of all its processes, and where the time goes."""
+"""The cost of a function (`measured`, `profile`), and the table that all benches print.
+
+    round 1    workbook 170 MB/s   rustbpe 16 MB/s   tokenizers 5 MB/s
+    round 2    workbook 168 MB/s   rustbpe 17 MB/s   tokenizers 5 MB/s
+    ratio                          9.9 to 10.6       33 to 34
+
+Competitors take turns, and a ratio compares two speeds of the same round: a busy neighbour slows
+down all of one round. Every speed is recorded in `data/bench/`, with the machine and the versions.
+"""
 
 import cProfile
+import json
 import multiprocessing
+import os
+import platform
 import pstats
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from workbook import config
+from workbook.files import write_json
+
 if TYPE_CHECKING:
-    import pandas as pd  # only `profile` needs it: a process that is measured must not pay for it
+    import pandas as pd  # imported where it is used: a process that is measured must not pay for it
 
 SAMPLE_SECONDS = 0.05
 
@@ -30,13 +46,13 @@ class Measured:
 
 
 def measured(function: Callable, *args, **kwargs) -> Measured:
-    """What `function(*args, **kwargs)` returned, took and held at its peak, children included.
+    """Call `function(*args, **kwargs)` in a fresh process; measure its time and its peak memory.
 
-    The run has a fresh process, so nothing that was allocated before counts, and children are
-    seen: a figure for the parent alone misses a pool's workers, where the work may be. Memory that
-    processes share counts once where the system tells (Linux), and is sampled 20 times a second.
-    The function, its arguments and its result must fit between processes: no lambda, nothing that
-    is defined in a notebook. Its exception is raised here.
+    Nothing that was allocated before counts, and children do: the parent's memory alone would miss
+    a pool's workers, where the work may be. Memory that processes share counts once where the
+    system tells (Linux), and is sampled 20 times per second. The function, its arguments and its
+    result must be picklable: no lambda, nothing that is defined in a notebook. An exception of the
+    function is raised here.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -70,7 +86,7 @@ def measured(function: Callable, *args, **kwargs) -> Measured:
 
 
 def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) -> None:
-    """Call the function in the child and send back what came of it."""
+    """Call the function in the child process and send its result or its exception back."""
     start = time.perf_counter()
     error = result = None
     try:
@@ -85,7 +101,7 @@ def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) 
 
 
 def own_peak_bytes() -> int:
-    """The peak of this process alone since it began; 0 where the system keeps no such record."""
+    """The peak memory of this process, without children; 0 where the system keeps no record."""
     try:
         # Not `getrusage`: a child starts there with the peak of the process that spawned it.
         status = Path("/proc/self/status").read_text()
@@ -95,7 +111,7 @@ def own_peak_bytes() -> int:
 
 
 def _memory(pid: int) -> list[int]:
-    """The bytes held now by a process, first, and by each of its children."""
+    """The bytes that a process holds now, first, and those of each of its children."""
     found = []
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
@@ -112,10 +128,10 @@ def _memory(pid: int) -> list[int]:
 
 
 def profile(function: Callable, *args, **kwargs) -> "pd.DataFrame":
-    """The functions that the call spent its time in, the slowest first.
+    """Call `function(*args, **kwargs)` and list the functions it spent its time in, slowest first.
 
-    Columns: function, calls, seconds (its own, callees left out), share (of all own seconds). Only
-    this process is seen: with an executor, the profile shows a parent that waits.
+    Columns: function, calls, seconds (its own, without callees), share (of all own seconds). Only
+    this process is profiled: with an executor, the profile shows a parent that waits.
     """
     import pandas as pd
 
@@ -132,7 +148,7 @@ def profile(function: Callable, *args, **kwargs) -> "pd.DataFrame":
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """How a function is called in a table: module.function, or type.method of one written in C.
+    """The name of a function in a table: module.function, or type.method if it is written in C.
 
     >>> _name("~", 0, "<method 'acquire' of '_thread.lock' objects>")
     'lock.acquire'
@@ -142,3 +158,79 @@ def _name(file: str, line: int, function: str) -> str:
     if method := re.fullmatch(r"<method '(\w+)' of '(?:\w+\.)*(\w+)' objects>", function):
         return f"{method[2]}.{method[1]}"
     return function.strip("<>").removeprefix("built-in method ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One competitor in the table of a bench."""
+
+    name: str
+    speeds: Sequence[float]  # one per round; larger is better
+    ours: Sequence[float] = ()  # what it is compared with, round by round; empty: nothing
+    columns: Mapping[str, Any] = field(default_factory=dict)  # more cells, by their headings
+
+    def cells(self, unit: str, winner: str) -> dict[str, Any]:
+        """The cells of the row by their headings."""
+        cells = {f"best {unit}": max(self.speeds), "lowest": min(self.speeds)}
+        cells |= {"runs": len(self.speeds), winner: "", "best to best": ""}
+        if self.ours and self.ours is not self.speeds:
+            ratios = [one / other for one, other in zip(self.ours, self.speeds, strict=True)]
+            cells[winner] = (
+                f"{median(ratios):.1f}x as fast ({min(ratios):.1f} to {max(ratios):.1f})"
+            )
+            cells["best to best"] = f"{max(self.ours) / max(self.speeds):.2f}x"
+        return self.columns | cells
+
+
+def table(rows: Sequence[Row], unit: str, winner: str = "workbook is") -> str:
+    """The rows as text; `winner` is the heading of the ratios, which are those of `Row.ours`."""
+    return as_text({row.name: row.cells(unit, winner) for row in rows})
+
+
+def as_text(cells: Mapping[str, Mapping[str, Any]]) -> str:
+    """Cells by row and column as a text table of pandas, without blanks at the ends of lines."""
+    import pandas as pd
+
+    text = pd.DataFrame.from_dict(cells, orient="index").to_string(
+        float_format=lambda value: f"{value:,.0f}" if value >= 1_000 else f"{value:,.1f}"
+    )
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def machine(libraries: Sequence[str]) -> dict:
+    """The machine and the versions that the figures of a record belong to."""
+    from workbook.training.log import processor  # loads torch
+
+    versions = {"python": platform.python_version()}
+    for library in libraries:
+        try:
+            versions[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "versions": versions,
+    }
+
+
+def place(record: dict, used: str) -> str:
+    """Where a record was made: `used`, such as "one core", of which processor; the versions."""
+    where = record["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
+    return f"{used} of {where['processor']} ({where['system']}, load {where['load']})\n{versions}"
+
+
+def keep(name: str, record: dict, shown: str, data: Path | None = None) -> str:
+    """Write a record to `data`/bench; return its table `shown` and where the record is."""
+    target = (data or config.repository() / "data") / "bench" / f"{name}.json"
+    write_json(target, record)
+    return f"{shown}\nrecorded in {target}"
+
+
+def recorded(name: str) -> dict:
+    """The record of that name in the repository, such as "train"."""
+    file = config.repository() / "data" / "bench" / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -1,33 +1,23 @@
-"""The table of `workbook bench tokenizer`: ours beside other libraries, on one core, in turns.
+"""Training and encoding beside other tokenizer libraries; more cores, and more text.
 
-    round 1    workbook 170 MB/s   rustbpe 16 MB/s   tokenizers 5 MB/s   ...
-    round 2    workbook 168 MB/s   rustbpe 17 MB/s   tokenizers 5 MB/s   ...
-    ratio                          9.9 to 10.6       33 to 34            of each round, not of means
-
-Every run is a process of its own (`rivals`), held to one core where the system can do that. What
-is slow gets a part of the text. The record under `data/bench/` names machine, versions and text.
-
-The tokenizer libraries that are timed against each other, one function each.
+`workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own:
 
     python -m workbook.bench.tokenizers "train rustbpe" text.txt 10000 folder   prints its seconds
 
-Each run is a process of its own on one core. Only the work is timed: libraries are imported and
-compiled, and those that take strings have the text in memory, before the clock starts. We start
-from the file on disk, and our time includes reading it.
+A run is held to one core where the system can do that. Only the work is timed: libraries are
+imported and compiled, and those that take strings have the text in memory, before the clock
+starts. We start from the file on disk, and our time includes reading it. What is slow gets a part
+of the text.
 
-More cores and more text: what `workbook bench scaling` measures, and what the Pile would take.
+`workbook bench scaling` times our own engine with one and two workers:
 
     1 GB, 1 worker     |=================================|
     1 GB, 2 workers    |=================|                      the speed-up
     2 GB, 1 worker     the same peak memory                     nothing grows with the file
-
-The large texts are a smaller one written several times over, so that their words stay the same:
-what is measured is the engine, and not how many words a language has.
 """
 
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -35,37 +25,42 @@ import sysconfig
 import tempfile
 import time
 import timeit
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, wait
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
+from itertools import repeat
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from tqdm import tqdm
 
 from workbook import config
-from workbook.bench.measure import measured
+from workbook.bench import measure
+from workbook.bench.measure import Row
 from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.files import atomic_write, write_json
 from workbook.tokenization import bpe, spans, token_files
 from workbook.tokenization.pretokens import PATTERN
 from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training.log import processor
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
 SLOW = ("train python", "encode python", "encode tokenizers")
 ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 LIBRARIES = ("numba", "numpy", "regex", "rustbpe", "tokenizers", "tiktoken")
 PROSE = (".md", ".rst", ".txt", ".html", ".py", ".pyi", ".h")
+VOCAB_SIZE, PILE_BYTES = 10_000, 825 * 10**9  # of the bench for more cores
+
+
+# --- The comparison -----------------------------------------------------------------------------
 
 
 def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None = None) -> str:
-    """The tables for one file, or for the two default texts of `size` bytes; each is recorded."""
+    """Time all libraries on `file`, or on the two default texts of `size` bytes; keep records.
+
+    Returns the tables. `vocab_size` is by default 10,000 for stories and 32,000 for other texts.
+    """
     if file is None:
         texts = {f"stories-{size / 1e6:g}MB": (corpora.path("stories", size=size), 10_000)}
         texts[f"prose-{size / 1e6:g}MB"] = prose(size), 32_000
@@ -74,17 +69,14 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
     tables = []
     for name, (path, usual) in texts.items():
         record = compare(path, vocab_size or usual, rounds)
-        told = table(record)  # first: what cannot be told is not worth a record
-        root = config.data_folder() if file else config.repository() / "data"
-        target = root / "bench" / f"tokenizer-{name}.json"
-        write_json(target, record)
-        tables.append(f"{told}\nrecorded in {target}")
+        data = config.data_folder() if file else None  # your own text is no part of the repository
+        tables.append(measure.keep(f"tokenizer-{name}", record, table(record), data))
     return "\n\n".join(tables)
 
 
 def recorded(name: str) -> dict:
-    """The record of a text, such as "stories-100MB", as it lies in `data/bench/`."""
-    return json.loads((config.repository() / "data/bench" / f"tokenizer-{name}.json").read_text())
+    """The record of a text, such as "stories-100MB", in `data/bench/`."""
+    return measure.recorded(f"tokenizer-{name}")
 
 
 def report(name: str) -> str:
@@ -93,7 +85,7 @@ def report(name: str) -> str:
 
 
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
-    """The record of all libraries on one text: the speed of every run, and where it ran."""
+    """Time all libraries on one text in turns; return the record, with the speed of every run."""
     speeds: dict[str, list[float]] = {}
     calls: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -104,11 +96,11 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
         turns = [key for _ in range(rounds) for key in RIVALS]
         for key in tqdm(turns, desc=f"bench {path.stem}"):
             text = part if key in SLOW else path
-            result = run_alone(key, text, vocab_size, folder)
-            if isinstance(result, dict):
+            result = run_rival(key, text, vocab_size, folder)
+            if isinstance(result, dict):  # of short calls the quickest counts
                 calls[key] = {
-                    called: min(seconds, calls.get(key, result)[called])
-                    for called, seconds in result.items()
+                    call: min(seconds, calls.get(key, result)[call])
+                    for call, seconds in result.items()
                 }
             elif result is not None:
                 speeds.setdefault(key, []).append(text.stat().st_size / 1e6 / result)
@@ -120,28 +112,21 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "vocab_size": len(vocab),
             "megabytes_a_second": speeds,
             "seconds_of_a_call": calls,
-            "machine": machine(),
+            "machine": measure.machine(LIBRARIES),
         }
 
 
 def first_part(path: Path, target: Path) -> Path:
-    """A copy of the first `PART` bytes of a text, cut where no pre-token is cut in two."""
+    """Copy the first `PART` bytes of a text to `target`, cut between two pre-tokens."""
     with path.open("rb") as file:
         target.write_bytes(file.read(cut_points(path, [END_OF_TEXT], PART)[1]))
     return target
 
 
-def run_alone(key: str, text: Path, vocab_size: int, folder: Path):
-    """What a rival measured in a process of its own; None where it is not installed."""
-    command = [
-        sys.executable,
-        "-m",
-        "workbook.bench.tokenizers",
-        key,
-        text,
-        str(vocab_size),
-        folder,
-    ]
+def run_rival(key: str, text: Path, vocab_size: int, folder: Path):
+    """Run one of `RIVALS` in a process of its own; None if its library is not installed."""
+    module = "workbook.bench.tokenizers"
+    command = [sys.executable, "-m", module, key, text, str(vocab_size), folder]
     done = subprocess.run(
         command, env=os.environ | ONE_CORE, capture_output=True, text=True, check=False
     )
@@ -150,61 +135,36 @@ def run_alone(key: str, text: Path, vocab_size: int, folder: Path):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def machine(libraries: Sequence[str] = LIBRARIES) -> dict:
-    """The machine and the versions that the figures belong to."""
-    versions = {"python": platform.python_version()}
-    for library in libraries:
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return {
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "versions": versions,
-    }
-
-
 def table(record: dict) -> str:
-    """The figures in a record as text: the best speed of each, and ours as a multiple of it."""
-    speeds, where = record["megabytes_a_second"], record["machine"]
-    lines = [
-        f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, {record['vocab_size']:,} ids, one core"
-        f" of {where['processor']} ({where['system']}, load {where['load']})",
-        ", ".join(f"{name} {number}" for name, number in where["versions"].items()),
-        "",
-        f"{'':20}{'best MB/s':>11}{'lowest':>9}{'runs':>6}   workbook is",
-    ]
-    for key, runs in speeds.items():
-        ours = speeds.get(f"{key.split()[0]} workbook", [])
-        note = f" on {record['part_bytes'] / 1e6:,.0f} MB" if key in SLOW else ""
-        lines.append(
-            f"{key:20}{max(runs):11.1f}{min(runs):9.1f}{len(runs):6}   "
-            + (spread(ratios(ours, runs)) + note if ours and ours is not runs else "")
+    """The figures of a record as text."""
+    speeds, calls = record["megabytes_a_second"], record["seconds_of_a_call"]
+    sizes = {key: record["part_bytes" if key in SLOW else "bytes"] / 1e6 for key in speeds}
+    rows = [
+        Row(
+            name=key,
+            columns={"MB": f"{sizes[key]:,.0f}"},
+            speeds=each,
+            ours=speeds.get(f"{key.split()[0]} workbook", ()),
         )
-    lines += ["", f"{'one encode call of':38}{'workbook':>10}{'tiktoken':>10}   microseconds"]
-    calls = record["seconds_of_a_call"]
-    for text, seconds in calls["short workbook"].items():
-        other = calls.get("short tiktoken", {}).get(text, float("nan"))
-        shown = repr(text if len(text) < 34 else f"{text[:24]}... {len(text)}")
-        lines.append(f"{shown:38}{seconds * 1e6:10.1f}{other * 1e6:10.1f}")
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def ratios(ours: list[float], theirs: list[float]) -> list[float]:
-    """How many times as fast we are, round by round."""
-    return [one / other for one, other in zip(ours, theirs, strict=True)]
-
-
-def spread(values: list[float]) -> str:
-    """The middle of some ratios, and how far they reach."""
-    return f"{median(values):.1f}x as fast ({min(values):.1f} to {max(values):.1f})"
+        for key, each in speeds.items()
+    ]
+    microseconds = {
+        repr(text if len(text) < 34 else f"{text[:24]}... {len(text)}"): {
+            f"{key.removeprefix('short ')}, µs": seconds[text] * 1e6
+            for key, seconds in calls.items()
+        }
+        for text in calls["short workbook"]
+    }
+    where = measure.place(record, "one core")
+    return (
+        f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, a vocabulary of"
+        f" {record['vocab_size']:,}, {where}\n\n{measure.table(rows, 'MB/s')}\n\n"
+        f"One call of encode:\n{measure.as_text(microseconds)}"
+    )
 
 
 def prose(size: int) -> Path:
-    """A file of technical prose: what the Python on this machine and its packages say and document.
+    """Make a file of technical prose, unless it is there: what this Python's packages document.
 
     Sources and documents of the standard library and of the installed packages, each once, in a
     random order. It differs from machine to machine; the record has its hash.
@@ -239,6 +199,9 @@ def prose_documents(size: int) -> Iterator[str]:
                 return
 
 
+# --- The rivals: each takes a text, the size of the vocabulary, and a folder with the tokenizer --
+
+
 def seconds(work: Callable) -> float:
     """How long the call took."""
     start = time.perf_counter()
@@ -247,15 +210,13 @@ def seconds(work: Callable) -> float:
 
 
 def documents(path: Path) -> list[str]:
+    """The documents of a text, in memory."""
     return path.read_bytes().decode().split(END_OF_TEXT)
 
 
 def saved(folder: Path) -> Tokenizer:
     """The tokenizer that all of them encode with."""
     return Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt", [END_OF_TEXT])
-
-
-# --- Training -----------------------------------------------------------------------------------
 
 
 def train_workbook(path: Path, vocab_size: int, folder: Path) -> float:
@@ -296,9 +257,6 @@ def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
     return seconds(lambda: tokenizer.train_from_iterator(texts, trainer))
 
 
-# --- Encoding a file ----------------------------------------------------------------------------
-
-
 def encode_workbook(path: Path, vocab_size: int, folder: Path) -> float:
     tokenizer = saved(folder)
     with tokenizer.compiled_encoder():
@@ -327,7 +285,7 @@ def encode_tiktoken(path: Path, vocab_size: int, folder: Path) -> float:
 
 
 def tiktoken_of(tokenizer: Tokenizer):
-    """tiktoken's encoding with the same tokens and ids."""
+    """tiktoken's encoding with the same vocabulary."""
     import tiktoken
 
     ranks = {token: token_id for token_id, token in tokenizer.vocab.items()}
@@ -345,7 +303,16 @@ def encode_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
     return seconds(lambda: tokenizer.encode_batch_fast(texts))
 
 
-# --- A short call -------------------------------------------------------------------------------
+def read_bytes(path: Path, vocab_size: int, folder: Path) -> float:
+    """Read the bytes, and look at each of them once: what no tokenizer can beat."""
+    return seconds(lambda: np.fromfile(path, np.uint8).max())
+
+
+def read_wc(path: Path, vocab_size: int, folder: Path) -> float:
+    """Count words with the system's `wc -w`."""
+    command = ["wc", "-w", str(path)]
+    return seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
+
 
 SHORT_TEXTS = ("Hi", "Once upon a time there was a fox.", "It's 12 o'clock, isn't it? " * 20)
 
@@ -367,20 +334,6 @@ def short_calls(encode: Callable) -> dict[str, float]:
     }
 
 
-# --- What no tokenizer can beat -----------------------------------------------------------------
-
-
-def read_bytes(path: Path, vocab_size: int, folder: Path) -> float:
-    """Reading the bytes, and looking at each of them once."""
-    return seconds(lambda: np.fromfile(path, np.uint8).max())
-
-
-def read_wc(path: Path, vocab_size: int, folder: Path) -> float:
-    """Counting words with the system's `wc -w`."""
-    command = ["wc", "-w", str(path)]
-    return seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
-
-
 RIVALS = {
     "train workbook": train_workbook,
     "train rustbpe": train_rustbpe,
@@ -398,8 +351,8 @@ RIVALS = {
 
 
 def main(key: str, path: str, vocab_size: str, folder: str) -> None:
-    """Print the result of one rival as JSON: null where it is not installed."""
-    if hasattr(os, "sched_setaffinity"):  # elsewhere there is no such call
+    """Print the result of one rival as JSON: null if it is not installed."""
+    if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     try:
         print(json.dumps(RIVALS[key](Path(path), int(vocab_size), Path(folder))))
@@ -407,139 +360,102 @@ def main(key: str, path: str, vocab_size: str, folder: str) -> None:
         print("null")
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
-
-
-SCALING_RECORD = Path("data") / "bench" / "scaling.json"
-PAGE = Path("docs") / "cluster.md"  # shows the last table
-PILE_BYTES = 825 * 10**9
-CORES = (1, 16, 64, 256, 1024)
-VOCAB_SIZE = 10_000
+# --- More cores, and more text ------------------------------------------------------------------
 
 
 def run_scaling(size: int, rounds: int) -> str:
-    """The table of speed-ups and peaks on `size` bytes of prose and twice as many; recorded."""
+    """Time one and two workers on `size` bytes of prose, and measure memory on twice as many.
+
+    Returns the tables; keeps the record. The text is a smaller one ten times over, so that its
+    words stay the same: measured is the engine, not how many words a language has.
+    """
     text = prose(size // 10)
-    with TemporaryDirectory(dir=config.data_folder()) as temporary:
-        folder = Path(temporary)
-        once, twice = repeated(text, size, folder / "1"), repeated(text, 2 * size, folder / "2")
-        seconds = {"train": {}, "encode": {}}
+    taken = {"train": {"1": [], "2": []}, "encode": {"1": [], "2": []}}
+    with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:
+        once, twice = Path(temporary, "once"), Path(temporary, "twice")
+        for path, times in ((once, 10), (twice, 20)):
+            with path.open("wb") as file:
+                file.writelines(repeat(text.read_bytes(), times))
         for _ in tqdm(range(rounds), desc="bench scaling"):
             for workers in (1, 2):
-                for task, took in measured(work, once, folder, workers).result.items():
-                    seconds[task].setdefault(str(workers), []).append(took)
-        peaks = [measured(train, path).peak_bytes for path in (once, twice)]
+                for task, took in measure.measured(train_and_encode, once, workers).result.items():
+                    taken[task][str(workers)].append(took)
+        job = VOCAB_SIZE, [END_OF_TEXT]
         record = {
             "text": text.name,
             "bytes": once.stat().st_size,
-            "seconds": seconds,
-            "peak_bytes": dict(zip(("once", "twice"), peaks, strict=True)),
-            "machine": machine(),
+            "seconds": taken,
+            "peak_bytes": {
+                path.name: measure.measured(bpe.train_bpe, path, *job).peak_bytes
+                for path in (once, twice)
+            },
+            "machine": measure.machine(LIBRARIES),
         }
-    target = config.repository() / SCALING_RECORD
-    write_json(target, record)
-    page = config.repository() / PAGE
-    with atomic_write(page) as file:
-        file.write(with_table(page.read_text(encoding="utf-8"), record))
-    return f"{scaling_table(record)}\nrecorded in {target}"
+    return measure.keep("scaling", record, scaling_table(record))
 
 
-def repeated(text: Path, size: int, target: Path) -> Path:
-    """A file of about `size` bytes: the text over and over."""
-    data = text.read_bytes()
-    with target.open("wb") as file:
-        for _ in range(max(round(size / len(data)), 1)):
-            file.write(data)
-    return target
+def train_and_encode(path: Path, workers: int) -> dict[str, float]:
+    """The seconds of training and of encoding to a token file, by workers that have compiled."""
+    from workbook.tokenization import compiled
 
-
-def train(path: Path, executor: Executor | None = None) -> Tokenizer:
-    """A tokenizer trained on the file."""
-    vocab, merges = bpe.train_bpe(path, VOCAB_SIZE, [END_OF_TEXT], executor=executor)
-    return Tokenizer(vocab, merges, [END_OF_TEXT])
-
-
-def work(path: Path, folder: Path, workers: int) -> dict[str, float]:
-    """The seconds of training and of encoding to a token file, by workers that are warm."""
-    target = folder / f"{workers}.npy"
+    target = path.with_suffix(".npy")
     with ProcessPoolExecutor(workers) as executor:
-        list(executor.map(warm_up, range(4 * workers)))
+        wait([executor.submit(compiled.compile_all) for _ in range(4 * workers)])
         start = time.perf_counter()
-        tokenizer = train(path, executor)
+        vocab, merges = bpe.train_bpe(path, VOCAB_SIZE, [END_OF_TEXT], executor=executor)
         trained = time.perf_counter()
+        tokenizer = Tokenizer(vocab, merges, [END_OF_TEXT])
         token_files.tokenize_file(tokenizer, path, target, executor)
         encoded = time.perf_counter()
     target.unlink()
-    target.with_suffix(".json").unlink()
+    target.with_suffix(".json").unlink()  # or the next run would find the file whole
     return {"train": trained - start, "encode": encoded - trained}
 
 
-def warm_up(_: int) -> None:
-    """Load the compiled code in a worker."""
-    from workbook.tokenization import compiled
-
-    compiled.compile_all()
-
-
-def speeds(record: dict, task: str) -> dict[int, float]:
-    """Megabytes a second by number of workers, in the middle one of the runs."""
-    return {
-        int(workers): record["bytes"] / 1e6 / median(taken)
-        for workers, taken in record["seconds"][task].items()
-    }
-
-
 def scaling_table(record: dict) -> str:
-    """The figures of a record as text."""
-    where, lines = record["machine"], []
-    lines.append(
-        f"{record['text']}, written until it has {record['bytes'] / 1e9:,.2f} GB, on"
-        f" {where['cores']} cores of {where['processor']} (load {where['load']})"
-    )
-    for task, runs in record["seconds"].items():
-        ratios = [one / two for one, two in zip(runs["1"], runs["2"], strict=True)]
-        one, two = speeds(record, task).values()
-        best = min(runs["1"]) / min(runs["2"])  # a busy neighbour only ever adds time
-        lines.append(
-            f"{task:7} 1 worker {one:6.0f} MB/s, 2 workers {two:6.0f} MB/s: {spread(ratios)};"
-            f" best run against best run {best:.1f}x"
-        )
+    """The figures of a record of `run_scaling` as text."""
+    speeds = {
+        (task, workers): [record["bytes"] / 1e6 / each for each in seconds]
+        for task, runs in record["seconds"].items()
+        for workers, seconds in runs.items()
+    }
+    rows = [
+        Row(name=f"{task}, workers: {workers}", speeds=each, ours=speeds[task, "2"])
+        for (task, workers), each in speeds.items()
+    ]
+    where = measure.place(record, f"{record['machine']['cores']} cores")
     peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}
-    lines.append(f"peak memory of training: {peaks['once']}; on twice the text: {peaks['twice']}")
-    return "\n".join(lines)
+    return (
+        f"{record['text']}, repeated up to {record['bytes'] / 1e9:,.2f} GB,"
+        f" {where}\n\n"
+        f"{measure.table(rows, 'MB/s', '2 workers are')}\n\n"
+        f"Peak memory of training: {peaks['once']}; on twice the text: {peaks['twice']}\n\n"
+        f"The Pile, {PILE_BYTES / 1e9:.0f} GB, at this speed:\n{pile_table(record)}"
+    )
 
 
 def pile_table(record: dict) -> str:
-    """Hours for the Pile on some numbers of cores, in Markdown, at the speed of two workers here.
+    """Minutes for the Pile on some numbers of cores, at half the speed of two workers for each.
 
-    Half of what two workers did together is taken for each core: that includes what sharing costs.
+    Half of what two workers did together includes what sharing a machine costs.
     """
-    each = {task: speeds(record, task)[2] / 2 for task in record["seconds"]}
-    rows = [
-        "| cores | count | encode | to read a second | core-hours |",
-        "|---:|---:|---:|---:|---:|",
-    ]
-    for cores in CORES:
-        hours = {task: PILE_BYTES / 1e6 / speed / cores / 3600 for task, speed in each.items()}
-        total = sum(hours.values())
-        rows.append(
-            f"| {cores:,} | {_duration(hours['train'])} | {_duration(hours['encode'])} "
-            f"| {2 * PILE_BYTES / total / 3600 / 1e9:.2f} GB | {total * cores:.1f} |"
-        )
-    return "\n".join(rows)
+    minutes = {
+        task: PILE_BYTES / (record["bytes"] / median(runs["2"]) / 2) / 60
+        for task, runs in record["seconds"].items()
+    }
+    total = sum(minutes.values())
+    return measure.as_text(
+        {
+            f"cores: {cores:,}": {
+                "minutes to count": minutes["train"] / cores,
+                "to encode": minutes["encode"] / cores,
+                "GB/s to read": 2 * PILE_BYTES / 1e9 / (total / cores * 60),  # once for each
+                "core-hours": total / 60,
+            }
+            for cores in (1, 16, 64, 256, 1_024)
+        }
+    )
 
 
-def with_table(page: str, record: dict) -> str:
-    """The page with the table of this record between its two marks."""
-    before, rest = page.split("<!-- pile -->\n")
-    _, behind = rest.split("<!-- /pile -->\n")
-    return f"{before}<!-- pile -->\n{pile_table(record)}\n<!-- /pile -->\n{behind}"
-
-
-def _duration(hours: float) -> str:
-    """Hours, minutes or seconds, whichever reads best."""
-    for unit, length in (("h", 1), ("min", 1 / 60)):
-        if hours >= length:
-            return f"{hours / length:.1f} {unit}"
-    return f"{hours * 3600:.0f} s"
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,36 @@
+"""The bench of generation holds three ways side by side."""
+
+import pytest
+import torch
+
+from workbook import config
+from workbook.bench import generation, measure
+from workbook.config import ModelConfig
+
+pytestmark = [  # of transformers' own making
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+TINY = ModelConfig(
+    vocab_size=270, context_length=64, d_model=16, num_layers=1, num_heads=2, d_ff=24
+)
+
+
+def test_three_ways_are_timed_and_recorded(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: TINY})
+    threads = torch.get_num_threads()
+    shown = generation.run(rounds=2, new_tokens=8)
+    assert torch.get_num_threads() == threads
+    record = measure.recorded("generate")
+    seconds = record["shapes"]["tiny"]
+    assert list(seconds) == ["workbook", "recomputation", "transformers"]
+    assert all(len(taken) == 2 for taken in seconds.values())
+    assert {"torch", "transformers"} <= set(record["machine"]["versions"])
+    assert shown.startswith("8 new tokens, one prompt, one thread") and "x as fast" in shown
+
+
+def test_ways_that_write_different_tokens_are_not_compared(monkeypatch):
+    monkeypatch.setattr(generation, "decode", lambda *_, **__: [1])
+    with pytest.raises(ValueError, match="the three ways wrote different tokens"):
+        generation.compare(TINY, rounds=1, new_tokens=8)
