@@ -47,7 +47,7 @@ def plans(names: list[str], scale: str | None) -> dict:
     from workbook.experiments import scales
     from workbook.experiments.studies import STUDIES
 
-    size = scales.get(scale or config.profile().name, config.edition())
+    size = scales.scale_named(scale or config.profile().name, config.edition())
     if unknown := [name for name in names if name not in STUDIES]:
         raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
     return {name: STUDIES[name].plan(size) for name in names or STUDIES}

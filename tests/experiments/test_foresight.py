@@ -56,7 +56,7 @@ def test_ten_times_the_middle_rate_is_imagined_to_diverge():
 @pytest.mark.parametrize("scale", scales.SCALES)
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_plan_can_be_imagined_to_its_end(name, scale):
-    scale = scales.get(scale, "2025")
+    scale = scales.scale_named(scale, "2025")
     known, later = unfolded(STUDIES[name].plan(scale))
     assert len(known) == len(scale.rates)
     assert len({config.key for config in known + later}) > len(known)

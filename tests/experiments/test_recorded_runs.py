@@ -74,7 +74,7 @@ def test_there_are_at_most_100_of_at_most_2_million_tokens():
 
 
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
-    scale = scales.laptop()
+    scale = scales.laptop_scale()
     played = {name: plans.replay(each.plan(scale)) for name, each in studies.STUDIES.items()}
     used = {result.folder for results in played.values() for result in results.values()}
     assert used == set(FOLDERS)

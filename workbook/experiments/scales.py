@@ -28,7 +28,7 @@ class Scale:
     cap_evaluations: int  # at most
 
 
-def laptop() -> Scale:
+def laptop_scale() -> Scale:
     """Under a hundred runs of some 400,000 tokens: about an hour on two cores.
 
     On the CPU in float32, so that any machine can repeat them.
@@ -60,7 +60,7 @@ def laptop() -> Scale:
     )
 
 
-def full(edition: Edition = "2025") -> Scale:
+def full_scale(edition: Edition = "2025") -> Scale:
     """The course's own sizes, for a GPU of 80 GB: 327,680,000 tokens a run."""
     base = presets.tinystories()
     return Scale(
@@ -78,11 +78,11 @@ def full(edition: Edition = "2025") -> Scale:
     )
 
 
-def full_cpu(edition: Edition = "2025") -> Scale:
+def full_cpu_scale(edition: Edition = "2025") -> Scale:
     """The same with the course's budget for those without a GPU: 40,960,000 tokens a run."""
     base = presets.tinystories_cpu()
     return replace(
-        full(edition),
+        full_scale(edition),
         base=base,
         web=varied(base, corpus="owt", vocab_size=32_000),
         batch_sizes=(1, 8, 16, 32, 64, 128),
@@ -91,13 +91,13 @@ def full_cpu(edition: Edition = "2025") -> Scale:
 
 
 SCALES: dict[str, Callable[[Edition], Scale]] = {
-    "laptop": lambda edition: laptop(),
-    "full": full,
-    "full-cpu": full_cpu,
+    "laptop": lambda edition: laptop_scale(),
+    "full": full_scale,
+    "full-cpu": full_cpu_scale,
 }
 
 
-def get(name: str, edition: Edition) -> Scale:
+def scale_named(name: str, edition: Edition) -> Scale:
     """The scale of that name, such as "laptop"; the editions differ in the leaderboard's time.
 
     Raises: ValueError for an unknown name.
