@@ -44,10 +44,10 @@ def add_to(commands: argparse._SubParsersAction) -> None:
 
 def plans(names: list[str], scale: str | None) -> dict:
     """The plans of these experiments, of all for no name. Raises: ValueError for an unknown one."""
-    from workbook.experiments import scales
+    from workbook.experiments import studies
     from workbook.experiments.studies import STUDIES
 
-    size = scales.scale_named(scale or config.profile().name, config.edition())
+    size = studies.scale_named(scale or config.profile().name, config.edition())
     if unknown := [name for name in names if name not in STUDIES]:
         raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
     return {name: STUDIES[name].plan(size) for name in names or STUDIES}

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from workbook.config import EDITIONS
-from workbook.experiments.scales import CAPS
+from workbook.experiments.studies import CAPS
 from workbook.study import notebooks, problems
 from workbook.study.answers import MIME
 from workbook.study.normalform import role

@@ -5,7 +5,7 @@ import math
 import pytest
 import tiny_runs
 
-from workbook.experiments import records, scales
+from workbook.experiments import records, studies
 from workbook.experiments.foresight import Imagined, imagined, unfolded
 from workbook.experiments.studies import STUDIES, at_rate
 from workbook.training.presets import varied
@@ -53,10 +53,10 @@ def test_ten_times_the_middle_rate_is_imagined_to_diverge():
     assert found["1.0"].loss == math.inf
 
 
-@pytest.mark.parametrize("scale", scales.SCALES)
+@pytest.mark.parametrize("scale", studies.SCALES)
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_plan_can_be_imagined_to_its_end(name, scale):
-    scale = scales.scale_named(scale, "2025")
+    scale = studies.scale_named(scale, "2025")
     known, later = unfolded(STUDIES[name].plan(scale))
     assert len(known) == len(scale.rates)
     assert len({config.key for config in known + later}) > len(known)

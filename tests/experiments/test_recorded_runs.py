@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from workbook import config
-from workbook.experiments import plans, records, scales, studies
+from workbook.experiments import plans, records, studies
 from workbook.study import notebooks
 from workbook.study.answers import MIME
 from workbook.study.normalform import role
@@ -74,7 +74,7 @@ def test_there_are_at_most_100_of_at_most_2_million_tokens():
 
 
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
-    scale = scales.laptop_scale()
+    scale = studies.laptop_scale()
     played = {name: plans.replay(each.plan(scale)) for name, each in studies.STUDIES.items()}
     used = {result.folder for results in played.values() for result in results.values()}
     assert used == set(FOLDERS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbook import accounting
-from workbook.experiments import scales, studies
+from workbook.experiments import studies
 from workbook.experiments.foresight import Imagined
 from workbook.experiments.studies import (
     STUDIES,
@@ -21,9 +21,9 @@ from workbook.experiments.studies import (
 )
 from workbook.training.presets import varied
 
-LAPTOP = scales.laptop_scale()
+LAPTOP = studies.laptop_scale()
 EVERY_PLAN = pytest.mark.parametrize("name", STUDIES)
-EVERY_SCALE = pytest.mark.parametrize("scale", scales.SCALES)
+EVERY_SCALE = pytest.mark.parametrize("scale", studies.SCALES)
 
 
 def played(plan, loss):
@@ -72,7 +72,7 @@ def test_every_plan_begins_with_the_same_sweep(name):
 @EVERY_SCALE
 def test_no_label_is_given_to_two_configs(name, scale):
     labels = {}
-    for asked in played(STUDIES[name].plan(scales.scale_named(scale, "2025")), bowl(best=3e-3))[1]:
+    for asked in played(STUDIES[name].plan(studies.scale_named(scale, "2025")), bowl(best=3e-3))[1]:
         for label, config in asked.items():
             assert labels.setdefault(label, config) == config, f"{label} has two meanings"
 
@@ -138,7 +138,7 @@ def test_what_diverges_at_every_rate_is_tried_at_smaller_ones():
 
 @EVERY_SCALE
 def test_batches_see_equally_many_tokens(scale):
-    scale = scales.scale_named(scale, "2025")
+    scale = studies.scale_named(scale, "2025")
     for size in scale.batch_sizes:
         for parts in (1, scale.parts):
             found = at_batch(scale.base, size, parts)
@@ -164,7 +164,7 @@ def test_a_batch_of_one_is_compared_with_the_usual_one_on_as_few_tokens():
 
 @EVERY_SCALE
 def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scale):
-    for config in (scales.scale_named(scale, "2025").base, scales.scale_named(scale, "2025").web):
+    for config in (studies.scale_named(scale, "2025").base, studies.scale_named(scale, "2025").web):
         matched = replace(config.model, ffn="silu", d_ff=matched_d_ff(config.model.d_ff))
         assert accounting.parameters(matched).total == accounting.parameters(config.model).total
         assert changed(config, ffn="silu").model == matched
@@ -172,7 +172,7 @@ def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scal
 
 @EVERY_SCALE
 def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model(scale):
-    scale = scales.scale_named(scale, "2025")
+    scale = studies.scale_named(scale, "2025")
     results, _ = played(studies.swiglu(scale), bowl())
     silu = {label: run.config.model for label, run in results.items() if label.startswith("SiLU")}
     assert {model.ffn for model in silu.values()} == {"silu"}
@@ -233,7 +233,7 @@ def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help()
 
 @EVERY_SCALE
 def test_changes_of_size_are_relative(scale):
-    base = scales.scale_named(scale, "2025").base
+    base = studies.scale_named(scale, "2025").base
     found = {label: changed(base, **changes) for label, changes in studies.CHANGES.items()}
     assert found["half the batch"].batch_size == base.batch_size // 2
     assert found["half the context"].model.context_length == base.model.context_length // 2

@@ -239,7 +239,7 @@ def what_would_fit(config: TrainConfig, room: int, workers: int) -> str:
             return (
                 f"compute a batch of {config.batch_size} with accumulation={accumulation}:"
                 f" `--accumulation {accumulation}` of `workbook train`; or do without it, in"
-                " `batch_sizes` of workbook/experiments/scales.py"
+                " `batch_sizes` of workbook/experiments/studies.py"
             )
     return "take a machine with more memory: not even one sequence fits"
 
