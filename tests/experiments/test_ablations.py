@@ -24,7 +24,7 @@ def results(tmp_path):
 
 
 def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(results):
-    found = ablations.read(results, "no norm")
+    found = ablations.read_ablation(results, "no norm")
     assert list(found.unchanged) == [1, 2, 3, 4, 5]
     assert list(found.changed) == [1, 2, 3]
     assert list(found.tuned) == [1e-3, 3e-3, 1e-2]
@@ -36,7 +36,7 @@ def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(results):
 
 
 def test_it_is_drawn_at_both_rates_where_they_differ(results):
-    found = ablations.read(results, "no norm")
+    found = ablations.read_ablation(results, "no norm")
     assert {name: len(side) for name, side in found.groups("norm").items()} == {
         "norm": 5,
         "no norm, own best rate": 3,
@@ -52,7 +52,7 @@ def test_a_run_with_two_labels_counts_once(results):
 
 
 def test_a_verdict_claims_only_what_luck_does_not_explain(results):
-    found = ablations.read(results, "no norm")
+    found = ablations.read_ablation(results, "no norm")
     assert ablations.verdict(found.difference) == (
         "worse by 0.490 nats/token, more than luck explains (p = 0.018)"
     )
@@ -71,7 +71,7 @@ def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
 
 
 def test_an_ending_is_a_loss_or_a_step(results):
-    found = ablations.read(results, "no norm")
+    found = ablations.read_ablation(results, "no norm")
     assert ablations.ending(found.at_old_rate) == "diverged at step 1"
     assert ablations.ending(found.changed[1]) == "ended at 2.510 nats/token"
 
@@ -99,7 +99,7 @@ def test_each_batch_size_stands_with_its_best_run(tmp_path):
 
 
 def test_the_table_has_both_rates_and_the_size_of_each_model(results):
-    shown = ablations.table(ablations.read(results, "no norm"))
+    shown = ablations.ablation_table(ablations.read_ablation(results, "no norm"))
     assert shown["at the old best rate"].tolist() == [
         "ended at 2.010 nats/token",
         "diverged at step 1",
@@ -112,14 +112,14 @@ def test_the_table_has_both_rates_and_the_size_of_each_model(results):
 
 def test_a_change_that_was_not_tuned_says_so_and_stands_at_the_old_rate(results):
     kept = {f"narrow, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
-    shown = ablations.table(ablations.read(results | kept, "narrow"))
+    shown = ablations.ablation_table(ablations.read_ablation(results | kept, "narrow"))
     assert shown.loc["narrow", "own best rate"] == "0.01 (not tuned)"
     assert shown.loc["narrow", "at the old best rate"] == "ended at 2.010 nats/token"
 
 
 def test_changes_side_by_side_begin_with_the_costliest(results):
     kept = {f"same, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
-    found = [ablations.read(results | kept, label) for label in ("same", "no norm")]
+    found = [ablations.read_ablation(results | kept, label) for label in ("same", "no norm")]
     shown = ablations.side_by_side(*found)
     assert shown.index.tolist() == ["no norm", "same"]
     assert shown["a difference"].tolist() == ["yes", "cannot be shown"]

@@ -54,7 +54,7 @@ def test_a_stated_level_is_not_called_known(data, tmp_path):
     stated = data.entropy is None
     assert found.known is not stated
     assert any("stated" in name for name in found.named) is stated
-    shown = baselines.facts(record(tmp_path, config(), [4.0, 3.0]))
+    shown = baselines.loss_facts(record(tmp_path, config(), [4.0, 3.0]))
     assert shown["validation loss (nats/token)"] == "3.000"
     assert shown["validation loss (bits/byte)"] == "1.500"
     assert (shown["the text itself (bits/byte)"] == "unknown") is stated

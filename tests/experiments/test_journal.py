@@ -38,7 +38,7 @@ def test_what_failed_is_in_it_with_its_reason(studied):
 
 
 def test_a_smallest_rate_of_its_own_is_told():
-    assert journal.changed(config(min_learning_rate=0.0), BASE) == "min_learning_rate=0"
+    assert journal.changes(config(min_learning_rate=0.0), BASE) == "min_learning_rate=0"
 
 
 def test_the_overview_counts_new_runs_and_their_time(studied):

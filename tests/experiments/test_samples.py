@@ -22,14 +22,14 @@ def result(tmp_path):
 
 
 def test_lines_are_short_and_its_own_line_ends_stay(result):
-    lines = samples.laid_out(result).split("\n")
+    lines = samples.sample_text(result).split("\n")
     assert max(map(len, lines)) <= samples.WIDTH
     assert lines[0].startswith("A fox ran to the hill.")
     assert lines[-2:] == ["", "He flombered."]
 
 
 def test_what_is_known_repeated_and_copied_is_counted(result):
-    counted = samples.fluency_of(result)
+    counted = samples.fluency_facts(result)
     assert counted["words"] == "48"
     assert counted["known words"] == "98%"
     assert counted["longest copy (words)"] == "4"  # "The fox sang a", since "song." is another word

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from made_records import config, record
 
-from workbook.experiments.critical_batch import Bend
+from workbook.experiments.critical_batch import BatchCurve
 from workbook.views import experiments as draw
 
 
@@ -93,9 +93,9 @@ def test_batches_have_their_losses_their_rates_and_the_root(run):
 
 
 def test_steps_have_their_fit_and_a_star_at_the_critical_batch():
-    curve = Bend(4, 32)
+    curve = BatchCurve(4, 32)
     steps = {size: curve.steps(size) for size in (8, 16, 64)}
-    ax = draw.steps_by_batch({3.0: (steps, curve), 2.0: (steps, Bend(1, np.inf))})
+    ax = draw.steps_by_batch({3.0: (steps, curve), 2.0: (steps, BatchCurve(1, np.inf))})
     stars = [line for line in ax.lines if line.get_marker() == "*" and len(line.get_xdata())]
     assert [line.get_xdata().tolist() for line in stars if line.get_color() != draw.INK] == [[32]]
 

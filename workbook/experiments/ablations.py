@@ -61,14 +61,14 @@ class Ablation:
         return found | {f"{self.label}, old best rate": [self.at_old_rate]}
 
 
-def read(results: Mapping[str, Result], label: str) -> Ablation:
+def read_ablation(results: Mapping[str, Result], label: str) -> Ablation:
     """The ablation of this label, from the results of `studies.ablation`."""
     prefix = f"{label}, rate "
     tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
     return Ablation(label, by_seed(results, "unchanged"), by_seed(results, label), tuned)
 
 
-def table(*found: Ablation) -> pd.DataFrame:
+def ablation_table(*found: Ablation) -> pd.DataFrame:
     """A row a setting: its size, its best rate, its losses there, and at the old best rate."""
     some = found[0]
     rows = [row("unchanged", some.unchanged, ending(first(some.unchanged)))]

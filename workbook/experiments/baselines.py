@@ -55,7 +55,7 @@ def levels(config: TrainConfig) -> Levels:
     )
 
 
-def facts(result: Result) -> dict[str, str]:
+def loss_facts(result: Result) -> dict[str, str]:
     """A run's loss in both units, and what helps to judge it, as a column of a table."""
     found = levels(result.config)
     return {

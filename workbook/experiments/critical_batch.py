@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bend:
+class BatchCurve:
     """The two numbers of the curve of steps over batch size."""
 
     fewest: float  # steps to the loss, however large the batch
@@ -49,7 +49,9 @@ def steps_to(log: "pd.DataFrame", loss: float) -> float:
     return math.inf
 
 
-def bends(logs: Mapping[int, "pd.DataFrame"]) -> dict[float, tuple[dict[int, float], Bend]]:
+def fit_batch_curves(
+    logs: Mapping[int, "pd.DataFrame"],
+) -> dict[float, tuple[dict[int, float], BatchCurve]]:
     """By loss, the steps that each batch size took to it, and the curve through them.
 
     The losses are those that the runs ended at, as far as four batch sizes came as low.
@@ -58,11 +60,11 @@ def bends(logs: Mapping[int, "pd.DataFrame"]) -> dict[float, tuple[dict[int, flo
     for loss in sorted(log["validation_loss"].dropna().iloc[-1] for log in logs.values())[3:]:
         steps = {size: steps_to(log, loss) for size, log in logs.items()}
         steps = {size: count for size, count in steps.items() if math.isfinite(count)}
-        found[float(loss)] = steps, bend(steps)
+        found[float(loss)] = steps, fit_batch_curve(steps)
     return found
 
 
-def power(values: Mapping[float, float]) -> float:
+def growth_exponent(values: Mapping[float, float]) -> float:
     """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
 
     >>> round(power({8: 2.0, 32: 4.0, 128: 8.0}), 6)
@@ -72,7 +74,7 @@ def power(values: Mapping[float, float]) -> float:
     return line.slope
 
 
-def bend(steps: Mapping[float, float]) -> Bend:
+def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
     """The curve nearest to the steps by batch size, each step count taken relative to itself.
 
     Raises: ValueError for fewer than three batch sizes, through which many curves would pass.
@@ -90,5 +92,5 @@ def bend(steps: Mapping[float, float]) -> Bend:
     determinant = xx * yy - xy * xy
     fewest, slope = (sx * yy - sy * xy) / determinant, (sy * xx - sx * xy) / determinant
     if fewest <= 0:
-        return Bend(0.0, math.inf)
-    return Bend(fewest, max(slope, 0.0) / fewest)
+        return BatchCurve(0.0, math.inf)
+    return BatchCurve(fewest, max(slope, 0.0) / fewest)

@@ -37,7 +37,7 @@ def journal(
             "experiment": name,
             "run": label,
             "corpus": result.config.corpus,
-            "changed": changed(result.config, bases[result.config.corpus]),
+            "changed": changes(result.config, bases[result.config.corpus]),
             "outcome": outcome(result),
             "steps": result.outcome["step"],
             "seconds": result.seconds,
@@ -48,7 +48,7 @@ def journal(
     return pd.DataFrame(rows).set_index("experiment")
 
 
-def told(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
+def journal_text(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
     """The whole table as text, a line a run, under the question of its experiment.
 
     Losses are those of validation in nats a token.
@@ -124,7 +124,7 @@ def machine(result: Result) -> str:
     return f"{on_cpu if device == 'cpu' else f'{device}, {cores}'}, {found['precision']}"
 
 
-def changed(config: TrainConfig, base: TrainConfig) -> str:
+def changes(config: TrainConfig, base: TrainConfig) -> str:
     """How a config differs from the base, such as "batch_size=64, steps=48"."""
     hidden = FOLLOWING | ({"min_learning_rate"} if last_part(config) == last_part(base) else set())
     names = [name for name in differing({"it": config, "base": base}) if name not in hidden]

@@ -18,12 +18,12 @@ def text_of(result: Result) -> str:
     return result.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
 
 
-def laid_out(result: Result) -> str:
+def sample_text(result: Result) -> str:
     """The same in short lines, its own line ends kept."""
     return "\n".join(textwrap.fill(line, WIDTH) for line in text_of(result).split("\n"))
 
 
-def fluency_of(result: Result) -> dict[str, str]:
+def fluency_facts(result: Result) -> dict[str, str]:
     """How much of the text is known, repeated and copied, as a column of a table."""
     text_of(result)  # refuses a run that wrote none
     counts = result.sample["counts"]

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
 
-from workbook.experiments.critical_batch import Bend
+from workbook.experiments.critical_batch import BatchCurve
 from workbook.experiments.records import Result
 from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes
 
@@ -208,7 +208,7 @@ def batches(
 
 
 def steps_by_batch(
-    found: Mapping[float, tuple[Mapping[int, float], Bend]], ax: Axes | None = None
+    found: Mapping[float, tuple[Mapping[int, float], BatchCurve]], ax: Axes | None = None
 ) -> Axes:
     """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
     ax = axes(ax, HEIGHT)
