@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_records import config, record
 
-from workbook.experiments import ablations
+from workbook.experiments import results as experiment_results
 from workbook.experiments.significance import difference
 
 
@@ -24,7 +24,7 @@ def results(tmp_path):
 
 
 def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(results):
-    found = ablations.read_ablation(results, "no norm")
+    found = experiment_results.read_ablation(results, "no norm")
     assert list(found.unchanged) == [1, 2, 3, 4, 5]
     assert list(found.changed) == [1, 2, 3]
     assert list(found.tuned) == [1e-3, 3e-3, 1e-2]
@@ -36,7 +36,7 @@ def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(results):
 
 
 def test_it_is_drawn_at_both_rates_where_they_differ(results):
-    found = ablations.read_ablation(results, "no norm")
+    found = experiment_results.read_ablation(results, "no norm")
     assert {name: len(side) for name, side in found.groups("norm").items()} == {
         "norm": 5,
         "no norm, own best rate": 3,
@@ -48,38 +48,44 @@ def test_it_is_drawn_at_both_rates_where_they_differ(results):
 
 def test_a_run_with_two_labels_counts_once(results):
     again = results | {"no norm": results["no norm, seed 2"]}
-    assert sorted(ablations.by_seed(again, "no norm")) == [1, 2, 3]
+    assert sorted(experiment_results.by_seed(again, "no norm")) == [1, 2, 3]
 
 
 def test_a_verdict_claims_only_what_luck_does_not_explain(results):
-    found = ablations.read_ablation(results, "no norm")
-    assert ablations.verdict(found.difference) == (
+    found = experiment_results.read_ablation(results, "no norm")
+    assert experiment_results.verdict(found.difference) == (
         "worse by 0.490 nats/token, more than luck explains (p = 0.018)"
     )
     close = difference([2.0, 2.1, 2.2], [2.01, 2.11, 2.15])
-    assert ablations.verdict(close).startswith("no difference that these runs can show (+0.010")
-    assert ablations.verdict(difference([1.0, 1.1, 1.2], [2.0, 2.1, 2.2, 2.3, 2.4])).startswith(
-        "better by"
+    assert experiment_results.verdict(close).startswith(
+        "no difference that these runs can show (+0.010"
     )
+    assert experiment_results.verdict(
+        difference([1.0, 1.1, 1.2], [2.0, 2.1, 2.2, 2.3, 2.4])
+    ).startswith("better by")
 
 
 def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
     ended, diverged = [2.0, 2.1, 2.2, 2.3, 2.4], [math.inf] * 3
-    assert ablations.verdict(difference(diverged, ended)).startswith("it diverges, more than luck")
-    assert "where the other diverges" in ablations.verdict(difference(ended, diverged))
-    assert "runs of one side diverged" in ablations.verdict(difference([math.inf], [2.0, 2.1]))
+    assert experiment_results.verdict(difference(diverged, ended)).startswith(
+        "it diverges, more than luck"
+    )
+    assert "where the other diverges" in experiment_results.verdict(difference(ended, diverged))
+    assert "runs of one side diverged" in experiment_results.verdict(
+        difference([math.inf], [2.0, 2.1])
+    )
 
 
 def test_an_ending_is_a_loss_or_a_step(results):
-    found = ablations.read_ablation(results, "no norm")
-    assert ablations.ending(found.at_old_rate) == "diverged at step 1"
-    assert ablations.ending(found.changed[1]) == "ended at 2.510 nats/token"
+    found = experiment_results.read_ablation(results, "no norm")
+    assert experiment_results.ending(found.at_old_rate) == "diverged at step 1"
+    assert experiment_results.ending(found.changed[1]) == "ended at 2.510 nats/token"
 
 
 def test_rates_are_in_order_and_of_one_seed(results):
     tried = {name: run for name, run in results.items() if "rate" in name}
-    assert list(ablations.by_rate(tried, seed=1)) == [1e-3, 3e-3, 1e-2]
-    assert ablations.by_rate(tried, seed=2) == {}
+    assert list(experiment_results.by_rate(tried, seed=1)) == [1e-3, 3e-3, 1e-2]
+    assert experiment_results.by_rate(tried, seed=2) == {}
 
 
 def test_each_batch_size_stands_with_its_best_run(tmp_path):
@@ -92,14 +98,14 @@ def test_each_batch_size_stands_with_its_best_run(tmp_path):
         "batch 1 on 1/4, rate 0.01": run(3.0, 1, 0.01),
         "batch 2 on 1/4, rate 0.04": run(math.e, 2, 0.04),
     }
-    full = ablations.by_batch(results)
+    full = experiment_results.by_batch(results)
     assert {size: each.loss for size, each in full.items()} == {2: 2.1}
-    part = ablations.by_batch(results, " on 1/4")
+    part = experiment_results.by_batch(results, " on 1/4")
     assert {size: each.loss for size, each in part.items()} == {1: 3.0, 2: math.e}
 
 
 def test_the_table_has_both_rates_and_the_size_of_each_model(results):
-    shown = ablations.ablation_table(ablations.read_ablation(results, "no norm"))
+    shown = experiment_results.ablation_table(experiment_results.read_ablation(results, "no norm"))
     assert shown["at the old best rate"].tolist() == [
         "ended at 2.010 nats/token",
         "diverged at step 1",
@@ -112,15 +118,19 @@ def test_the_table_has_both_rates_and_the_size_of_each_model(results):
 
 def test_a_change_that_was_not_tuned_says_so_and_stands_at_the_old_rate(results):
     kept = {f"narrow, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
-    shown = ablations.ablation_table(ablations.read_ablation(results | kept, "narrow"))
+    shown = experiment_results.ablation_table(
+        experiment_results.read_ablation(results | kept, "narrow")
+    )
     assert shown.loc["narrow", "own best rate"] == "0.01 (not tuned)"
     assert shown.loc["narrow", "at the old best rate"] == "ended at 2.010 nats/token"
 
 
 def test_changes_side_by_side_begin_with_the_costliest(results):
     kept = {f"same, seed {s}": results[f"unchanged, seed {s}"] for s in (1, 2)}
-    found = [ablations.read_ablation(results | kept, label) for label in ("same", "no norm")]
-    shown = ablations.side_by_side(*found)
+    found = [
+        experiment_results.read_ablation(results | kept, label) for label in ("same", "no norm")
+    ]
+    shown = experiment_results.side_by_side(*found)
     assert shown.index.tolist() == ["no norm", "same"]
     assert shown["a difference"].tolist() == ["yes", "cannot be shown"]
     assert shown["seeds"].tolist() == ["3 against 5", "2 against 5"]

@@ -7,8 +7,8 @@ import pytest
 import tiny_runs
 from made_records import config, record
 
-from workbook.experiments import baselines
-from workbook.experiments.baselines import unigram_loss
+from workbook.experiments import results
+from workbook.experiments.results import unigram_loss
 
 
 def test_it_lies_between_the_entropy_of_the_counts_and_blind_guessing():
@@ -34,12 +34,12 @@ def data(request, monkeypatch):
     """What runs of any config train on, with and without a known entropy."""
     lengths = np.full(tiny_runs.VOCAB_SIZE, 2)
     found = tiny_runs.data(entropy=request.param, floor=0.5, token_bytes=lengths)
-    monkeypatch.setattr(baselines, "train_data", lambda config: found)
+    monkeypatch.setattr(results, "train_data", lambda config: found)
     return found
 
 
 def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
-    found = baselines.levels(config())
+    found = results.levels(config())
     assert found.text < found.counting
     assert found.counting == unigram_loss(data.train, data.validation[:256], 64)
     assert found.guessing == pytest.approx(math.log(64))
@@ -50,11 +50,11 @@ def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
 
 
 def test_a_stated_level_is_not_called_known(data, tmp_path):
-    found = baselines.levels(config())
+    found = results.levels(config())
     stated = data.entropy is None
     assert found.known is not stated
     assert any("stated" in name for name in found.named) is stated
-    shown = baselines.loss_facts(record(tmp_path, config(), [4.0, 3.0]))
+    shown = results.loss_facts(record(tmp_path, config(), [4.0, 3.0]))
     assert shown["validation loss (nats/token)"] == "3.000"
     assert shown["validation loss (bits/byte)"] == "1.500"
     assert (shown["the text itself (bits/byte)"] == "unknown") is stated

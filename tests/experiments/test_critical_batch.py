@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.experiments.critical_batch import (
+from workbook.experiments.results import (
     BatchCurve,
     fit_batch_curve,
     fit_batch_curves,

@@ -6,7 +6,7 @@ import pytest
 from made_records import config, record
 
 from workbook.corpora import corpora, fluency
-from workbook.experiments import samples
+from workbook.experiments import results
 from workbook.experiments.records import SAMPLE
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
@@ -22,14 +22,14 @@ def result(tmp_path):
 
 
 def test_lines_are_short_and_its_own_line_ends_stay(result):
-    lines = samples.sample_text(result).split("\n")
-    assert max(map(len, lines)) <= samples.WIDTH
+    lines = results.sample_text(result).split("\n")
+    assert max(map(len, lines)) <= results.WIDTH
     assert lines[0].startswith("A fox ran to the hill.")
     assert lines[-2:] == ["", "He flombered."]
 
 
 def test_what_is_known_repeated_and_copied_is_counted(result):
-    counted = samples.fluency_facts(result)
+    counted = results.fluency_facts(result)
     assert counted["words"] == "48"
     assert counted["known words"] == "98%"
     assert counted["longest copy (words)"] == "4"  # "The fox sang a", since "song." is another word
@@ -38,4 +38,4 @@ def test_what_is_known_repeated_and_copied_is_counted(result):
 
 def test_a_run_that_diverged_wrote_nothing(tmp_path):
     with pytest.raises(ValueError, match="wrote nothing: it diverged"):
-        samples.text_of(record(tmp_path, config(), [4.0], diverged=True))
+        results.text_of(record(tmp_path, config(), [4.0], diverged=True))

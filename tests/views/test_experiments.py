@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from made_records import config, record
 
-from workbook.experiments.critical_batch import BatchCurve
+from workbook.experiments.results import BatchCurve
 from workbook.views import experiments as draw
 
 

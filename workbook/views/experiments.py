@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
 
-from workbook.experiments.critical_batch import BatchCurve
 from workbook.experiments.records import Result
+from workbook.experiments.results import BatchCurve
 from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes
 
 MARKERS = "osD^vPX*"
