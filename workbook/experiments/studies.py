@@ -1,11 +1,36 @@
-"""How large the experiments of chapter 7 are: on a laptop, and with the course's own sizes."""
+"""The experiments of the course's chapter 7: which runs, in which order, and why.
 
-from collections.abc import Callable
+Every plan starts from the sweep of learning rates and goes on from its best run. What is small on a
+laptop and large on a GPU is in a `Scale`; the plans are the same.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from workbook.config import Edition, TrainConfig
+from workbook.experiments.plans import Plan, Results
+from workbook.experiments.records import Result
 from workbook.training import presets
 from workbook.training.presets import varied
+
+HALF_DECADE = 10**0.5
+LAST_RATE = 0.1  # the smallest learning rate of a schedule, as a part of its largest
+MOST_RATES = 6  # that are tried for one setting
+LONGER = 2  # times as many tokens, for the text that is read
+
+# What the leaderboard tries, each by itself.
+CHANGES = {
+    "tied embeddings": {"tie_embeddings": True},
+    "rate to zero": {"min_learning_rate": 0.0},
+    "half the batch": {"batch_size": 1 / 2},
+    "half the context": {"context_length": 1 / 2},
+    "two layers fewer": {"num_layers": -2},
+    "SiLU": {"ffn": "silu"},
+    "no RoPE": {"position": "none"},
+    "no weight decay": {"weight_decay": 0.0},
+}
 
 # Seconds of the leaderboard: the course gives 90 minutes or 45, on a faster GPU.
 CAPS: dict[Edition, float] = {"2025": 90 * 60.0, "2026": 45 * 60.0}
@@ -105,3 +130,270 @@ def scale_named(name: str, edition: Edition) -> Scale:
     if name not in SCALES:
         raise ValueError(f"{name!r} is no scale; there are {', '.join(SCALES)}")
     return SCALES[name](edition)
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment by name: what it asks, and its plan."""
+
+    question: str
+    plan: Callable[[Scale], Plan]
+
+
+def learning_rate(scale: Scale) -> Plan:
+    """A sweep in half decades, the edge of stability between two of them, and the best by seeds."""
+    results = yield from sweep(scale.base, scale.rates)
+    top = best(results)
+    for _ in range(scale.bisections):
+        if (edge := edge_of_stability(results)) is None:
+            break
+        middle = (edge[0] * edge[1]) ** 0.5
+        results |= yield from sweep(scale.base, [middle])
+    results |= yield from seeds(top, scale.seeds)
+    return results
+
+
+def batch_size(scale: Scale) -> Plan:
+    """Batches from one sequence to half of memory at equal tokens, each at its own best rate."""
+    top = best((yield from sweep(scale.base, scale.rates)))
+    usual, results = scale.base.batch_size, {}
+    for size in scale.batch_sizes:
+        if size == 1:
+            small = at_batch(top.config, 1, scale.parts)
+            results |= yield from tuned(small, rate_of(top) / 2, f"batch 1 on 1/{scale.parts}", 2)
+            few = at_batch(top.config, usual, scale.parts)
+            label = f"batch {usual} on 1/{scale.parts}"
+            results |= yield from tuned(few, rate_of(top), label, 2)
+        else:
+            config = at_batch(top.config, size)
+            results |= yield from tuned(config, rate_of(top), f"batch {size}", 2)
+    return results
+
+
+def ablation(scale: Scale, label: str, **changes) -> Plan:
+    """A change at the old best rate and at its own best, there with seeds, beside the unchanged."""
+    top = best((yield from sweep(scale.base, scale.rates)))
+    results = yield from seeds(top, scale.seeds, "unchanged, ")
+    found = yield from tuned(varied(top.config, **changes), rate_of(top), label)
+    own = best(found)
+    return results | found | (yield from seeds(own, scale.seeds[:2], f"{label}, "))
+
+
+def layer_norm(scale: Scale) -> Plan:
+    """Without RMSNorm."""
+    return (yield from ablation(scale, "no norm", norm="none"))
+
+
+def pre_norm(scale: Scale) -> Plan:
+    """RMSNorm behind each part instead of before it."""
+    return (yield from ablation(scale, "post-norm", norm="post"))
+
+
+def no_position(scale: Scale) -> Plan:
+    """Without RoPE."""
+    return (yield from ablation(scale, "no RoPE", position="none"))
+
+
+def swiglu(scale: Scale) -> Plan:
+    """SiLU with two matrices, as wide as takes as many parameters, and 4 d_model wide."""
+    model = scale.base.model
+    matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
+    own = best({label: run for label, run in matched.items() if label.startswith("SiLU, rate")})
+    narrow = yield {"SiLU, 4 d_model": varied(own.config, d_ff=4 * model.d_model)}
+    (first,) = narrow.values()
+    return matched | narrow | (yield from seeds(first, scale.seeds[:2], "SiLU, 4 d_model, "))
+
+
+def main_experiment(scale: Scale) -> Plan:
+    """The same model, for as many tokens, on the web corpus; and both for longer, to be read."""
+    top = best((yield from sweep(scale.base, scale.rates)))
+    results = yield from seeds(top, scale.seeds, "simple, ")
+    found = yield from tuned(scale.web, rate_of(top), "web")
+    own = best(found)
+    results |= found | (yield from seeds(own, scale.seeds[:2], "web, "))
+    return results | (
+        yield {
+            "simple, longer": at_batch(top.config, top.config.batch_size, 1 / LONGER),
+            "web, longer": at_batch(own.config, own.config.batch_size, 1 / LONGER),
+        }
+    )
+
+
+def leaderboard(scale: Scale) -> Plan:
+    """The lowest loss on the web corpus inside the time: each change by itself, then one by one.
+
+    What helps alone is added to what was kept so far, the best first, and stays if it still helps.
+    """
+    top = best((yield from sweep(scale.base, scale.rates)))
+    own = best((yield from tuned(scale.web, rate_of(top), "web")))
+    start = varied(
+        own.config,
+        max_seconds=scale.cap,
+        steps=scale.cap_steps,
+        eval_every=scale.cap_steps // scale.cap_evaluations,
+    )
+    entries = {"start": start} | {
+        label: changed(start, **changes) for label, changes in CHANGES.items()
+    }
+    results: Results = {}
+    for label, config in entries.items():
+        count = 2 if label == "start" else 1
+        results |= yield {label: config} | seeds_of(config, scale.seeds[:count], f"{label}, ")
+    helpful = [label for label in CHANGES if better(results, label, "start")]
+    kept, final = "start", start
+    for label in sorted(helpful, key=lambda label: fmean(losses(by_seed(results, label)))):
+        config = changed(final, **CHANGES[label])
+        name = label if kept == "start" else f"{kept} + {label}"
+        results |= yield {name: config} | seeds_of(config, scale.seeds[:1], f"{name}, ")
+        if better(results, name, kept):
+            kept, final = name, config
+    together = {"together": final} | seeds_of(final, scale.seeds[:2], "together, ")
+    return results | (yield together)
+
+
+STUDIES = {
+    "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
+    "batch_size": Study("How large a batch, at equal tokens?", batch_size),
+    "layer_norm": Study("What does RMSNorm do?", layer_norm),
+    "pre_norm": Study("Normalise before each part, or behind it?", pre_norm),
+    "no_position": Study("Does the model need RoPE?", no_position),
+    "swiglu": Study("Is a gate worth a third matrix?", swiglu),
+    "main_experiment": Study("What does web text change?", main_experiment),
+    "leaderboard": Study("How low can the loss be when the time is up?", leaderboard),
+}
+
+
+def sweep(config: TrainConfig, rates: Sequence[float], label: str = "") -> Plan:
+    """The config at several learning rates, by labels such as "rate 0.01"."""
+    prefix = f"{label}, " if label else ""
+    return (yield {f"{prefix}rate {rate:.3g}": at_rate(config, rate) for rate in rates})
+
+
+def tuned(config: TrainConfig, start: float, label: str, factor: float = HALF_DECADE) -> Plan:
+    """Learning rates around `start`, and on in the direction of the best until it has neighbours.
+
+    At most `MOST_RATES` of them.
+    """
+    results = yield from sweep(config, [start / factor, start, start * factor], label)
+    while len(results) < MOST_RATES:
+        tried = sorted(rate_of(result) for result in results.values())
+        top = rate_of(best(results))
+        if tried[0] < top < tried[-1]:
+            break
+        further = top / factor if top == tried[0] else top * factor
+        results |= yield from sweep(config, [further], label)
+    return results
+
+
+def seeds(result: Result, others: Sequence[int], label: str = "") -> Plan:
+    """The run, and its like with other seeds."""
+    config = result.config
+    return (yield {f"{label}seed {config.seed}": config} | seeds_of(config, others, label))
+
+
+def seeds_of(config: TrainConfig, others: Sequence[int], label: str = "") -> dict[str, TrainConfig]:
+    """The config with other seeds, by labels such as "seed 1"."""
+    return {f"{label}seed {seed}": varied(config, seed=seed) for seed in others}
+
+
+def at_rate(config: TrainConfig, rate: float) -> TrainConfig:
+    """The config with another largest learning rate, the smallest in step with it."""
+    return varied(config, max_learning_rate=rate, min_learning_rate=LAST_RATE * rate)
+
+
+def at_batch(config: TrainConfig, batch_size: int, parts: float = 1) -> TrainConfig:
+    """As many tokens, or one of so many equal parts of them, in batches of another size.
+
+    The warm-up is as long a part of the run, and the log has about as many lines.
+    """
+    optimizer = config.optimizer
+    steps = max(1, round(config.steps * config.batch_size / batch_size / parts))
+
+    def as_often(every: int) -> int:
+        return max(1, round(every * steps / config.steps))
+
+    return varied(
+        config,
+        batch_size=batch_size,
+        steps=steps,
+        warmup_iters=as_often(optimizer.warmup_iters),
+        log_every=as_often(config.log_every),
+        eval_every=as_often(config.eval_every),
+        checkpoint_every=as_often(config.checkpoint_every),
+    )
+
+
+def matched_d_ff(d_ff: int) -> int:
+    """The inner width at which two matrices have as many parameters as three of width d_ff.
+
+    >>> matched_d_ff(384)
+    576
+    """
+    return 3 * d_ff // 2
+
+
+def changed(config: TrainConfig, **changes) -> TrainConfig:
+    """The config with one of `CHANGES`; those of sizes are told as a factor or a difference."""
+    model = config.model
+    match changes:
+        case {"batch_size": factor}:
+            return varied(config, batch_size=max(1, round(factor * config.batch_size)))
+        case {"context_length": factor}:
+            return varied(config, context_length=round(factor * model.context_length))
+        case {"num_layers": more}:
+            return varied(config, num_layers=model.num_layers + more)
+        case {"ffn": "silu"}:
+            return varied(config, ffn="silu", d_ff=matched_d_ff(model.d_ff))
+    return varied(config, **changes)
+
+
+def best(results: Mapping[str, Result]) -> Result:
+    """The result with the lowest validation loss; where all diverged, with the lowest rate."""
+    return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
+
+
+def rate_of(result: Result) -> float:
+    """The largest learning rate of a run."""
+    return result.config.optimizer.max_learning_rate
+
+
+def next_best(results: Mapping[str, Result], top: Result) -> float:
+    """The lowest loss of the runs that differ from this one in their learning rate alone."""
+    found = [
+        result.loss
+        for result in results.values()
+        if result.config.key != top.config.key
+        and at_rate(result.config, rate_of(top)).key == top.config.key
+    ]
+    return min(found, default=math.inf)
+
+
+def edge_of_stability(results: Mapping[str, Result]) -> tuple[float, float] | None:
+    """The largest learning rate below all that diverged, and the smallest that did; None if none.
+
+    So the edge of stability is between the two.
+    """
+    diverged = [rate_of(result) for result in results.values() if result.diverged]
+    if not diverged:
+        return None
+    lower = [rate_of(result) for result in results.values() if rate_of(result) < min(diverged)]
+    return (max(lower), min(diverged)) if lower else None
+
+
+def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
+    """The runs of a setting by their seeds."""
+    return {
+        each.config.seed: each
+        for name, each in results.items()
+        if name == label or name.startswith(f"{label}, seed ")
+    }
+
+
+def losses(runs: Mapping[int, Result]) -> list[float]:
+    """The final validation losses of some runs."""
+    return [each.loss for each in runs.values()]
+
+
+def better(results: Mapping[str, Result], label: str, than: str) -> bool:
+    """Whether a setting was better with every seed than another one with any."""
+    return max(losses(by_seed(results, label))) < min(losses(by_seed(results, than)))
