@@ -44,8 +44,8 @@ from workbook.experiments import significance
 from workbook.experiments.records import Result, differing, settings_of
 from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import best, by_seed, losses, rate_of
-from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
 from workbook.training.data import train_data
+from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
 
 
 @dataclass(frozen=True)
