@@ -318,7 +318,7 @@ def run_data_make(options: argparse.Namespace) -> None:
 def run_data_get(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
-    print(*corpora.get(options.name), sep="\n")
+    print(*corpora.fetch(options.name), sep="\n")
 
 
 def run_export(options: argparse.Namespace) -> None:

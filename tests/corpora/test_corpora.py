@@ -170,7 +170,7 @@ def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
     for thread in threads:
         thread.join()
     assert made[0] == made[1]
-    assert corpora.is_good(made[0], {"size": 100})
+    assert corpora.is_intact(made[0], {"size": 100})
     assert sha256(made[0].read_bytes()).hexdigest() == record(made[0])["sha256"]
 
 
@@ -184,7 +184,7 @@ def test_an_absent_download_is_told_how_to_get_it():
 @pytest.mark.parametrize("name", ["tinystories", "owt"])
 def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
     hub.content = gzip.compress(TEXT.encode()) if name == "owt" else TEXT.encode()
-    paths = corpora.get(name, hub.endpoint)
+    paths = corpora.fetch(name, hub.endpoint)
     assert paths == [corpora.path(name, split) for split in corpora.SPLITS]
     assert paths[0] == folder / name / "train.txt"
     assert paths[0].read_text() == TEXT
@@ -205,17 +205,17 @@ def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
         "modified_ns": paths[0].stat().st_mtime_ns,
     }
     hub.close()
-    assert corpora.get(name, hub.endpoint) == paths, "a second call needs no network"
+    assert corpora.fetch(name, hub.endpoint) == paths, "a second call needs no network"
 
 
 def test_a_damaged_download_is_refused_and_fetched_again(hub):
-    train, validation = corpora.get("tinystories", hub.endpoint)
+    train, validation = corpora.fetch("tinystories", hub.endpoint)
     os.utime(validation, (0, 0))  # copied from elsewhere, and still what it was
     train.write_text(TEXT[:-1])
     with pytest.raises(FileNotFoundError, match="train split of tinystories is damaged"):
         corpora.path("tinystories")
     hub.requests.clear()
-    corpora.get("tinystories", hub.endpoint)
+    corpora.fetch("tinystories", hub.endpoint)
     assert corpora.path("tinystories").read_text() == TEXT
     assert not any("valid" in path for _, path, _ in hub.requests)
 
@@ -223,13 +223,13 @@ def test_a_damaged_download_is_refused_and_fetched_again(hub):
 def test_a_failed_download_leaves_no_corpus(folder, hub):
     hub.faults = [{"content": TEXT.lower().encode()}]
     with pytest.raises(download.DownloadError, match="sha256"):
-        corpora.get("tinystories", hub.endpoint)
+        corpora.fetch("tinystories", hub.endpoint)
     with pytest.raises(FileNotFoundError, match="not on this disk"):
         corpora.path("tinystories")
 
 
 def test_the_variable_hf_endpoint_is_respected(hub, folder):
-    command = "from workbook.corpora import corpora; print(*corpora.get('tinystories'))"
+    command = "from workbook.corpora import corpora; print(*corpora.fetch('tinystories'))"
     client = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"}
     environment = os.environ | client
     environment.pop("HF_HUB_OFFLINE", None)
@@ -247,10 +247,10 @@ def test_the_variable_hf_endpoint_is_respected(hub, folder):
         (lambda: corpora.path("pydocs", size=100), "comes in one size; leave size out"),
         (lambda: corpora.path("stories", size=0), "one byte at least"),
         (
-            lambda: corpora.get("pydocs"),
+            lambda: corpora.fetch("pydocs"),
             "made here.* `workbook data make pydocs`.* tinystories, owt",
         ),
-        (lambda: corpora.get("web"), "there are stories, pydocs, tinystories, owt"),
+        (lambda: corpora.fetch("web"), "there are stories, pydocs, tinystories, owt"),
     ],
 )
 def test_what_does_not_exist_is_answered_with_what_does(call, match):

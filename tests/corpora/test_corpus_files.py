@@ -19,13 +19,13 @@ PIECES = st.lists(st.sampled_from([END_OF_TEXT, "<|", "endoftext", "|>", "é", "
 @pytest.fixture
 def ten(tmp_path):
     file = tmp_path / "ten.txt"
-    corpora.write(file, (f"Story {number}." for number in range(10)))
+    corpora.write_documents(file, (f"Story {number}." for number in range(10)))
     return file
 
 
 def test_documents_come_back_as_they_were_written(tmp_path):
     texts = ["One.\n\nTwo lines.", "Straße ☃ 🙂", "<|endoftext"]
-    facts = corpora.write(tmp_path / "file.txt", texts)
+    facts = corpora.write_documents(tmp_path / "file.txt", texts)
     assert list(documents(tmp_path / "file.txt")) == texts
     raw = (tmp_path / "file.txt").read_bytes()
     assert raw.decode() == "".join(f"{text}\n{END_OF_TEXT}\n" for text in texts)
@@ -37,7 +37,7 @@ def test_what_a_killed_writer_left_is_removed_after_a_while(tmp_path):
     for left in (fresh, old):
         left.write_text("half")
     os.utime(old, (0, 0))
-    corpora.write(tmp_path / "file.txt", ["One."])
+    corpora.write_documents(tmp_path / "file.txt", ["One."])
     assert sorted(tmp_path.iterdir()) == [fresh, tmp_path / "file.txt"]
 
 
@@ -140,24 +140,24 @@ def test_a_file_is_good_if_its_record_fits(ten, change, good):
     corpora.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
     facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
     ten.with_suffix(".json").write_text(json.dumps(facts))
-    assert corpora.is_good(ten, {"seed": 1}) is good
+    assert corpora.is_intact(ten, {"seed": 1}) is good
 
 
 @pytest.mark.parametrize("text", ["", '{"bytes": 230, "see', "[]", "3", "null", '"bytes"'])
 def test_a_file_with_a_broken_record_is_not_good(ten, text):
     ten.with_suffix(".json").write_text(text)
-    assert not corpora.is_good(ten, {})
+    assert not corpora.is_intact(ten, {})
 
 
 def test_a_file_is_read_to_be_verified_once_only(ten, monkeypatch):
     corpora.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
     os.utime(ten, (0, 0))
-    assert corpora.is_good(ten, {})
+    assert corpora.is_intact(ten, {})
     monkeypatch.setattr(corpora, "Tally", None)
-    assert corpora.is_good(ten, {})
+    assert corpora.is_intact(ten, {})
 
 
 def test_a_record_without_a_file_is_not_good(ten):
     ten.with_suffix(".json").write_text(json.dumps({"bytes": 0}))
     ten.unlink()
-    assert not corpora.is_good(ten, {})
+    assert not corpora.is_intact(ten, {})

@@ -1,13 +1,12 @@
 """The four corpora: two made on this machine, two downloaded; the same call gives any of them.
 
-`stories` and `pydocs` need no network and play the parts of `tinystories` and `owt`. In every file
-a document ends with `<|endoftext|>`, and beside every file lies a record in JSON of what is in it
-and where it came from. A file without a record that fits it is never used.
+`stories` and `pydocs` need no network and stand in for `tinystories` and `owt`.
 
-A file of documents, each ended by `<|endoftext|>`, and the JSON record beside it.
+    data/corpora/stories/train-20MB.txt     documents, each ended by <|endoftext|>
+                         train-20MB.json    the record: what is in the file and where it came from
 
-The record says what is in the file and where it came from. It is written last, so a file without
-a record that fits it was never finished, was damaged, or is another one, and is not used.
+The record is written last. So a file without a record that fits it was never finished, was damaged,
+or is another one, and is not used.
 """
 
 import json
@@ -18,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -30,29 +28,18 @@ from workbook.corpora import download, pydocs, stories
 from workbook.corpora.download import HubFile
 from workbook.files import atomic_write, unchanged, write_json
 
-__all__ = [
-    "CORPORA",
-    "END_OF_TEXT",
-    "SPLITS",
-    "Corpus",
-    "documents",
-    "get",
-    "is_here",
-    "overview",
-    "parse_size",
-    "path",
-    "record",
-    "sample_documents",
-]
-
 SPLITS = ("train", "validation")
+END_OF_TEXT = "<|endoftext|>"
+SEPARATOR = END_OF_TEXT.encode()
 SEED = 336  # of the stories
+BLOCK = 2**20  # bytes read at a time
+ABANDONED = 3600  # seconds after which nobody is still writing a temporary file
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What a corpus is, before any of it is on this disk."""
+    """The description of a corpus, whether or not any of it is on this disk."""
 
     name: str
     title: str
@@ -122,14 +109,15 @@ CORPORA = {
 def path(name: str, split: str = "train", size: int | None = None) -> Path:
     """The file of a corpus, made first where it can be made here.
 
-    `size` is in bytes, and for `stories` alone. Raises FileNotFoundError for a corpus that has to
-    be downloaded, or downloaded again because its file was damaged.
+    `name` is a key of `CORPORA`, `split` one of `SPLITS`; `size`, in bytes, is for `stories` only.
+    Raises FileNotFoundError for a corpus that has to be downloaded, or downloaded again because its
+    file was damaged.
     """
     corpus = _corpus(name)
     if split not in SPLITS:
         raise ValueError(f"{split!r} is no split; there are {' and '.join(SPLITS)}")
     target, origin = _place(corpus, split, size)
-    if is_good(target, origin):
+    if is_intact(target, origin):
         return target
     if corpus.name == "stories":
         _make_stories(target, origin)
@@ -146,11 +134,11 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
 
 def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
     """Whether `path` would find the file of a corpus as it is."""
-    return is_good(*_place(_corpus(name), split, size))
+    return is_intact(*_place(_corpus(name), split, size))
 
 
-def get(name: str, endpoint: str | None = None) -> list[Path]:
-    """The files of a downloaded corpus; fetches what is not here, and goes on where it was cut off.
+def fetch(name: str, endpoint: str | None = None) -> list[Path]:
+    """Download what is missing of a corpus, resume what was interrupted; the files of its splits.
 
     `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises ValueError
     for a corpus that is made here, and download.DownloadError.
@@ -165,7 +153,7 @@ def get(name: str, endpoint: str | None = None) -> list[Path]:
     targets = []
     for split, file in corpus.files.items():
         target, origin = _place(corpus, split)
-        if not is_good(target, origin):
+        if not is_intact(target, origin):
             tally = Tally()
             found = download.fetch(file, target, tally.update, endpoint)
             write_record(target, origin | found | tally.facts())
@@ -174,13 +162,13 @@ def get(name: str, endpoint: str | None = None) -> list[Path]:
 
 
 def overview() -> str:
-    """A table of the corpora: what they are, and what of them lies on this disk."""
+    """A table of the corpora: what each is, and which of its files are on this disk."""
     table = [("corpus", "made", "stands in for", "licence", "on this disk")]
     for corpus in CORPORA.values():
         made = "offline" if corpus.offline else f"download {corpus.volume}"
         here = [
             f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB"
-            + ("" if is_good(file, {"corpus": corpus.name}) else " (unusable)")
+            + ("" if is_intact(file, {"corpus": corpus.name}) else " (unusable)")
             for file in sorted((config.data_folder() / "corpora" / corpus.name).glob("*.txt"))
         ]
         row = (corpus.name, made, corpus.stands_in_for or "-", corpus.licence)
@@ -196,7 +184,7 @@ def overview() -> str:
 
 
 def parse_size(text: str) -> int:
-    """The bytes that a size names; a kB has 1,000.
+    """The number of bytes that a text such as "100MB" names; a kB has 1,000.
 
     >>> parse_size("100MB"), parse_size("1.5 GB"), parse_size("4096")
     (100000000, 1500000000, 4096)
@@ -219,7 +207,7 @@ def _stand_in(corpus: Corpus) -> str:
 
 
 def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, dict]:
-    """Where a file of this corpus lies, and the origin that its record must name."""
+    """The path of a file of this corpus, and the origin that its record must name."""
     origin = {"corpus": corpus.name, "split": split}
     file_name = f"{split}.txt"
     if corpus.sizes:
@@ -230,13 +218,13 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
             )
         if size < 1:
             raise ValueError(f"size={size} is no size; give one byte at least")
-        origin |= {"size": size, "seed": SEED, "generator": _generator()}
+        origin |= {"size": size, "seed": SEED, "generator": stories.fingerprint()}
         file_name = f"{split}-{_short(size)}.txt"
     elif size is not None:
         able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
         raise ValueError(f"{corpus.name} comes in one size; leave size out, or take {able}")
     elif corpus.offline:
-        origin |= {"python": pydocs.python_version(), "generator": _digest(Path(pydocs.__file__))}
+        origin |= {"python": pydocs.python_version(), "generator": pydocs.fingerprint()}
     else:
         file = corpus.files[split]
         origin |= {"repository": file.repository, "file": file.name}
@@ -244,7 +232,7 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
 
 
 def _make_stories(target: Path, origin: dict) -> None:
-    """Writes stories until they fill the size, and adds up what their random choices cost."""
+    """Write stories until they fill the size, and record what their random choices cost."""
     _check_disk(target, origin["size"])
     bits = 0.0
 
@@ -256,13 +244,13 @@ def _make_stories(target: Path, origin: dict) -> None:
 
     bar = tqdm(desc=f"make {target.stem}", total=origin["size"], unit="B", unit_scale=True)
     with bar:
-        facts = write(target, texts(), bar.update)
+        facts = write_documents(target, texts(), bar.update)
     facts |= {"code_length_bits": round(bits, 1), "bits_per_byte": bits / facts["bytes"]}
     write_record(target, origin | facts)
 
 
 def _check_disk(target: Path, size: int) -> None:
-    """Raises OSError where the disk has no room for so many bytes."""
+    """Raise OSError where the disk has no room for `size` bytes."""
     folder = next(folder for folder in target.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     if free < size:
@@ -273,27 +261,12 @@ def _check_disk(target: Path, size: int) -> None:
 
 
 def _make_pydocs(corpus: Corpus) -> None:
-    """Writes both splits, because the library is read once for both."""
+    """Write both splits, because the library is read once for both."""
     found = pydocs.harvest(progress=lambda modules: tqdm(modules, desc="read the library"))
     for split in SPLITS:
         target, origin = _place(corpus, split)
         texts = [text.strip() for name, text in found.items() if pydocs.split_of(name) == split]
-        write_record(target, origin | write(target, texts))
-
-
-@cache
-def _generator() -> str:
-    """A hash of all that decides how a story reads, so that no old story is taken for new."""
-    folder = Path(stories.__file__).parent
-    return _digest(*(file for file in folder.rglob("*") if file.suffix in (".py", ".txt")))
-
-
-def _digest(*files: Path) -> str:
-    digest = sha256()
-    for file in sorted(files):
-        digest.update(f"{file.name}\n".encode())
-        digest.update(file.read_bytes().replace(b"\r\n", b"\n"))  # as git may check it out
-    return digest.hexdigest()[:16]
+        write_record(target, origin | write_documents(target, texts))
 
 
 def _short(size: int) -> str:
@@ -304,14 +277,11 @@ def _short(size: int) -> str:
     return f"{size}B"
 
 
-END_OF_TEXT = "<|endoftext|>"
-SEPARATOR = END_OF_TEXT.encode()
-BLOCK = 2**20  # bytes read at a time
-ABANDONED = 3600  # seconds after which nobody is still writing a temporary file
+# --- Files and their records ----------------------------------------------------------------------
 
 
 class Tally:
-    """Counts the bytes and documents of a stream and computes its sha256, block by block.
+    """The bytes, documents and sha256 of a stream, counted block by block.
 
     >>> tally = Tally()
     >>> for block in (b"One.<|endof", b"text|>Two.<|endoftext|>", b"\\n"):
@@ -327,7 +297,7 @@ class Tally:
         self._tail = b""  # the last bytes: perhaps the beginning of a separator
 
     def update(self, block: bytes) -> None:
-        """Counts one more block of the stream."""
+        """Count one more block of the stream."""
         self._digest.update(block)
         self._bytes += len(block)
         *ended, rest = (self._tail + block).split(SEPARATOR)
@@ -339,7 +309,7 @@ class Tally:
         self._tail = rest[cut:]
 
     def facts(self) -> dict:
-        """What has been counted so far; a last document needs no separator."""
+        """The counts so far; a last document needs no separator."""
         open_document = self._begun or bool(self._tail.strip())
         return {
             "bytes": self._bytes,
@@ -348,10 +318,13 @@ class Tally:
         }
 
 
-def write(
+def write_documents(
     target: Path, texts: Iterable[str], progress: Callable[[int], object] = lambda size: None
 ) -> dict:
-    """The facts about a new file with these documents; `progress` is told the bytes of each."""
+    """Write a file of these documents, and return its counts for `write_record`.
+
+    `progress` is called with the number of bytes of each document.
+    """
     for left in target.parent.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED:
@@ -367,15 +340,15 @@ def write(
 
 
 def write_record(target: Path, facts: dict) -> None:
-    """Writes the record of `target`, which makes it a corpus file."""
+    """Write the record of `target`, which makes it a corpus file."""
     facts = {**facts, "workbook": __version__, "modified_ns": target.stat().st_mtime_ns}
     write_json(target.with_suffix(".json"), facts)
 
 
 def record(path: str | os.PathLike) -> dict:
-    """What is known about a corpus file: bytes, documents, sha256, and where it came from.
+    """The record of a corpus file: bytes, documents, sha256, and where it came from.
 
-    For `stories` also `code_length_bits`, what its random choices cost to write down, and that
+    For `stories` also `code_length_bits`, the length of a code for its random choices, and that
     divided by the bytes, `bits_per_byte`: an upper bound of the entropy of its text.
     """
     beside = Path(path).with_suffix(".json")
@@ -387,11 +360,11 @@ def record(path: str | os.PathLike) -> dict:
     return json.loads(beside.read_text(encoding="utf-8"))
 
 
-def is_good(path: Path, origin: dict) -> bool:
+def is_intact(path: Path, origin: dict) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
-    A file that has been as it is since its record was written is not read: only one with another
-    time, edited or copied here, has its sha256 computed, once.
+    A file with the modification time of its record is not read. One with another time was edited,
+    or copied here: its sha256 is computed, once.
     """
     try:
         facts, found = record(path), path.stat()
@@ -441,6 +414,7 @@ def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
 
 
 def _raw_documents(path: str | os.PathLike) -> Iterator[bytes]:
+    """The documents of a file as bytes; a separator may lie across two blocks."""
     with unchanged(Path(path)), open(path, "rb") as file:
         parts: list[bytes] = []  # of the document that has not ended yet
         tail = b""  # what follows them: perhaps the beginning of a separator

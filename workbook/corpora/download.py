@@ -1,8 +1,8 @@
 """Large files from the Hugging Face Hub: resumed, verified, unpacked, and only then used.
 
-The Hub announces the size and the sha256 of every large file. What arrives lies under a hidden
-`.part` name that carries that sha256, so a download that was cut off goes on where it stopped, even
-days later, and never on top of another version. Nothing is used before its hash is right.
+The Hub announces the size and the sha256 of every large file. The bytes that arrive are kept under
+a hidden `.part` name with that sha256 in it, so an interrupted download continues where it stopped,
+even days later, and never on top of another version. Nothing is used before its hash is right.
 
 `huggingface_hub.hf_hub_download` does not do here: since 2.x it starts over after an interruption,
 it does not compare the hash of what it received, and its cache keeps a second copy of 4 GB.
@@ -51,7 +51,7 @@ class HubFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Announced:
-    """What the Hub says about a file."""
+    """The facts that the Hub announces about a file."""
 
     url: str  # of this very version
     commit: str
@@ -62,11 +62,11 @@ class Announced:
 def fetch(
     file: HubFile, target: Path, watch: Callable[[bytes], object], endpoint: str | None = None
 ) -> dict:
-    """Where the file came from, once its verified and unpacked content lies at `target`.
+    """Download, verify and unpack a file to `target`; return where it came from, for its record.
 
-    `watch` is called with every block of that content, in order. `endpoint` is the Hub's address;
-    by default `HF_ENDPOINT` or the public one. Raises DownloadError; what has arrived by then is
-    kept for the next call, unless it is wrong.
+    `watch` is called with every block of the content, in order. `endpoint` is the Hub's address; by
+    default `HF_ENDPOINT` or the public one. Raises DownloadError; what has arrived by then is kept
+    for the next call, unless it is wrong.
     """
     if target.is_dir():
         raise DownloadError(f"{target} is a folder where a file is to lie; rename it")
@@ -106,27 +106,27 @@ def _announced(file: HubFile, endpoint: str | None) -> Announced:
 
     try:
         # No token: the files are public, and a stale one would be refused.
-        said = get_hf_file_metadata(url("main"), token=False, timeout=TIMEOUT, endpoint=endpoint)
+        found = get_hf_file_metadata(url("main"), token=False, timeout=TIMEOUT, endpoint=endpoint)
     except (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled) as error:
         raise _failure(error, url("main")) from error
     if (
-        not said.commit_hash
-        or (said.size or 0) < 1
-        or not re.fullmatch("[0-9a-f]{64}", said.etag or "")
+        not found.commit_hash
+        or (found.size or 0) < 1
+        or not re.fullmatch("[0-9a-f]{64}", found.etag or "")
     ):
         raise DownloadError(
             f"{url('main')} answers without a commit, a size or a sha256, so nothing from there can"
             " be verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a login page"
         )
     return Announced(
-        url=url(said.commit_hash), commit=said.commit_hash, size=said.size, sha256=said.etag
+        url=url(found.commit_hash), commit=found.commit_hash, size=found.size, sha256=found.etag
     )
 
 
 def _tidy(target: Path, partial: Path) -> None:
-    """Removes what earlier, killed downloads left behind; only `partial` can still be of use.
+    """Remove what killed downloads left behind, except for `partial`, which can be continued.
 
-    Not even that where it is a link: what it points to is somebody else's, and to be left alone.
+    Where `partial` is a link it is removed too: the file that it points to is not ours to write to.
     """
     for left in target.parent.glob(f".{target.name}.*"):
         of_use = left == partial and not left.is_symlink()
@@ -135,7 +135,7 @@ def _tidy(target: Path, partial: Path) -> None:
 
 
 def _check_disk(file: HubFile, announced: Announced, partial: Path) -> None:
-    """Raises DownloadError where the disk cannot hold what is still to come."""
+    """Raise DownloadError where the disk cannot hold what is still to come."""
     unpacked = round(announced.size * UNPACKED) if file.name.endswith(".gz") else 0
     needed = announced.size - _size(partial) + unpacked
     free = shutil.disk_usage(partial.parent).free
@@ -148,7 +148,7 @@ def _check_disk(file: HubFile, announced: Announced, partial: Path) -> None:
 
 
 def _download(announced: Announced, partial: Path) -> None:
-    """Brings `partial` to its full size, over as many connections as it takes."""
+    """Bring `partial` to its full size, over as many connections as it takes."""
     if _size(partial) > announced.size:
         partial.unlink()
     failures = 0
@@ -172,7 +172,7 @@ def _download(announced: Announced, partial: Path) -> None:
 
 
 def _receive(announced: Announced, partial: Path, bar: tqdm) -> None:
-    """One request: appends to `partial` what it lacks, as far as the connection lasts."""
+    """Append to `partial` what it lacks, by one request, as far as the connection lasts."""
     start = _size(partial)
     # The hash is of the plain bytes, so nothing on the way may compress them.
     headers = {"Accept-Encoding": "identity", "User-Agent": f"workbook/{__version__}"}
@@ -195,7 +195,7 @@ def _receive(announced: Announced, partial: Path, bar: tqdm) -> None:
 
 
 def _check_offer(announced: Announced, start: int, headers: httpx2.Headers) -> None:
-    """Raises DownloadError where an answer is not about the bytes from `start` to the end."""
+    """Raise DownloadError where an answer is not about the bytes from `start` to the end."""
     if start:
         offered = headers.get("Content-Range", "nothing")
         right = offered.startswith(f"bytes {start}-") and offered.endswith(f"/{announced.size}")
@@ -210,7 +210,7 @@ def _check_offer(announced: Announced, start: int, headers: httpx2.Headers) -> N
 
 
 def _verify(announced: Announced, partial: Path) -> None:
-    """Raises DownloadError, and removes `partial`, where its sha256 is not the announced one."""
+    """Raise DownloadError, and remove `partial`, where its sha256 is not the announced one."""
     digest = hashlib.sha256()
     _read(partial, digest.update, bar="verify")
     if digest.hexdigest() != announced.sha256:
@@ -223,6 +223,7 @@ def _verify(announced: Announced, partial: Path) -> None:
 
 
 def _read(path: Path, watch: Callable[[bytes], object], bar: str | None = None) -> None:
+    """Call `watch` with every block of a file."""
     with open(path, "rb") as file, _bar(bar, _size(path)) as progress:
         while block := file.read(BLOCK):
             watch(block)
@@ -232,10 +233,10 @@ def _read(path: Path, watch: Callable[[bytes], object], bar: str | None = None) 
 def _unpack(
     announced: Announced, packed: Path, target: Path, watch: Callable[[bytes], object]
 ) -> None:
-    """Writes what `packed` contains to `target`, and removes `packed`.
+    """Write what `packed` contains to `target`, and remove `packed`.
 
-    Stops at twice what `_check_disk` reckons with: a few zeros may unpack to a thousand times their
-    size, and fill the disk.
+    Stop at twice the size that `_check_disk` assumes: zeros unpack to a thousand times their packed
+    size and could fill the disk.
     """
     most = round(2 * UNPACKED * announced.size) + SLACK
     try:
@@ -261,7 +262,7 @@ def _unpack(
 
 
 def _failure(error: Exception | None, url: str) -> DownloadError:
-    """The error to raise for one of the network: what happened and what to do, in one line."""
+    """The DownloadError for a network error: what happened and what to do, in one line."""
     host = "/".join(url.split("/")[:3])
     if isinstance(error, OfflineModeIsEnabled):
         return DownloadError(

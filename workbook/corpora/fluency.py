@@ -1,7 +1,7 @@
 """How well a text reads, as far as counting can tell: known words, repetition, copied passages.
 
-None of the three says that a text makes sense. Each catches one way not to: words that do not
-exist, going round in circles, and reciting what was learnt by heart.
+None of the three says that a text makes sense. Each catches one way in which it fails to: words
+that do not exist, going round in circles, and reciting memorised training data.
 """
 
 import re
@@ -12,7 +12,7 @@ WINDOW = 4  # words: a phrase that is written twice on purpose is seldom longer
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in small letters, without numbers and marks.
+    """The words of a text in lower case, without numbers and punctuation.
 
     >>> words("It's the fox's 3rd den!")
     ["it's", 'the', "fox's", 'rd', 'den']
@@ -47,7 +47,7 @@ def repeated_share(text: str, window: int = WINDOW) -> float:
 
 
 def counts(text: str, source: str) -> dict[str, float]:
-    """What can be counted of a text beside the one that its author learnt from.
+    """The counts of a text: its words, and how it compares with `source`, what its author read.
 
     >>> counts("The fox flombered.", "The fox ran.")
     {'words': 3, 'known': 0.6666666666666666, 'repeated': 0.0, 'copied_words': 2}

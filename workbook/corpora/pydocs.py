@@ -1,12 +1,11 @@
 """English prose that ships with Python: the help topics and docstrings of the standard library.
 
-It is the messy web text of this workbook: many authors, many habits, half of it about code. All of
-it is read from source files with `ast`. Nothing that is harvested is imported, so no module's side
-effects and no broken installation can come in the way.
+It stands in for messy web text: many authors, many habits, half of it about code. All of it is
+read from source files with `ast`; no module is imported, so neither side effects nor a broken
+installation can get in the way.
 """
 
 import ast
-import hashlib
 import platform
 import re
 import sys
@@ -14,6 +13,8 @@ import sysconfig
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from hashlib import sha256
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def harvest(
 
     No docstring and no paragraph of more than a few words comes twice. The longest document keeps
     what it shares with others, because a long text with holes teaches less than a short one that
-    is gone. `progress` wraps the list of modules to be read, the slow part.
+    is gone.
+    `library` is the folder or zip file of a standard library, by default that of this Python;
+    `progress` wraps the list of modules to be read, the slow part.
     """
     library = standard_library() if library is None else library
     found = {f"topic:{name}": [("", text)] for name, text in _topics(library)}
@@ -54,8 +57,27 @@ def harvest(
 
 def split_of(name: str) -> str:
     """`train` or `validation`, decided by a hash of the document's name: always the same."""
-    digest = hashlib.sha256(name.encode()).digest()
+    digest = sha256(name.encode()).digest()
     return "train" if int.from_bytes(digest[:8], "big") % VALIDATION_SHARE else "validation"
+
+
+@cache
+def fingerprint() -> str:
+    """A hash of the code of this file, so that no old document is taken for a new one.
+
+    Imports, docstrings and comments do not count.
+    """
+    tree = ast.parse(Path(__file__).read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [statement for statement in body if not _is_idle(statement)]
+    return sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement is an import or a docstring."""
+    docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return docstring or isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def python_version() -> str:

@@ -1,4 +1,4 @@
-"""Where the grammar's text files are cut: lines into beats, texts into pieces, lists into items."""
+"""The grammar's text files cut up: lines into beats, texts into pieces, lists into items."""
 
 import re
 
