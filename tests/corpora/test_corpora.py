@@ -1,4 +1,4 @@
-"""What `workbook.corpora.corpora` makes, keeps, makes again, downloads and refuses."""
+"""Corpora are made, kept, made again, downloaded and refused; their files are counted and read."""
 
 import gzip
 import json
@@ -6,13 +6,23 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from hashlib import sha256
 
 import pytest
 from fake_hub import COMMIT, running_hub
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workbook.corpora import corpora, download, pydocs, stories
-from workbook.corpora.corpora import CORPORA, END_OF_TEXT, documents, record
+from workbook.corpora.corpora import (
+    CORPORA,
+    END_OF_TEXT,
+    Tally,
+    documents,
+    record,
+    sample_documents,
+)
 
 TEXT = f"One.\n{END_OF_TEXT}\nTwo.\n{END_OF_TEXT}\n"
 
@@ -239,34 +249,26 @@ def test_the_variable_hf_endpoint_is_respected(hub, folder):
     assert corpora.path("tinystories").read_text() == TEXT
 
 
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: corpora.path("story"), "there are stories, pydocs, tinystories, owt"),
-        (lambda: corpora.path("pydocs", "test"), "there are train and validation"),
-        (lambda: corpora.path("pydocs", size=100), "comes in one size; leave size out"),
-        (lambda: corpora.path("stories", size=0), "one byte at least"),
-        (
-            lambda: corpora.fetch("pydocs"),
-            "made here.* `workbook data make pydocs`.* tinystories, owt",
-        ),
-        (lambda: corpora.fetch("web"), "there are stories, pydocs, tinystories, owt"),
-    ],
-)
-def test_what_does_not_exist_is_answered_with_what_does(call, match):
-    with pytest.raises(ValueError, match=match):
-        call()
+def test_what_does_not_exist_is_answered_with_what_does():
+    everything = "there are stories, pydocs, tinystories, owt"
+    for function, arguments, words in (
+        (corpora.path, ["story"], everything),
+        (corpora.fetch, ["web"], everything),
+        (corpora.path, ["pydocs", "test"], "there are train and validation"),
+        (corpora.path, ["pydocs", "train", 100], "comes in one size; leave size out"),
+        (corpora.path, ["stories", "train", 0], "one byte at least"),
+        (corpora.fetch, ["pydocs"], "made here.* `workbook data make pydocs`.* tinystories, owt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            function(*arguments)
 
 
-def test_a_size_is_a_whole_number_of_bytes():
+def test_what_is_no_size_is_refused():
+    for text in ("", "MB", "100XB", "-1MB", "0", "0.1", "1e6", "1,000", "nan"):
+        with pytest.raises(ValueError, match="give one such as 500kB"):
+            corpora.parse_size(text)
     with pytest.raises(TypeError, match=r"parse_size\('100MB'\)"):
         corpora.path("stories", size="100MB")
-
-
-@pytest.mark.parametrize("text", ["", "MB", "100XB", "-1MB", "0", "0.1", "1e6", "1,000", "nan"])
-def test_what_is_no_size_is_refused(text):
-    with pytest.raises(ValueError, match="give one such as 500kB"):
-        corpora.parse_size(text)
 
 
 def test_stories_that_the_disk_has_no_room_for_are_not_begun(folder, tales):
@@ -285,12 +287,148 @@ def test_the_overview_shows_what_lies_on_the_disk(tales):
     assert "PSF-2.0" in lines[3]
 
 
-def test_every_corpus_says_what_it_stands_in_for():
-    stands_in = {name: corpus.stands_in_for for name, corpus in CORPORA.items()}
-    assert stands_in == {
-        "stories": "tinystories",
-        "pydocs": "owt",
-        "tinystories": None,
-        "owt": None,
-    }
-    assert [name for name, corpus in CORPORA.items() if corpus.offline] == ["stories", "pydocs"]
+def test_the_offline_corpora_stand_in_for_the_downloaded_ones():
+    offline = {name: corpus.stands_in_for for name, corpus in CORPORA.items() if corpus.offline}
+    assert offline == {"stories": "tinystories", "pydocs": "owt"}
+    assert CORPORA.keys() - offline == set(offline.values())
+
+
+# --- Files and their records ----------------------------------------------------------------------
+
+# Short pieces, so that separators, parts of separators and blank documents meet in every way.
+PIECES = st.lists(st.sampled_from([END_OF_TEXT, "<|", "endoftext", "|>", "é", "One.", " \n", "<"]))
+
+
+@pytest.fixture
+def ten(tmp_path):
+    file = tmp_path / "ten.txt"
+    corpora.write_documents(file, (f"Story {number}." for number in range(10)))
+    return file
+
+
+def test_documents_come_back_as_they_were_written(tmp_path):
+    texts = ["One.\n\nTwo lines.", "Straße ☃ 🙂", "<|endoftext"]
+    facts = corpora.write_documents(tmp_path / "file.txt", texts)
+    assert list(documents(tmp_path / "file.txt")) == texts
+    raw = (tmp_path / "file.txt").read_bytes()
+    assert raw.decode() == "".join(f"{text}\n{END_OF_TEXT}\n" for text in texts)
+    assert facts == {"bytes": len(raw), "documents": 3, "sha256": sha256(raw).hexdigest()}
+
+
+def test_what_a_killed_writer_left_is_removed_after_a_while(tmp_path):
+    fresh, old = tmp_path / ".file.txt.a.tmp", tmp_path / ".file.txt.b.tmp"
+    for left in (fresh, old):
+        left.write_text("half")
+    os.utime(old, (0, 0))
+    corpora.write_documents(tmp_path / "file.txt", ["One."])
+    assert sorted(tmp_path.iterdir()) == [fresh, tmp_path / "file.txt"]
+
+
+def test_any_text_file_has_documents(tmp_path):
+    for text, expected in (
+        ("", []),
+        ("\n \n", []),
+        ("One.", ["One."]),
+        (f"One.\n{END_OF_TEXT}\nTwo.\n{END_OF_TEXT}\n", ["One.", "Two."]),
+        (f"{END_OF_TEXT}{END_OF_TEXT} {END_OF_TEXT}One.", ["One."]),
+        ("One.\r\nTwo.", ["One.\r\nTwo."]),
+    ):
+        (tmp_path / "file.txt").write_bytes(text.encode())
+        assert list(documents(tmp_path / "file.txt")) == expected
+
+
+@given(pieces=PIECES, block=st.integers(1, 20))
+def test_documents_and_tally_do_not_depend_on_the_blocks(tmp_path_factory, pieces, block):
+    text = "".join(pieces)
+    expected = [part.strip() for part in text.split(END_OF_TEXT) if part.strip()]
+    file = tmp_path_factory.mktemp("blocks") / "file.txt"
+    file.write_bytes(text.encode())
+    tally = Tally()
+    for start in range(0, len(text.encode()), block):
+        tally.update(text.encode()[start : start + block])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "BLOCK", block)
+        assert list(documents(file)) == expected
+    assert tally.facts()["documents"] == len(expected)
+    assert tally.facts()["bytes"] == len(text.encode())
+
+
+def test_documents_are_read_one_block_at_a_time(tmp_path):
+    file = tmp_path / "endless.txt"
+    file.write_bytes((b"One.\n" + END_OF_TEXT.encode()) * 200_000)
+    stream = documents(file)
+    assert next(stream) == "One."
+    file.write_bytes(b"")  # what has not been read yet is gone
+    seen = 0
+    with pytest.raises(ValueError, match="changed while it was read"):
+        for _ in stream:
+            seen += 1
+    assert seen < 100_000
+
+
+def test_a_document_larger_than_many_blocks_is_read_in_linear_time(tmp_path):
+    file = tmp_path / "long.txt"
+    file.write_bytes(b"word " * 10_000_000)
+    (document,) = documents(file)
+    assert len(document) == 49_999_999
+
+
+def test_a_sample_is_without_repetition_in_order_and_repeatable(ten):
+    sample = sample_documents(ten, 4, seed=1)
+    assert sample == sorted(set(sample))
+    assert len(sample) == 4
+    assert sample == sample_documents(str(ten), 4, seed=1)
+    assert any(sample != sample_documents(ten, 4, seed) for seed in range(2, 9))
+    assert sample_documents(ten, 10, seed=0) == list(documents(ten))
+
+
+def test_every_document_is_sampled_equally_often(ten):
+    counts = Counter(text for seed in range(1000) for text in sample_documents(ten, 3, seed))
+    assert len(counts) == 10
+    assert all(240 < times < 360 for times in counts.values())  # 300 ± 4 standard deviations
+
+
+def test_a_sample_of_too_many_or_none_is_an_error(ten):
+    with pytest.raises(ValueError, match="has 10 documents, 11 were"):
+        sample_documents(ten, 11, seed=0)
+    with pytest.raises(ValueError, match="one at least"):
+        sample_documents(ten, 0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "intact"),
+    [
+        ({}, True),
+        ({"seed": 2}, False),
+        ({"seed": None}, False),
+        ({"bytes": 231}, False),
+        ({"bytes": None}, False),
+        ({"modified_ns": 0}, True),
+        ({"modified_ns": 0, "sha256": "0" * 64}, False),
+    ],
+)
+def test_a_file_is_intact_if_its_record_fits(ten, change, intact):
+    digest = sha256(ten.read_bytes()).hexdigest()
+    corpora.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
+    facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
+    ten.with_suffix(".json").write_text(json.dumps(facts))
+    assert corpora.is_intact(ten, {"seed": 1}) is intact
+
+
+def test_without_a_whole_record_and_its_file_nothing_is_intact(ten):
+    with pytest.raises(FileNotFoundError, match=r"no record ten\.json"):
+        record(ten)
+    for text in ("", '{"bytes": 230, "see', "[]", "3", "null", '"bytes"'):
+        ten.with_suffix(".json").write_text(text)
+        assert not corpora.is_intact(ten, {})
+    ten.with_suffix(".json").write_text(json.dumps({"bytes": 0}))
+    ten.unlink()
+    assert not corpora.is_intact(ten, {})
+
+
+def test_a_file_is_read_to_be_verified_only_once(ten, monkeypatch):
+    corpora.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
+    os.utime(ten, (0, 0))
+    assert corpora.is_intact(ten, {})
+    monkeypatch.setattr(corpora, "Tally", None)
+    assert corpora.is_intact(ten, {})

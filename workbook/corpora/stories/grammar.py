@@ -33,7 +33,7 @@ in the woods, else `snack.animals` (unless people live there), else `snack.all`.
 
 import re
 
-from workbook.corpora.stories.cuts import beats, pieces, split, weigh
+from workbook.corpora.stories.draws import zipf_weights
 from workbook.corpora.stories.nodes import (
     PARAGRAPH,
     Assign,
@@ -50,6 +50,8 @@ from workbook.corpora.stories.nodes import (
 )
 
 SPEECH = re.compile(r"@(\w+)(?: (\w+))?: (.*?) *(?:@@|(?=@\w)|$)")
+MARK = re.compile(r"[\[\]]|\{[^}]*\}|<[^>]*>")
+WEIGHT = re.compile(r"\*(\d+)$")
 VERBS = {".": "said", "!": "cried", "?": "asked"}
 
 
@@ -97,7 +99,7 @@ class Grammar:
             )
         return self._nodes[""]
 
-    # Reading ------------------------------------------------------------------------------------
+    # --- Reading --------------------------------------------------------------------------------
 
     def _read(self, source: str) -> None:
         lines: list[str] = []
@@ -129,17 +131,17 @@ class Grammar:
         names, dot, world = head.partition(".")
         return [name + dot + world for name in names.split("/")]
 
-    # Compiling ----------------------------------------------------------------------------------
+    # --- Compiling ------------------------------------------------------------------------------
 
     def _compile_list(self, name: str) -> Node | str:
         """Plain words, remembered with all their forms, or else a choice of texts."""
         head, lines = self.lists[name]
         text = " ".join(line.strip() for line in lines)
-        items = [item.strip() for item in split(text, ",")]
+        items = [item.strip() for item in split_outside_brackets(text, ",")]
         if any(mark in item for item in items for mark in "{[<"):
             return self._choice(items)
         if head not in self._words:
-            items, weights = weigh(items)
+            items, weights = weigh_items(items)
             forms = tuple(head.partition(".")[0].split("/"))
             entries = [tuple(item.split("/")) for item in items]
             for entry in entries:
@@ -151,19 +153,19 @@ class Grammar:
     def _compile_rule(self, name: str) -> Node | str:
         outer, self._plot = self._plot, name.partition(".")[0]
         parts: list[Node | str] = []
-        for mark, texts in beats(self.rules[name]):
+        for mark, texts in group_lines(self.rules[name]):
             if mark == "--":
                 parts.append(PARAGRAPH)
             elif mark == "?":
-                texts, weights = weigh([f"{text} " for text in texts])
+                texts, weights = weigh_items([f"{text} " for text in texts])
                 parts.append(self._pick(["", *texts], [sum(weights), *weights]))
             else:
                 parts += [self._choice(texts), " "]
         self._plot = outer
-        return _series(parts)
+        return _join(parts)
 
     def _choice(self, texts: list[str]) -> Node | str:
-        return self._pick(*weigh(texts))
+        return self._pick(*weigh_items(texts))
 
     def _pick(self, texts: list[str], weights: list[int]) -> Node | str:
         nodes = [self.parse(text) for text in texts]
@@ -176,21 +178,21 @@ class Grammar:
         for speech in SPEECH.finditer(text):
             parts += [self._parse(text[end : speech.start()]), self._speech(*speech.groups()), " "]
             end = speech.end()
-        return _series([*parts, self._parse(text[end:])])
+        return _join([*parts, self._parse(text[end:])])
 
     def _parse(self, text: str) -> Node | str:
         parts: list[Node | str] = []
-        for piece in pieces(text):
+        for piece in cut_at_marks(text):
             mark = piece[:1]
             if mark == "[":
-                parts.append(self._pick(*weigh(split(piece[1:-1], "|"))))
+                parts.append(self._pick(*weigh_items(split_outside_brackets(piece[1:-1], "|"))))
             elif mark == "{":
                 parts.append(self._slot(piece[1:-1]))
             elif mark == "<":
                 parts.append(self._call(piece[1:-1]))
             else:
                 parts.append(piece)
-        return _series(parts)
+        return _join(parts)
 
     @staticmethod
     def _slot(text: str) -> Node:
@@ -233,7 +235,7 @@ class Grammar:
         return name in self.rules or name in self.lists
 
 
-def _series(parts: list[Node | str]) -> Node | str:
+def _join(parts: list[Node | str]) -> Node | str:
     """One node for several: inner series opened, neighbouring texts joined."""
     joined: list[Node | str] = []
     for part in parts:
@@ -245,3 +247,80 @@ def _series(parts: list[Node | str]) -> Node | str:
     if not joined:
         return ""
     return joined[0] if len(joined) == 1 else Series(joined)
+
+
+# --- Texts cut up: lines into groups, a text at its marks, a list into items ---------------------
+
+
+def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """The lines of a rule, grouped: (mark, forms), where the mark is "|", "?", "--" or empty.
+
+    Neighbouring lines with the same mark are forms of one line; a blank line parts them.
+    """
+    found: list[tuple[str, list[str]]] = []
+    depth, last = None, ""  # the indentation of the rule; the mark of the line before
+    for line in lines:
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if not text:
+            last = ""
+            continue
+        depth = depth or indent
+        if indent > depth:  # it continues the line before
+            found[-1][1][-1] += " " + text
+            continue
+        mark = text if text == "--" else text[0] if text[:2] in ("| ", "? ") else ""
+        text = text.removeprefix(mark).strip()
+        if mark and mark == last:
+            found[-1][1].append(text)
+        else:
+            found.append((mark, [text]))
+        last = mark
+    return found
+
+
+def cut_at_marks(text: str) -> list[str]:
+    """A text cut into [choices], {slots}, <calls> and what lies between them.
+
+    >>> cut_at_marks("a_[big|[very |]small] {pet} ran.")
+    ['a_', '[big|[very |]small]', ' ', '{pet}', ' ran.']
+    """
+    found, start, depth = [], 0, 0
+    for match in MARK.finditer(text):
+        mark = match[0][0]
+        if depth == 0:
+            found.append(text[start : match.start()])
+            start = match.start()
+        depth += (mark == "[") - (mark == "]")
+        if depth == 0:
+            found.append(text[start : match.end()])
+            start = match.end()
+    if depth:
+        raise ValueError(f"unbalanced brackets in {text!r}")
+    return [piece for piece in [*found, text[start:]] if piece]
+
+
+def split_outside_brackets(text: str, mark: str) -> list[str]:
+    """A text cut at a mark, but not inside brackets.
+
+    >>> split_outside_brackets("a|[b|c]|", "|")
+    ['a', '[b|c]', '']
+    """
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "[") - (char == "]")
+        if char == mark and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def weigh_items(items: list[str]) -> tuple[list[str], list[int]]:
+    """Items without their *5, and their weights; an item that comes twice counts once."""
+    weights: dict[str, int] = {}
+    for item, weight in zip(items, zipf_weights(len(items)), strict=True):
+        factor = WEIGHT.search(item)
+        item = WEIGHT.sub("", item)
+        weights[item] = weights.get(item, 0) + weight * int(factor[1] if factor else 1)
+    return list(weights), list(weights.values())
