@@ -286,7 +286,7 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
 def ended_early(problem: problems.Problem, part: str | None, ended: int):
     """The report on an attempt that ended the process which ran it."""
     from workbook.study.progress import record_check
-    from workbook.study.report import Report
+    from workbook.study.verbs import Report
 
     if ended < 0:
         how = f"by signal {-ended} ({signal.strsignal(-ended)})"
