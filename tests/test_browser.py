@@ -29,7 +29,7 @@ from real_lab import (
 
 from workbook import views
 from workbook.study import notebooks
-from workbook.study.normalform import WIDGET_VIEW, role
+from workbook.study.notebooks import WIDGET_VIEW, role
 from workbook.views.accounting import QUESTIONS
 
 SCREENSHOTS = ROOT / "build" / "screenshots"

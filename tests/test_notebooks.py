@@ -10,7 +10,7 @@ import pytest
 from attempts.pairs import ATTEMPTS
 
 from workbook.study import notebooks
-from workbook.study.normalform import ROLES, role
+from workbook.study.notebooks import ROLES, role
 from workbook.study.problems import PROBLEMS
 
 PATHS = {path.stem: path for path in notebooks.find()}

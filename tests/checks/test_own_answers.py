@@ -8,7 +8,7 @@ from workbook.config import EDITIONS
 from workbook.experiments.studies import CAPS
 from workbook.study import notebooks, problems
 from workbook.study.answers import MIME
-from workbook.study.normalform import role
+from workbook.study.notebooks import role
 from workbook.study.verbs import check
 
 # The one notebook whose answers are other numbers in each edition, and are computed in seconds.

@@ -10,7 +10,7 @@ from workbook import config
 from workbook.experiments import plans, records, studies
 from workbook.study import notebooks
 from workbook.study.answers import MIME
-from workbook.study.normalform import role
+from workbook.study.notebooks import role
 from workbook.training import log, train
 from workbook.views import plots
 

@@ -10,7 +10,7 @@ from workbook import config
 from workbook.export import export, states
 from workbook.study import copy, notebooks
 from workbook.study.answers import MIME
-from workbook.study.normalform import role
+from workbook.study.notebooks import role
 from workbook.study.progress import source_of
 from workbook.tokenization import bpe
 

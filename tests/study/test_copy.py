@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from workbook import config
 from workbook.study import copy as study
 from workbook.study import notebooks
-from workbook.study.normalform import role
+from workbook.study.notebooks import role
 from workbook.study.progress import Progress, record_answer, record_check
 
 STUB = '''def train_bpe(input_path, vocab_size, special_tokens):

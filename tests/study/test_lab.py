@@ -16,7 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from workbook.study import lab, notebooks
-from workbook.study.normalform import normalise
+from workbook.study.notebooks import normalise
 
 PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from nbval.plugin import get_sanitize_patterns
 
 from workbook.checks.guard import limit
-from workbook.study.normalform import REPLACEMENTS, WIDGET_VIEW, normalise
+from workbook.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normalise
 
 NASTY = [
     "/home/ada/x.txt",

@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from workbook import config
 from workbook.study import notebooks
-from workbook.study.normalform import normalise
+from workbook.study.notebooks import normalise
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tiny_runs
 
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 from workbook.views import training
 from workbook.views.training import LiveCurve, curve_html
 

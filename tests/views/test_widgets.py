@@ -11,7 +11,7 @@ from contrast import contrast
 from work import calls
 
 from workbook import views
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 from workbook.tokenization import bpe
 from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
 from workbook.tokenization.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from work import calls
 from workbook import views
 from workbook.accounting.assumptions import SWITCHES
 from workbook.config import EDITIONS
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 from workbook.views import accounting
 from workbook.views.accounting import QUESTIONS, State
 

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from workbook import views
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 from workbook.views import generation, plots
 
 SHARES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}

@@ -12,7 +12,7 @@ from contrast import contrast
 from work import calls
 
 from workbook import views
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 from workbook.transformer import nn
 from workbook.views import transformer
 

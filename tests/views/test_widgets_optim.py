@@ -8,7 +8,7 @@ import pytest
 
 from workbook import views
 from workbook.optimizer import toys
-from workbook.study.normalform import WIDGET_VIEW
+from workbook.study.notebooks import WIDGET_VIEW
 
 
 def seen(html):

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell
 
 from workbook import config
 from workbook.study import notebooks, problems
-from workbook.study.normalform import normalise, role
+from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills

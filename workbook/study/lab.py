@@ -13,7 +13,7 @@ import zmq
 
 from workbook import config
 from workbook.study import copy
-from workbook.study.normalform import WIDGET_VIEW, normalise
+from workbook.study.notebooks import WIDGET_VIEW, normalise
 from workbook.study.progress import MARK
 
 HOST = "127.0.0.1"  # this machine only
