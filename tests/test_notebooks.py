@@ -122,7 +122,8 @@ def test_every_cell_says_what_it_is_for(name):
 @every_notebook
 def test_it_works_the_problems_that_the_registry_gives_it(name):
     # In any order: attention, say, is easier to follow before RoPE than after it.
-    assert sorted(notebooks.problems_in(PATHS[name])) == sorted(p.id for p in worked_in(name))
+    prompts = [about(cell, "problem") for cell in cells_of(name) if role(cell) == "prompt"]
+    assert sorted(prompts) == sorted(p.id for p in worked_in(name))
 
 
 @every_notebook

@@ -170,6 +170,9 @@ def parser() -> argparse.ArgumentParser:
     notebooks.add_argument(
         "--fresh", action="store_true", help="store the new run also where only noise differs"
     )
+    notebooks.add_argument(
+        "--check", action="store_true", help="run nothing, name the cells not in normal form"
+    )
     notebooks.set_defaults(run=run_notebooks)
     return top
 
@@ -192,10 +195,10 @@ def load_attempt(path: Path, name: str):
 
 def asked_name(problem: problems.Problem) -> str:
     """The name of the function or class to hand in, such as "Tokenizer"."""
-    asked = re.match(r"the (?:function|class) (\w+)", problem.hand_in)
-    if asked is None:
+    names = [signature.name for signature in problem.signatures if signature.name]
+    if len(names) != 1:
         raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
-    return asked[1]
+    return names[0]
 
 
 def load_module(path: Path):
@@ -268,11 +271,10 @@ def run_check(options: argparse.Namespace) -> int:
 
 def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
     """Write the exit status and the words for an attempt to the file `verdict`."""
-    from workbook import checks
     from workbook.study import verbs
 
     try:
-        checks.load(problem)
+        problems.get(problem).checker()  # imported before an attempt can be in its way
         Path(verdict).touch()  # from here on, what ends the process is the attempt
         report = verbs.check(problem, load_attempt(Path(path), name), part)
         said = (0 if report.status == "correct" else 1, str(report))
@@ -381,7 +383,13 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds))
 
 
-def run_notebooks(options: argparse.Namespace) -> None:
+def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
 
-    notebooks.run(options.names, fresh=options.fresh)
+    if not options.check:
+        notebooks.run(options.names, fresh=options.fresh)
+        return 0
+    paths = notebooks.find(options.names)
+    found = [f"{path}: {line}" for path in paths for line in notebooks.complaints(path)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0

@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 from attempts.pairs import EXPERIMENTS
 
-from workbook.checks import OF_RUNS
-from workbook.checks.takes import TAKES
-from workbook.study import problems
+from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
 NAN = math.nan
@@ -257,19 +255,19 @@ def test_logs(anywhere):
 
 
 @pytest.mark.parametrize("nothing", [None, ..., {}, []])
-@pytest.mark.parametrize("problem", sorted(OF_RUNS))
+@pytest.mark.parametrize("problem", [id for id in PROBLEMS if PROBLEMS[id].check.startswith("exp")])
 def test_who_has_nothing_yet_is_told_what_to_hand_in(problem, nothing):
-    for part in problems.get(problem).parts or [None]:
+    for part in PROBLEMS[problem].parts or [None]:
         report = check(problem, nothing, part)
         assert report.status == "not attempted"
         assert re.search("Hand in .*(dict such as|data frame|tuple)", report.message)
 
 
 def test_so_is_everybody_with_a_written_problem():
-    written = {id: each for id, each in problems.PROBLEMS.items() if each.kind == "written"}
-    asked = {(id, part) for id, each in written.items() for part in each.parts or [None]}
-    assert set(TAKES) == {(id, part) for id, part in asked if id not in OF_RUNS}
-    for (problem, part), words in TAKES.items():
-        assert check(problem, ..., part).message == (
-            f"Nothing to check yet. Hand in {words}, and run this cell again."
-        )
+    for problem in PROBLEMS.values():
+        if problem.kind == "written" and not problem.check.startswith("experiments_"):
+            assert set(problem.takes) == set(problem.parts or [""]), problem.id
+        for part, words in problem.takes.items():
+            assert check(problem.id, ..., part).message == (
+                f"Nothing to check yet. Hand in {words}, and run this cell again."
+            )

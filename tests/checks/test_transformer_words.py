@@ -14,15 +14,19 @@ from attempts.transformer_wrong_heads import Steps, halves
 from torch import nn
 from work import calls
 
-from workbook.checks import WITH_TORCH
 from workbook.checks.tensors import alike
 from workbook.checks.transformer_names import place as place_of
 from workbook.checks.transformer_names import place_of_learners
 from workbook.checks.transformer_weights import layouts
 from workbook.checks.verdicts import Wrong
+from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
-MODULES = [module for module in WITH_TORCH.values() if module.startswith("transformer_")]
+MODULES = {  # and the problem that each checks
+    problem.check.split(":")[0]: problem.id
+    for problem in PROBLEMS.values()
+    if problem.check.startswith("transformer_")
+}
 
 
 def rows(report):
@@ -233,7 +237,7 @@ def test_each_known_mistake_fails_on_some_input(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_right_attempt_is_judged_with_little_work(module):
-    problem = next(name for name, where in WITH_TORCH.items() if where == module)
+    problem = MODULES[module]
     ours = {
         "linear": transformer_right.Linear,
         "embedding": transformer_right.Embedding,

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from workbook.config import EDITIONS
@@ -17,6 +19,25 @@ def test_the_registry_holds_the_38_problems_in_the_order_of_the_handout():
         6: 1,
         7: 10,
     }
+
+
+def test_every_problem_has_a_check():
+    assert [p.id for p in PROBLEMS.values() if p.checker().__name__ != p.id] == []
+
+
+def test_parts_with_a_requirement_or_an_example_exist():
+    for problem in PROBLEMS.values():
+        assert {*problem.requires, *problem.takes} <= set(problem.parts or ("",)), problem.id
+
+
+def test_signatures_are_python_and_are_put_in_words():
+    for problem in PROBLEMS.values():
+        for signature in problem.signatures:
+            ast.parse(f"lambda {signature.parameters}: lambda {signature.called}: 0")
+    in_words = {p.id: p.hand_in for p in PROBLEMS.values() if p.hand_in}
+    assert in_words["softmax"] == "the function softmax(x, dim)"
+    assert in_words["rope"].endswith("(theta, d_k, max_seq_len), called with (x, positions)")
+    assert in_words["checkpointing"] == "the pair (save_checkpoint, load_checkpoint)"
 
 
 def test_points_are_those_of_each_edition():
@@ -44,6 +65,7 @@ def test_every_problem_is_described_part_by_part_in_few_words(problem):
     assert len(" ".join(problem.prompt.values()).split()) <= 120
     assert set(problem.points) == set(problem.sections) == set(EDITIONS)
     assert (problem.kind == "code") == bool(problem.hand_in)
+    assert len(problem.hints) == 2 and all(problem.hints)
     assert problem.title and problem.notebook[:2].isdigit()
 
 

@@ -2,16 +2,15 @@
 
 import pytest
 
+from workbook.study.answers import QUANTITIES, complaints
 from workbook.study.problems import PROBLEMS
-from workbook.study.requirements import DIFFERS, REQUIREMENTS, complaints
 
 STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
 
 
-def test_requirements_are_of_problems_and_parts_that_exist():
-    for problem, part in REQUIREMENTS:
-        assert part in (PROBLEMS[problem].parts or ("",))
-    assert set(DIFFERS) <= set(PROBLEMS)
+def test_every_quantity_that_is_required_is_known():
+    required = [each for problem in PROBLEMS.values() for each in problem.requires.values()]
+    assert {kind for each in required for kind in each.quantities} == set(QUANTITIES)
 
 
 @pytest.mark.parametrize(

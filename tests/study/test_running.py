@@ -5,7 +5,7 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workbook import config
+from workbook import cli, config
 from workbook.study import notebooks
 from workbook.study.notebooks import normalise
 
@@ -45,10 +45,10 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
         "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
     ]
     store(path, *sources)
-    assert notebooks.main(["--check"]) == 1
+    assert cli.main(["notebooks", "--check"]) == 1
     notebooks.run()
     first = path.read_bytes()
-    assert notebooks.main(["--check", "09_try"]) == 0
+    assert cli.main(["notebooks", "--check", "09_try"]) == 0
     notebooks.run(["09_try"])
     assert path.read_bytes() == first
     assert b".../notebooks" in first and str(folder).encode() not in first
@@ -95,15 +95,6 @@ def test_a_run_that_says_something_else_is_no_noise(old, new):
 def test_numbers_are_compared_with_their_commas_and_powers():
     assert notebooks.is_same_run(timed("1,000,000 in 2e-05"), timed("1,200,000 in 2.4e-05"))
     assert not notebooks.is_same_run(timed("2e-05 s"), timed("2e-04 s"))
-
-
-def test_problems_are_told_in_the_order_of_their_prompts(folder):
-    prompts = [
-        new_markdown_cell(f"## {name}", metadata={"workbook": {"problem": name, "role": "prompt"}})
-        for name in ("unicode2", "unicode1")
-    ]
-    notebooks.write(folder / "x.ipynb", new_notebook(cells=[new_markdown_cell("#"), *prompts]))
-    assert notebooks.problems_in(folder / "x.ipynb") == ["unicode2", "unicode1"]
 
 
 def test_an_unknown_notebook_is_told_with_the_known_ones(folder):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.export.stored import Answer, Found, Place, named, read_folder
-from workbook.study import requirements
+from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, Progress
 
@@ -171,8 +171,7 @@ def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place
     for place, answer in list(chosen.items()):
         if not answer.text.strip():
             del chosen[place]
-        elif answer.edition != edition and place[0] in requirements.DIFFERS:
-            why = requirements.DIFFERS[place[0]]
+        elif answer.edition != edition and (why := PROBLEMS[place[0]].differs):
             notes.append(
                 f"{answer} is answered for edition {answer.edition} only, and differs by {why}"
             )
@@ -213,5 +212,5 @@ def _short(answer: Answer, found: Found, is_reference: bool) -> list[tuple[str, 
     """Where an answer falls short of what is asked, each with its part."""
     shown = [*answer.shown, *(found.evidence.get(answer.place, []) if is_reference else [])]
     figures = sum(each.kind == "picture" for each in shown) + answer.text.count("(data:image/")
-    said = requirements.complaints(*answer.place, answer.text, figures)
+    said = complaints(*answer.place, answer.text, figures)
     return [(answer.place[1], line) for line in said]

@@ -1,7 +1,12 @@
-"""Written answers: rendered, and stored in the notebook's own output, where others find them."""
+"""Written answers: shown, stored in the notebook's own output, looked up there, and looked through.
+
+`complaints` looks only for what can be seen in the answer itself: a figure, numbers with units,
+enough text. Nobody's prose is graded.
+"""
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +19,26 @@ from workbook import config
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.study import problems
-from workbook.study.problems import Problem
+from workbook.study.problems import Problem, Requirement
 from workbook.study.progress import record_answer
+from workbook.tokenization.pretokens import pretokenize
 
 MIME = "application/vnd.workbook.answer+json"
+
+NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"
+QUANTITIES = {  # the kinds that a `Requirement` may ask for
+    "time": rf"{NUMBER}\s*(?:[µmn]?s\b|secs?\b|seconds?|min\b|minutes?|h\b|hours?|days?|years?)",
+    "memory": rf"{NUMBER}\s*(?:[kKMGT]i?B\b|bytes?)",
+    "rate in bytes per second": (
+        rf"{NUMBER}\s*(?:[kKMGT]i?B|bytes?|tokens?)\s*(?:/|per|a)\s*(?:s\b|sec|second)"
+    ),
+    "example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
+}
+END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
+STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
+QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
+LOSS = re.compile(r"\bloss\b[^.\n]*?(\d+\.\d+)", re.IGNORECASE)
+TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark the tokenizer is one for another text
 
 
 def answer(
@@ -30,11 +51,17 @@ def answer(
     alt: str | None = None,
     measured_on: str | None = None,
 ) -> None:
-    """Nothing; shows the answer, written in Markdown, and stores it in the cell's output.
+    """Show an answer, written in Markdown, and store it in the cell's output.
 
-    `corpora` are names or files of the corpora that it rests on: by default those of the profile,
-    where the problem asks for TinyStories or OpenWebText. `figure` is a matplotlib figure, and
-    `alt` says in words what it shows. `measured_on` is the machine, where it is not this one.
+    Arguments:
+        problem: its id, in the spelling of either edition.
+        part: such as "a"; None where the problem has no parts.
+        text: the answer; an empty one counts as none.
+        figure: a matplotlib figure to show with it.
+        corpora: names or files of the corpora that it rests on; by default those of the profile,
+            where the problem asks for TinyStories or OpenWebText.
+        alt: what the figure shows, in words.
+        measured_on: the machine, where it is not this one.
     """
     found, part = _place(problem, part)
     if not isinstance(text, str):
@@ -73,7 +100,7 @@ def answer(
 
 
 def look_up(problem: str, part: str | None = None) -> "LookUp":
-    """Our own answer, read from the worked notebook and folded away in a notebook."""
+    """Look up our own answer in the worked notebook; in a notebook it is folded away."""
     from workbook.study import (
         notebooks,  # it loads nbformat, which takes seconds: not in each kernel
     )
@@ -141,13 +168,13 @@ class Used:
     bytes: int | None
 
     def stands_in_for(self, problem: Problem) -> str | None:
-        """The title of the corpus that the problem asks for and that this one replaces."""
+        """Name the corpus that the problem asks for and that this one replaces, by its title."""
         asked = CORPORA[self.name].stands_in_for
         return CORPORA[asked].title if asked in problem.asks_corpora else None
 
 
 def device() -> str:
-    """The machine, for beside a timing: its processor, how many cores, which system."""
+    """Describe the machine, for a timing: its processor, how many cores, which system."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -158,7 +185,7 @@ def device() -> str:
 
 
 def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:
-    """The problem and its part; raises ValueError where a part is missing or unknown."""
+    """Find the problem and its part. Raises: ValueError where a part is missing or unknown."""
     found = problems.get(problem)
     part = problems.part_of(found, part)
     if found.parts and part is None:
@@ -184,7 +211,7 @@ def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[Used]:
 
 
 def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
-    """What the figures rest on, in italics; "" where nothing was measured on a corpus."""
+    """Say in italics what the figures rest on; "" where nothing was measured on a corpus."""
     if not used:
         return ""
     sizes: dict[str, list[str]] = {each.name: [] for each in used}
@@ -203,7 +230,7 @@ def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
 
 
 def _with_footnote(problem: Problem, record: dict) -> str:
-    """The text of a stored answer, and below it what its figures rest on."""
+    """Put below the text of a stored answer what its figures rest on."""
     used = [Used(**each) for each in record["corpora"]]
     return "\n\n".join(filter(None, [record["text"], _footnote(problem, used, record)]))
 
@@ -214,7 +241,7 @@ def _name(problem: Problem, part: str | None) -> str:
 
 
 def _in_notebook() -> bool:
-    """True where IPython is running, so that there is something to display in."""
+    """Tell whether IPython is running, so that there is something to display in."""
     module = sys.modules.get("IPython")
     return module is not None and module.get_ipython() is not None
 
@@ -229,3 +256,49 @@ def _image(picture: str | None) -> str:
         return ""
     data = picture.replace("\n", "")
     return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'
+
+
+def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
+    """Say in what an answer falls short of what its problem requires, each in a few words.
+
+    Arguments:
+        part: such as "a"; "" where the problem has no parts.
+        figures: how many the answer shows.
+    """
+    required = problems.get(problem).requires.get(part, Requirement())
+    missing = []
+    if required.figure and not figures:
+        missing.append("it shows no figure")
+    for kind in required.quantities:
+        if not re.search(QUANTITIES[kind], text):
+            missing.append(f"it names no {kind}")
+    unnamed = [n for n in required.numbers if not re.search(rf"(?<![\d.,]){n}(?!\d|[,.]\d)", text)]
+    if unnamed:
+        missing.append(f"it does not name {' and '.join(unnamed)}")
+    if (most := required.loss_at_most) is not None:
+        losses = [float(loss) for loss in LOSS.findall(text)]
+        if not losses:
+            missing.append("it names no loss")
+        elif min(losses) > most:
+            missing.append(f"the lowest loss is {min(losses):g}, asked is {most:g}")
+    if required.tokens_at_least is not None:
+        missing += _too_short(text, required.tokens_at_least)
+    return missing
+
+
+def _too_short(text: str, least: int) -> list[str]:
+    """Complain of too short a generated text: by the count that is stated, or by words and marks.
+
+    A token is seldom less than a word or a mark, and never more, so that their number tells a
+    text of 60 tokens from one of 256 whatever the tokenizer.
+    """
+    if END.search(text):
+        return []
+    blocks = ["".join(each[1:]).replace("\n>", "\n") for each in QUOTED.findall(text)]
+    pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
+    stated = [int(number.replace(",", "")) for number in STATED.findall(text)]
+    if stated and max(stated) < least:
+        return [f"the text has {max(stated)} tokens, asked are {least} or an end token"]
+    if pieces * TOKENS_PER_PIECE < least:
+        return [f"the text has about {pieces} tokens, asked are {least} or an end token"]
+    return []

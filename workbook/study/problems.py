@@ -1,239 +1,111 @@
-"""The registry of the assignment's 38 problems, in the order of the handout, for both editions."""
+"""The 38 problems of the assignment, for both editions: one record each, in the handout's order.
 
-from dataclasses import dataclass
+A record is all that is known about a problem: what is asked and handed in, the hints, what an
+answer must contain, and where its check is. A new problem is one more record.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 from workbook.config import EDITIONS
-from workbook.study.prompts import PROMPTS
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What is handed in for a code problem: its name, and its parameters as in Python.
+
+    `called` are the parameters of the object's own call, for a class whose instances are called.
+    """
+
+    kind: Literal["function", "class", "script"]
+    name: str = ""
+    parameters: str = ""
+    called: str = ""
+
+    def __str__(self) -> str:
+        call = f"{self.name}({self.parameters})"
+        return f"{call}, called with ({self.called})" if self.called else call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What a written answer must contain beyond its words, as far as the answer itself shows it."""
+
+    figure: bool = False
+    quantities: tuple[str, ...] = ()  # of the kinds that `answers.QUANTITIES` knows
+    numbers: tuple[str, ...] = ()  # to be named as they stand here
+    loss_at_most: float | None = None
+    tokens_at_least: int | None = None  # of a generated text that does not end by itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One problem. What depends on the edition is a dict with a key for each edition."""
+    """One problem. What depends on the edition is a dict with a key for each edition.
+
+    Dicts by part have the key "" for the whole problem, or for a problem without parts.
+    """
 
     id: str  # as edition 2025 spells it
     ids: dict[str, str]  # by edition
     title: str
-    chapter: int
     points: dict[str, int | None]  # by edition; None: the handout prints none
-    kind: Literal["code", "written"]
-    parts: tuple[str, ...]  # ("a", "b"); () where the problem has none
-    notebook: str  # such as "02_bpe"
     sections: dict[str, str | None]  # of the handout, by edition; None: not known to us
-    asks_corpora: tuple[str, ...]  # of "tinystories" and "owt"
-    hand_in: str  # what `check` takes for a code problem, in words; "" for a written one
+    chapter: int
+    notebook: str  # such as "02_bpe"
+    check: str  # the module in `workbook.checks` and the function, such as "unicode:unicode1"
+    prompt: dict[str, str]  # by part: what is asked, in our own words
+    hints: tuple[str, str]  # a nudge, which is often a question, and then the idea
+    signatures: tuple[Signature, ...] = ()  # of what is handed in; none for a written problem
+    # By part: what the check of a written problem takes. The checks of runs say so themselves.
+    takes: dict[str, str] = field(default_factory=dict)
+    requires: dict[str, Requirement] = field(default_factory=dict)  # by part
+    asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
+    differs: str = ""  # what makes the right answer another one in the other edition, if it is
 
     @property
-    def prompt(self) -> dict[str, str]:
-        """What is asked, in our own words, by part; under "" what concerns the whole problem."""
-        return PROMPTS[self.id]
+    def kind(self) -> Literal["code", "written"]:
+        """Whether code is handed in, or numbers and words."""
+        return "code" if self.signatures else "written"
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts, such as ("a", "b"); () where the problem has none."""
+        return tuple(filter(None, self.prompt))
 
-def _problem(
-    id: str,
-    title: str,
-    points: int | tuple[int | None, int | None],
-    section: str,
-    parts: str = "",
-    *,
-    chapter: int,
-    notebook: str,
-    asks: str = "",
-    hand_in: str = "",
-    id_2026: str | None = None,
-    section_2026: str | None = None,
-) -> Problem:
-    """One row of the table: `points` and `section` are the 2025 handout's, or a pair of both."""
-    both_points = points if isinstance(points, tuple) else (points, points)
-    return Problem(
-        id=id,
-        ids=dict(zip(EDITIONS, (id, id_2026 or id), strict=True)),
-        title=title,
-        chapter=chapter,
-        points=dict(zip(EDITIONS, both_points, strict=True)),
-        kind="code" if hand_in else "written",
-        parts=tuple(parts),
-        notebook=notebook,
-        sections=dict(zip(EDITIONS, (section, section_2026), strict=True)),
-        asks_corpora=tuple(asks.split()),
-        hand_in=hand_in,
-    )
+    @property
+    def hand_in(self) -> str:
+        """What is handed in for a code problem, in words; "" for a written one."""
+        if not self.signatures:
+            return ""
+        if len(self.signatures) > 1:
+            return f"the pair ({', '.join(each.name for each in self.signatures)})"
+        (only,) = self.signatures
+        if only.kind == "script":
+            return "the script itself, which no check can judge"
+        return f"the {only.kind} {only}"
 
-
-def _chapter_2() -> list[Problem]:
-    unicode = {"chapter": 2, "notebook": "01_unicode"}
-    bpe = {"chapter": 2, "notebook": "02_bpe"}
-    train = "the function train_bpe(input_path, vocab_size, special_tokens)"
-    tokenizer = "the class Tokenizer(vocab, merges, special_tokens=None)"
-    return [
-        _problem("unicode1", "The character with number 0", 1, "2.1", "abc", **unicode),
-        _problem("unicode2", "From characters to bytes", 3, "2.2", "abc", **unicode),
-        _problem("train_bpe", "Train a byte-pair encoding", 15, "2.5", hand_in=train, **bpe),
-        _problem(
-            "train_bpe_tinystories", "A tokenizer for simple stories", 2, "2.5", "ab",
-            asks="tinystories", **bpe,
-        ),
-        _problem(
-            "train_bpe_expts_owt", "A tokenizer for the web", 2, "2.5", "ab",
-            asks="tinystories owt", **bpe,
-        ),
-        _problem("tokenizer", "Encode and decode", 15, "2.6", hand_in=tokenizer, **bpe),
-        _problem(
-            "tokenizer_experiments", "Two tokenizers at work", 4, "2.7", "abcd",
-            asks="tinystories owt", **bpe,
-        ),
-    ]  # fmt: skip
-
-
-def _chapter_3() -> list[Problem]:
-    model = {"chapter": 3, "notebook": "03_transformer"}
-    rope = (
-        "the class RotaryPositionalEmbedding(theta, d_k, max_seq_len), called with (x, positions)"
-    )
-    attention = "the function scaled_dot_product_attention(Q, K, V, mask)"
-    heads = "the class MultiHeadSelfAttention(d_model, num_heads, max_seq_len=None, theta=None)"
-    block = "the class TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None, theta=None)"
-    language_model = (
-        "the class TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, d_ff,"
-        " rope_theta)"
-    )
-    return [
-        _problem(
-            "linear", "A linear layer", 1, "3.4.2",
-            hand_in="the class Linear(in_features, out_features)", **model,
-        ),
-        _problem(
-            "embedding", "A table of vectors", 1, "3.4.3",
-            hand_in="the class Embedding(num_embeddings, embedding_dim)", **model,
-        ),
-        _problem(
-            "rmsnorm", "Keep vectors at one length", 1, "3.5.1",
-            hand_in="the class RMSNorm(d_model, eps=1e-5)", **model,
-        ),
-        _problem(
-            "positionwise_feedforward", "The gated feed-forward layer", 2, "3.5.2",
-            hand_in="the class SwiGLU(d_model, d_ff)", **model,
-        ),
-        _problem(
-            "rope", "Turn by position", 2, "3.5.3", section_2026="3.4.3", hand_in=rope, **model
-        ),
-        _problem(
-            "softmax", "Scores to probabilities", 1, "3.5.4",
-            hand_in="the function softmax(x, dim)", **model,
-        ),
-        _problem(
-            "scaled_dot_product_attention", "Attention", 5, "3.5.4", hand_in=attention, **model
-        ),
-        _problem(
-            "multihead_self_attention", "Many heads, no look ahead", 5, "3.5.5",
-            hand_in=heads, **model,
-        ),
-        _problem("transformer_block", "One block", 3, "3.6", hand_in=block, **model),
-        _problem("transformer_lm", "The whole model", 3, "3.6", hand_in=language_model, **model),
-        _problem(
-            "transformer_accounting", "What a model costs", 5, "3.6", "abcde",
-            chapter=3, notebook="04_accounting",
-        ),
-    ]  # fmt: skip
-
-
-def _chapter_4() -> list[Problem]:
-    optimizer = {"chapter": 4, "notebook": "05_optimizer"}
-    adamw = "the class AdamW(params, lr, betas, eps, weight_decay)"
-    schedule = (
-        "the function schedule(it, max_learning_rate, min_learning_rate, warmup_iters,"
-        " cosine_cycle_iters)"
-    )
-    return [
-        _problem(
-            "cross_entropy", "The loss", (None, 1), "4.1", chapter=4, notebook="03_transformer",
-            hand_in="the function cross_entropy(logits, targets)",
-        ),
-        _problem("learning_rate_tuning", "Three learning rates", 1, "4.2.1", **optimizer),
-        _problem("adamw", "The optimizer", 2, "4.3", hand_in=adamw, **optimizer),
-        _problem(
-            "adamwAccounting", "What training costs", 2, "4.3", "abcd",
-            id_2026="adamw_accounting", chapter=4, notebook="04_accounting",
-        ),
-        _problem(
-            "learning_rate_schedule", "Up, then down a cosine", (None, 1), "4.4",
-            hand_in=schedule, **optimizer,
-        ),
-        _problem(
-            "gradient_clipping", "A limit for gradients", 1, "4.5",
-            hand_in="the function clip(parameters, max_l2_norm)", **optimizer,
-        ),
-    ]  # fmt: skip
-
-
-def _chapters_5_and_6() -> list[Problem]:
-    training = {"chapter": 5, "notebook": "06_training"}
-    decode = (
-        "the function decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0,"
-        " end_id=None)"
-    )
-    return [
-        _problem(
-            "data_loading", "Batches from one long line of ids", 2, "5.1",
-            hand_in="the function get_batch(dataset, batch_size, context_length, device)",
-            **training,
-        ),
-        _problem(
-            "checkpointing", "Stop and go on", 1, "5.2",
-            hand_in="the pair (save_checkpoint, load_checkpoint)", **training,
-        ),
-        _problem(
-            "training_together", "The training script", 4, "5.3",
-            hand_in="the script itself, which no check can judge", **training,
-        ),
-        _problem(
-            "decoding", "Write text", 3, "6", hand_in=decode, chapter=6, notebook="07_generation"
-        ),
-    ]  # fmt: skip
-
-
-def _chapter_7() -> list[Problem]:
-    runs = {"chapter": 7, "notebook": "08_experiments"}
-    stories = {**runs, "asks": "tinystories"}
-    web = {**runs, "asks": "owt"}
-    return [
-        _problem("experiment_log", "Keep a log", 3, "7.1", **runs),
-        _problem("learning_rate", "Find the learning rate", 3, "7.2", "ab", **stories),
-        _problem("batch_size_experiment", "Vary the batch size", 1, "7.2", **stories),
-        _problem(
-            "generate", "Read what it writes", 1, "7.2", chapter=7, notebook="07_generation",
-            asks="tinystories",
-        ),
-        _problem("layer_norm_ablation", "Take the norms away", 1, "7.3", **stories),
-        _problem("pre_norm_ablation", "Norm after, not before", 1, "7.3", **stories),
-        _problem("no_pos_emb", "No positions at all", 1, "7.3", **stories),
-        _problem("swiglu_ablation", "No gate", 1, "7.3", **stories),
-        _problem("main_experiment", "The same model on the web", 2, "7.4", **web),
-        _problem("leaderboard", "The best loss in the time", 6, "7.5", **web),
-    ]  # fmt: skip
-
-
-PROBLEMS: dict[str, Problem] = {
-    problem.id: problem
-    for chapter in (_chapter_2, _chapter_3, _chapter_4, _chapters_5_and_6, _chapter_7)
-    for problem in chapter()
-}
-_BY_ANY_ID = {id: problem for problem in PROBLEMS.values() for id in problem.ids.values()}
+    def checker(self) -> Callable[[Any, str | None], Any]:
+        """Load the function that checks an attempt at a part; with torch it takes seconds."""
+        module, function = self.check.split(":")
+        return getattr(import_module(f"workbook.checks.{module}"), function)
 
 
 def get(id: str) -> Problem:
-    """The problem with this id, in the spelling of either edition."""
+    """Find the problem with this id, in the spelling of either edition."""
     if not isinstance(id, str):
         raise ValueError(f"expected a problem's id such as 'train_bpe', got a {type(id).__name__}")
-    if id in _BY_ANY_ID:
-        return _BY_ANY_ID[id]
-    near = get_close_matches(id.lower(), _BY_ANY_ID, n=1, cutoff=0.0)
+    by_any_id = {each: problem for problem in PROBLEMS.values() for each in problem.ids.values()}
+    if id in by_any_id:
+        return by_any_id[id]
+    near = get_close_matches(id.lower(), by_any_id, n=1, cutoff=0.0)
     raise ValueError(f"no problem is called {id!r}; did you mean {near[0]!r}?")
 
 
 def part_of(problem: Problem, part: str | None) -> str | None:
-    """`part` as the problem knows it: "A" and "(a)" are "a", and "" is None."""
+    """Name a part as the problem does: "A" and "(a)" are "a", and "" is None."""
     if part is not None and not isinstance(part, str):
         raise ValueError(f"expected a part such as 'a', got a {type(part).__name__}")
     name = (part or "").strip("() ").lower()
@@ -243,3 +115,797 @@ def part_of(problem: Problem, part: str | None) -> str | None:
         return name
     has = f"the parts {', '.join(problem.parts)}" if problem.parts else "no parts"
     raise ValueError(f"{problem.id} has {has}; there is no part {part!r}")
+
+
+def _problem(
+    id: str,
+    title: str,
+    points: int | tuple[int | None, int],
+    section: str,
+    chapter: int,
+    notebook: str,
+    *,
+    id_2026: str | None = None,
+    section_2026: str | None = None,
+    **rest: Any,
+) -> Problem:
+    """Make a record: `points` and `section` are those of edition 2025, or `points` of both."""
+    both_points = points if isinstance(points, tuple) else (points, points)
+    return Problem(
+        id=id,
+        ids=dict(zip(EDITIONS, (id, id_2026 or id), strict=True)),
+        title=title,
+        points=dict(zip(EDITIONS, both_points, strict=True)),
+        sections=dict(zip(EDITIONS, (section, section_2026), strict=True)),
+        chapter=chapter,
+        notebook=notebook,
+        **rest,
+    )
+
+
+# fmt: off
+_RECORDS = (
+    # Chapter 2: Unicode and tokenizers.
+    _problem(
+        "unicode1", "The character with number 0", 1, "2.1", 2, "01_unicode",
+        check="unicode:unicode1",
+        prompt={
+            "a": "Which character does `chr(0)` give? Name it, in one sentence.",
+            "b": "Compare what `repr` makes of it with what you see when it is printed.",
+            "c": 'Put it in the middle of a text, as in `"before" + chr(0) + "after"`. Look at the '
+            "text's repr, its length and its print-out: what changes, and what does not?",
+        },
+        takes={
+            "a": 'a code point, such as "U+0041", or a sentence',
+            "b": "the repr, or a sentence",
+            "c": "the length of such a text, or a sentence",
+        },
+        hints=(
+            "Type `chr(0)` alone in a cell, then `print(chr(0))`, then `len(chr(0))`. Which of the "
+            "three outputs do you trust, and why?",
+            "A character that nobody can see is still a character. A cell shows the `repr`, which "
+            "spells it out as an escape; `print` hands the character itself to the screen. "
+            "`unicodedata` and the ASCII table know its name.",
+        ),
+    ),
+    _problem(
+        "unicode2", "From characters to bytes", 3, "2.2", 2, "01_unicode",
+        check="encodings:unicode2",
+        prompt={
+            "a": "Encode several texts as UTF-8, UTF-16 and UTF-32 and compare the bytes. Give "
+            "reasons to train a tokenizer on UTF-8 rather than on the other two. Two sentences.",
+            "b": "Somebody decodes UTF-8 by decoding each byte for itself and joining the results. "
+            "Give an input on which that goes wrong, and say why in one sentence.",
+            "c": "Find two bytes that, as UTF-8, decode to no character at all. Say in one "
+            "sentence why.",
+        },
+        takes={
+            "a": "a sentence or two",
+            "b": "bytes on which the function fails",
+            "c": "two bytes, such as bytes([0x68, 0x69])",
+        },
+        requires={
+            "b": Requirement(quantities=("example in bytes",)),
+            "c": Requirement(quantities=("example in bytes",)),
+        },
+        hints=(
+            "Encode one English, one Chinese and one emoji text in all three encodings, and look "
+            "at the bytes, not only at their number. For (b) and (c): which first bytes in UTF-8 "
+            "need company?",
+            "Look for the zeros: the wide encodings are full of them, and two extra or four extra "
+            "bytes at the front say in which order the bytes come. In UTF-8 every byte above 7F is "
+            "part of a longer character. Bytes 80 to BF only ever continue one, and C2 to F4 only "
+            "ever begin one.",
+        ),
+    ),
+    _problem(
+        "train_bpe", "Train a byte-pair encoding", 15, "2.5", 2, "02_bpe",
+        check="train_bpe:train_bpe",
+        signatures=(Signature("function", "train_bpe", "input_path, vocab_size, special_tokens"),),
+        prompt={
+            "": "Write a function that learns a byte-level BPE tokenizer from a text file. It "
+            "returns the vocabulary, a dict from id to bytes, and the merges, a list of pairs of "
+            "bytes in the order in which they were made. Split the text with GPT-2's pattern "
+            "first; no merge crosses the edge of a piece. Of equally frequent pairs, merge the "
+            "greater one. Special tokens get ids of their own; they cut the text and are never "
+            "counted. `vocab_size` counts everything: special tokens, the 256 bytes, and the "
+            "merges.",
+        },
+        hints=(
+            "Make it right on one line of text before you make it fast: count the pre-tokens, keep "
+            "each as a tuple of bytes with its count, and write the loop that merges the most "
+            "frequent pair. Where must the text be cut before you count anything?",
+            "Split at the special tokens first, then by the pattern. Choose the pair with "
+            "`max(counts, key=lambda pair: (counts[pair], pair))`, which breaks ties as asked. For "
+            "speed, note which pre-tokens contain which pair: a merge changes the counts only "
+            "inside those, so take their old pairs away and add the new ones.",
+        ),
+    ),
+    _problem(
+        "train_bpe_tinystories", "A tokenizer for simple stories", 2, "2.5", 2, "02_bpe",
+        check="tokenizer_experiments:train_bpe_tinystories", asks_corpora=("tinystories",),
+        prompt={
+            "": "Use the TinyStories training text, 10,000 ids and `<|endoftext|>` as special "
+            "token. Allowed: 30 minutes, 30 GB, no GPU; under 2 minutes is within reach.",
+            "a": "Train and save the tokenizer. How long did it take, and how much memory at its "
+            "peak? What is the longest token, and does it make sense?",
+            "b": "Profile the training. Which step takes most of the time?",
+        },
+        takes={
+            "a": 'the longest token as bytes, such as b" hello", or a sentence',
+            "b": "a sentence: the slowest step, and how you know",
+        },
+        requires={"a": Requirement(quantities=("time", "memory"))},
+        hints=(
+            "Measure twice: once for the time, once under a profiler. When your counting runs in "
+            "child processes, whose memory and whose time does your measurement see?",
+            "Add up the memory of the whole tree of processes, and profile a run that counts in "
+            "one process: the parent of a pool only waits. Sort the vocabulary by length in bytes, "
+            "and remember that a leading space is part of a token.",
+        ),
+    ),
+    _problem(
+        "train_bpe_expts_owt", "A tokenizer for the web", 2, "2.5", 2, "02_bpe",
+        check="tokenizer_experiments:train_bpe_expts_owt", asks_corpora=("tinystories", "owt"),
+        prompt={
+            "": "Use the OpenWebText sample and 32,000 ids. Allowed: 12 hours, 100 GB, no GPU.",
+            "a": "Train and save the tokenizer. What is the longest token, and does it make sense?",
+            "b": "Set this tokenizer beside the one for TinyStories: what is alike, what differs?",
+        },
+        takes={
+            "a": 'the longest token as bytes, such as b" hello", or a sentence',
+            "b": "a sentence or two",
+        },
+        hints=(
+            "Look at the longest ten tokens as bytes, not as text. Would a person have written "
+            "them?",
+            "Web pages contain rulers made of hyphens, and text that was decoded with the wrong "
+            "encoding and encoded again, which doubles its bytes. To compare the tokenizers, look "
+            "at what each has as one token that the other has to spell out.",
+        ),
+    ),
+    _problem(
+        "tokenizer", "Encode and decode", 15, "2.6", 2, "02_bpe",
+        check="tokenizer:tokenizer",
+        signatures=(Signature("class", "Tokenizer", "vocab, merges, special_tokens=None"),),
+        prompt={
+            "": "Write a class that turns text into ids and back, given a vocabulary, merges and "
+            "perhaps special tokens. It also loads itself from files, and encodes a stream of "
+            "texts lazily: the ids are those of the joined text, wherever the pieces were cut, and "
+            "memory does not grow. Merges apply in the order in which they were learned, inside "
+            "each pre-token. A special token becomes one id; where several fit, the longest wins; "
+            "one that the vocabulary lacks is added to it. Bytes that are no UTF-8 decode to "
+            "U+FFFD.",
+        },
+        hints=(
+            "Write `decode` first: join the bytes, and decode once at the end. For `encode`, take "
+            "one pre-token: which of its pairs has to be merged first?",
+            "Give each merge its rank. Inside a pre-token, merge the pair of lowest rank until "
+            "none is left. Split off special tokens first, with a pattern that tries the longest "
+            "one first. In `encode_iterable` the last pre-token of a piece may go on in the next "
+            "piece: keep it back until you know.",
+        ),
+    ),
+    _problem(
+        "tokenizer_experiments", "Two tokenizers at work", 4, "2.7", 2, "02_bpe",
+        check="tokenizer_experiments:tokenizer_experiments", asks_corpora=("tinystories", "owt"),
+        prompt={
+            "a": "Draw ten documents each from TinyStories and OpenWebText and encode each ten "
+            "with its own tokenizer. How many bytes does a token stand for?",
+            "b": "Now encode the OpenWebText documents with the TinyStories tokenizer. What "
+            "happens to that figure, or to the tokens themselves?",
+            "c": "How many bytes a second does your tokenizer encode? At that speed, how long "
+            "would the Pile, 825 GB of text, take?",
+            "d": "Encode the training and validation sets of both corpora and store the ids as "
+            "`uint16`. Why is that type a good choice?",
+        },
+        takes={
+            "a": "a number of bytes per token, or a sentence",
+            "b": "a number of bytes per token, or a sentence",
+            "c": "a pair, bytes per second and hours, or a sentence",
+            "d": "a sentence",
+        },
+        requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
+        hints=(
+            "Which way round is the ratio? Think about what a better tokenizer does to your "
+            "figure. And for `uint16`: what is the largest id that you have to store?",
+            "Bytes per token: the length of the encoded text divided by the number of ids. For the "
+            "Pile, 825 GB are 825 · 10⁹ bytes; divide by bytes per second, then by 3,600. Two "
+            "bytes an id hold 65,536 different values, and both vocabularies are smaller than "
+            "that.",
+        ),
+    ),
+    # Chapter 3: the model.
+    _problem(
+        "linear", "A linear layer", 1, "3.4.2", 3, "03_transformer",
+        check="transformer_linear:linear",
+        signatures=(Signature("class", "Linear", "in_features, out_features"),),
+        prompt={
+            "": "Write a linear layer without bias as a module of your own. Its weight has the "
+            "shape (out, in), drawn from a truncated normal distribution with variance 2 / (in + "
+            "out).",
+        },
+        hints=(
+            "Write down the shapes before the code: the last axis of the input, the two axes of "
+            "the weight, the last axis of the output. Which axes are summed over?",
+            "The weight has one row for each output, so that y = W x. For any number of leading "
+            "axes that is `x @ W.T`, or an einsum over d_in. Fill an empty tensor with "
+            "`nn.init.trunc_normal_`: its limits are numbers, so give it three times the standard "
+            "deviation.",
+        ),
+    ),
+    _problem(
+        "embedding", "A table of vectors", 1, "3.4.3", 3, "03_transformer",
+        check="transformer_embedding:embedding",
+        signatures=(Signature("class", "Embedding", "num_embeddings, embedding_dim"),),
+        prompt={
+            "": "Write the module that looks up one vector for each id. Its weight has one row an "
+            "id, drawn from a truncated standard normal distribution.",
+        },
+        hints=(
+            "What does a tensor give you when you index it with a tensor of integers?",
+            "`weight[token_ids]` has the axes of the ids, and one more. That is the whole forward. "
+            "Every row is learned, row 0 too.",
+        ),
+    ),
+    _problem(
+        "rmsnorm", "Keep vectors at one length", 1, "3.5.1", 3, "03_transformer",
+        check="transformer_rmsnorm:rmsnorm",
+        signatures=(Signature("class", "RMSNorm", "d_model, eps=1e-5"),),
+        prompt={
+            "": "Write root-mean-square normalisation with a learned gain. Work in float32 inside, "
+            "and hand back the type that came in.",
+        },
+        hints=(
+            "Take one vector and a large ε, and compute the result by hand. Where does ε go, "
+            "inside the root or outside? And what is 300 squared in float16?",
+            "Go to float32 first. Take the mean of the squares along the last axis with "
+            "`keepdim=True`, add ε, take the root, divide, multiply by the gain, and go back to "
+            "the type that came in.",
+        ),
+    ),
+    _problem(
+        "positionwise_feedforward", "The gated feed-forward layer", 2, "3.5.2", 3, "03_transformer",
+        check="transformer_feedforward:positionwise_feedforward",
+        signatures=(Signature("class", "SwiGLU", "d_model, d_ff"),),
+        prompt={
+            "": "Write the SwiGLU feed-forward layer: three linear maps, of which one, through "
+            "SiLU, gates another. Its inner width is about 8/3 of `d_model`, a multiple of 64.",
+        },
+        hints=(
+            "There are two ways up to d_ff and one way back. Which of the two goes through SiLU?",
+            "W2 (SiLU(W1 x) ⊙ W3 x), and SiLU(x) is x times sigmoid(x), for which `torch.sigmoid` "
+            "is allowed. The product is taken number by number, before W2.",
+        ),
+    ),
+    _problem(
+        "rope", "Turn by position", 2, "3.5.3", 3, "03_transformer",
+        check="transformer_rope:rope", section_2026="3.4.3",
+        signatures=(
+            Signature(
+                "class", "RotaryPositionalEmbedding",
+                "theta, d_k, max_seq_len",
+                called="x, positions",
+            ),
+        ),
+        prompt={
+            "": "Write rotary position embedding: rotate each adjacent pair of features by an "
+            "angle that grows with the position and shrinks with the pair's number. Nothing is "
+            "learned; positions are handed in, and any leading dimensions are allowed.",
+        },
+        hints=(
+            "Draw two numbers as an arrow in the plane, and turn it by an angle. What do position "
+            "0, and the fastest pair at position 1, become?",
+            "Cosines and sines of position · Θ^(-2k/d_k), k = 0, 1, ..., can wait in a table with "
+            "one row for each position; index it with the positions. `x[..., 0::2]` and `x[..., "
+            "1::2]` are the two numbers of all pairs. Turn them, `stack` on a new last axis, and "
+            "flatten: that weaves the pairs together again.",
+        ),
+    ),
+    _problem(
+        "softmax", "Scores to probabilities", 1, "3.5.4", 3, "03_transformer",
+        check="transformer_softmax:softmax",
+        signatures=(Signature("function", "softmax", "x, dim"),),
+        prompt={"": "Write softmax over one dimension, such that large scores do not overflow."},
+        hints=(
+            "What is exp(1000) in float32? And what happens to softmax when the same number is "
+            "taken from all its inputs?",
+            "Take the maximum along `dim` away, exponentiate, and divide by the sum along `dim`. "
+            "`keepdim=True` in both keeps the shapes matched.",
+        ),
+    ),
+    _problem(
+        "scaled_dot_product_attention", "Attention", 5, "3.5.4", 3, "03_transformer",
+        check="transformer_attention:scaled_dot_product_attention",
+        signatures=(Signature("function", "scaled_dot_product_attention", "Q, K, V, mask"),),
+        prompt={
+            "": "Write attention for any number of leading dimensions, with an optional boolean "
+            "mask: True means that the query may look at the key.",
+        },
+        hints=(
+            "Name the axes: queries, keys, d_k, d_v. Which axis must be gone after the first "
+            "product, and along which one do the weights of a query add up to 1?",
+            "Q Kᵀ / √d_k, where the mask is False filled with -inf, softmax over the keys, times "
+            "V. An einsum with `...` in front takes care of all leading axes. What exp makes of "
+            "-inf is the reason for filling before the softmax.",
+        ),
+    ),
+    _problem(
+        "multihead_self_attention", "Many heads, no look ahead", 5, "3.5.5", 3, "03_transformer",
+        check="transformer_multihead:multihead_self_attention",
+        signatures=(
+            Signature(
+                "class", "MultiHeadSelfAttention",
+                "d_model, num_heads, max_seq_len=None, theta=None",
+            ),
+        ),
+        prompt={
+            "": "Write causal self-attention with several heads. Rotate queries and keys by "
+            "position where RoPE is asked for, and not the values.",
+        },
+        hints=(
+            "A head sees d_model / num_heads numbers of every position. In which order do the axes "
+            "heads, positions and numbers have to stand so that your attention function works on "
+            "heads as if they were a batch?",
+            'Project, then `rearrange(x, "... seq (heads d) -> ... heads seq d", heads=...)`, and '
+            "the same backwards before the output projection. The causal mask is a lower triangle "
+            "with its diagonal. RoPE comes after the split, on queries and keys: d_k = d_model / "
+            "num_heads.",
+        ),
+    ),
+    _problem(
+        "transformer_block", "One block", 3, "3.6", 3, "03_transformer",
+        check="transformer_block:transformer_block",
+        signatures=(
+            Signature(
+                "class", "TransformerBlock",
+                "d_model, num_heads, d_ff, max_seq_len=None, theta=None",
+            ),
+        ),
+        prompt={
+            "": "Put attention and feed-forward together into one pre-norm block: each is fed "
+            "normalised input, and its output is added to what came in.",
+        },
+        hints=(
+            "Follow one vector through the block. What is added to what, and what does the second "
+            "norm get to see?",
+            "Twice the same pattern: x = x + part(norm(x)), first with attention, then with the "
+            "feed-forward layer. What is added to is never normalised itself.",
+        ),
+    ),
+    _problem(
+        "transformer_lm", "The whole model", 3, "3.6", 3, "03_transformer",
+        check="transformer_lm:transformer_lm",
+        signatures=(
+            Signature(
+                "class", "TransformerLM",
+                "vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta",
+            ),
+        ),
+        prompt={
+            "": "Write the whole language model: embedding, blocks, final norm, output head. It "
+            "takes ids and returns logits for every position.",
+        },
+        hints=(
+            "List the modules in the order in which the ids meet them. Which one comes between the "
+            "last block and the head, and what is it good for?",
+            "Embedding, blocks in an `nn.ModuleList`, a final norm, and a linear layer up to the "
+            "vocabulary. Return its logits: the softmax belongs to the loss and to decoding. Hand "
+            "`context_length` and `rope_theta` on to each block.",
+        ),
+    ),
+    _problem(
+        "transformer_accounting", "What a model costs", 5, "3.6", 3, "04_accounting",
+        check="accounting:transformer_accounting",
+        differs="the inner width of the feed-forward layer",
+        prompt={
+            "": "Take the shape of GPT-2 XL: 50,257 ids, context 1,024, 48 layers, width 1,600, 25 "
+            "heads. The inner width depends on the edition.",
+            "a": "How many parameters does it have, and how many bytes do they need in float32?",
+            "b": "List the matrix products of one forward pass over a full context. How many FLOPs "
+            "do they need together?",
+            "c": "Which parts of the model need most of them?",
+            "d": "Repeat for GPT-2 small (12 layers, width 768, 12 heads), medium (24, 1,024, 16) "
+            "and large (36, 1,280, 20). How do the shares move as the model grows?",
+            "e": "Make the context of XL 16,384. How do the total and the shares change?",
+        },
+        takes={
+            "a": "a number of parameters, such as 124e6, or a sentence",
+            "b": "a number of FLOPs, such as 3.5e12, or a sentence",
+            "c": 'a part in words, such as "the output head"',
+            "d": "a sentence or two",
+            "e": "a number of FLOPs, such as 5e13, or a sentence",
+        },
+        requires={"a": Requirement(quantities=("memory",))},
+        hints=(
+            "Build the model on the meta device, where it takes no memory, and print the name and "
+            "shape of every parameter. Which of those matrices take part in a product, and which "
+            "two products in attention have no parameter at all?",
+            "A block has four matrices of d by d, the feed-forward matrices of d by d_ff, and two "
+            "gains of length d; around the blocks stand the embedding, the last norm and the head. "
+            "A matrix of n by m costs 2·T·n·m FLOPs for T ids, scores and weighted sum 2·T·T·d "
+            "each. Write each as a row of a table, let the table add them up, and look at the "
+            "shares. Only T times T grows with the square of the context.",
+        ),
+    ),
+    # Chapter 4: the loss, the optimizer, the schedule.
+    _problem(
+        "cross_entropy", "The loss", (None, 1), "4.1", 4, "03_transformer",
+        check="transformer_cross_entropy:cross_entropy",
+        signatures=(Signature("function", "cross_entropy", "logits, targets"),),
+        prompt={
+            "": "Write the cross-entropy of logits and target ids: stable for large logits, "
+            "averaged over all leading dimensions.",
+        },
+        hints=(
+            "Write log(softmax(x)) as a formula and simplify it before you type it. Which exp and "
+            "which log are left?",
+            "Take each row's maximum away; then the loss of a target is log Σ exp(x) - x[target]. "
+            "`gather` along the last axis picks the targets for any batch shape, and the mean runs "
+            "over all of them.",
+        ),
+    ),
+    _problem(
+        "learning_rate_tuning", "Three learning rates", 1, "4.2.1", 4, "05_optimizer",
+        check="optimizer_tuning:learning_rate_tuning",
+        prompt={
+            "": "Run the toy SGD example for ten steps with learning rates 10, 100 and 1,000. Does "
+            "the loss fall faster, slower, or grow?",
+        },
+        takes={
+            "": "a dict of losses, such as {10: [...], 100: [...]}, or a sentence",
+        },
+        hints=(
+            "Print all ten losses of each run, with an exponent (`:.3g`), and divide each by the "
+            "one before. Which rate falls fastest, and which one grows?",
+            "The loss is a mean of squares, so its gradient is the weights times a constant, here "
+            "2/100. Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + 1), "
+            "and the loss by its square. Put α = 10, 100 and 1,000 in, and t = 0, 1, 2, 3.",
+        ),
+    ),
+    _problem(
+        "adamw", "The optimizer", 2, "4.3", 4, "05_optimizer",
+        check="optimizer_adamw:adamw",
+        signatures=(Signature("class", "AdamW", "params, lr, betas, eps, weight_decay"),),
+        prompt={
+            "": "Write AdamW as a subclass of torch's `Optimizer`, with the decay kept apart from "
+            "the gradient.",
+        },
+        hints=(
+            "Copy the shape of the handout's SGD example: `__init__` hands a dict of settings to "
+            "`super().__init__`, and `step` goes through `self.param_groups`. Where do m, v and t "
+            "live between two steps, and what are they before the first?",
+            "`self.state[p]` is an empty dict at first: put zeros like p for m and v, and t = 0, "
+            "into it. In each step raise t first, so that it begins at 1; update m with g and v "
+            "with g². The rate of the step is α √(1 - β2ᵗ) / (1 - β1ᵗ), in a variable of its own: "
+            "the decay takes α itself, times λ, and no gradient. Skip p where `p.grad` is None.",
+        ),
+    ),
+    _problem(
+        "adamwAccounting", "What training costs", 2, "4.3", 4, "04_accounting",
+        check="accounting:adamwAccounting", id_2026="adamw_accounting",
+        differs="the feed-forward layer, the GPU and the unit of time",
+        prompt={
+            "": "Train in float32 with AdamW.",
+            "a": "Write the peak memory as a formula, apart for parameters, activations, gradients "
+            "and optimizer state.",
+            "b": "Put in GPT-2 XL's shape: memory as a number times the batch size, plus another. "
+            "What is the largest batch that fits into 80 GB?",
+            "c": "How many FLOPs does one AdamW step take?",
+            "d": "How long do 400,000 steps with batches of 1,024 take on one GPU at half its peak "
+            "rate? The GPU depends on the edition.",
+        },
+        takes={
+            "a": "a number of bytes, or the formula in words",
+            "b": "a batch size, or a sentence",
+            "c": "FLOPs, for each parameter or for the step, or a sentence",
+            "d": 'a time with its unit, such as "12 days", or a sentence',
+        },
+        requires={"d": Requirement(quantities=("time",))},
+        hints=(
+            "How many numbers does AdamW keep for each parameter, the parameter and its gradient "
+            "included? And for the activations: which results of the forward pass does the "
+            "backward pass need again?",
+            "Parameters, gradients and the two moments are 4·P numbers of 4 bytes. List the "
+            "activations in the order of the forward pass, with B as a factor in each: then the "
+            "sum is a·B + b. GB are 10⁹ bytes, and the batch is rounded down. For (c) write "
+            "AdamW's lines and count the operations on each element. For (d) a backward pass costs "
+            "two forward passes; a day has 86,400 seconds, and a prefix such as tera is easily "
+            "lost.",
+        ),
+    ),
+    _problem(
+        "learning_rate_schedule", "Up, then down a cosine", (None, 1), "4.4", 4, "05_optimizer",
+        check="optimizer_schedule:learning_rate_schedule",
+        signatures=(
+            Signature(
+                "function", "schedule",
+                "it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters",
+            ),
+        ),
+        prompt={
+            "": "Write the learning rate as a function of the step: a straight warm-up, a cosine "
+            "down to the minimum, then constant.",
+        },
+        hints=(
+            "Three branches, told apart by comparing `it` with the two step numbers. What should "
+            "the rate be at it = 0, at the end of the warm-up, and at the end of the cosine?",
+            "Let the share done be (it - warmup_iters) / (cosine_cycle_iters - warmup_iters), "
+            "which goes from 0 to 1 in the middle branch. `math.cos(math.pi * share)` goes from 1 "
+            "to -1; add 1 and halve it, and use it to mix the maximum with the minimum.",
+        ),
+    ),
+    _problem(
+        "gradient_clipping", "A limit for gradients", 1, "4.5", 4, "05_optimizer",
+        check="optimizer_clipping:gradient_clipping",
+        signatures=(Signature("function", "clip", "parameters, max_l2_norm"),),
+        prompt={
+            "": "Write a function that scales all gradients in place, such that their common norm "
+            "does not exceed a limit.",
+        },
+        hints=(
+            "There is one norm, not one for each parameter. Why would separate norms change the "
+            "direction of the step? And how often can you go through `model.parameters()`?",
+            "Collect the gradients that are not None in a list. Add up the squares of all their "
+            "entries, and take one root. Where the norm is above the limit, multiply every "
+            "gradient in place by limit / (norm + 1e-6); below it leave them alone.",
+        ),
+    ),
+    # Chapters 5 and 6: training, and writing text.
+    _problem(
+        "data_loading", "Batches from one long line of ids", 2, "5.1", 5, "06_training",
+        check="data_loading:data_loading",
+        signatures=(
+            Signature(
+                "function", "get_batch",
+                "dataset, batch_size, context_length, device",
+            ),
+        ),
+        prompt={
+            "": "Write a function that cuts random windows out of one long array of ids: a batch "
+            "of inputs, and the same windows one id later as targets, on the device asked for.",
+        },
+        hints=(
+            "With n ids and windows of m, at how many places can a window start such that its last "
+            "target still exists? Try n = m + 1 in your head.",
+            "There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, cut "
+            "`dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each, and turn only these "
+            "pieces into int64 tensors: a memory map stays on the disk that way.",
+        ),
+    ),
+    _problem(
+        "checkpointing", "Stop and go on", 1, "5.2", 5, "06_training",
+        check="checkpointing:checkpointing",
+        signatures=(
+            Signature("function", "save_checkpoint", "model, optimizer, iteration, out"),
+            Signature("function", "load_checkpoint", "src, model, optimizer"),
+        ),
+        prompt={
+            "": "Write two functions that store and restore model, optimizer and step number, in a "
+            "file or a file-like object.",
+        },
+        hints=(
+            "What would a run that goes on tomorrow need to know? Find out what `state_dict()` of "
+            "a model and of an optimizer hold, and what `load_state_dict` does with it.",
+            "Put both state dicts and the step number into one dict, and hand it to `torch.save`: "
+            "it takes a path as well as an open file. Loading is the same backwards: `torch.load`, "
+            "both `load_state_dict`, and return the number.",
+        ),
+    ),
+    _problem(
+        "training_together", "The training script", 4, "5.3", 5, "06_training",
+        check="training_words:training_together",
+        signatures=(Signature("script"),),
+        prompt={
+            "": "Write the script that trains: every setting configurable, data read through a "
+            "memory map, checkpoints, and training and validation loss reported as it goes.",
+        },
+        hints=(
+            "Make it learn one small batch by heart before anything else: if the loss does not "
+            "fall to almost zero, something is broken. Which settings would you want to change "
+            "without editing the file?",
+            "One step is: set the rate in `param_groups`, draw a batch, forward, loss, backward, "
+            "clip, step, clear the gradients. Around it: `numpy.memmap` (or `numpy.load` with "
+            "`mmap_mode`) for the data; every so many steps the loss on validation batches under "
+            "`torch.no_grad()`, and a checkpoint. `argparse` makes every setting an option.",
+        ),
+    ),
+    _problem(
+        "decoding", "Write text", 3, "6", 6, "07_generation",
+        check="decoding:decoding",
+        signatures=(
+            Signature(
+                "function", "decode",
+                "model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None",
+            ),
+        ),
+        prompt={
+            "": "Write text with a model: from a prompt, up to a number of tokens or the end "
+            "token, with temperature and top-p sampling.",
+        },
+        hints=(
+            "Only the logits of the last position say what comes next. Make it work greedily "
+            "first, with a model that you can predict. What must happen with the id once it is "
+            "drawn?",
+            "Divide the logits by the temperature, then take the softmax. For top-p, sort the "
+            "probabilities downwards and keep those before which less than p has been added up: "
+            "the one that reaches p is kept, and so is at least one. Divide by their sum, draw "
+            "with `torch.multinomial`, and map the place in the sorted list back to the id. Stop "
+            "at the end token before you add it, and show the model no more than its context.",
+        ),
+    ),
+    # Chapter 7: experiments.
+    _problem(
+        "experiment_log", "Keep a log", 3, "7.1", 7, "08_experiments",
+        check="experiments_log:experiment_log",
+        prompt={
+            "": "Record every run so that its loss can be drawn against steps and against time. "
+            "Hand in the code, and the log of what you tried.",
+        },
+        requires={"": Requirement(figure=True)},
+        hints=(
+            "In a week you will not know what `run7_final2` was. What would you have to write down "
+            "to make exactly the same run again, and to know why you made it?",
+            "A folder for each run: all settings, seed, device and versions once, and a line for "
+            "each logged step with step, tokens, seconds and loss. Take the time from "
+            "`time.perf_counter()`, minus its value at the start. Above them one table: what "
+            "changed, why, what came out. A run that failed is a row like any other.",
+        ),
+    ),
+    _problem(
+        "learning_rate", "Find the learning rate", 3, "7.2", 7, "08_experiments",
+        check="experiments_rates:learning_rate", asks_corpora=("tinystories",),
+        prompt={
+            "": "Use the small TinyStories model.",
+            "a": "Sweep the learning rate, say how you searched, show the curves, and reach the "
+            "loss that the handout names (there is a laxer one for a CPU).",
+            "b": "People say that the best rate lies at the edge of stability. Find where runs "
+            "begin to diverge, and say how your best rate relates to it.",
+        },
+        requires={
+            "a": Requirement(figure=True, loss_at_most=2.0),
+            "b": Requirement(figure=True),
+        },
+        hints=(
+            "Sweep over orders of magnitude first: is 2e-3 as far from 1e-3 as 1.001 is from 1? "
+            "How do you know that the best rate is not beyond the last one that you tried?",
+            "Try rates a factor of three apart until the best has worse ones on both sides, then a "
+            "finer step around it. For the edge go on upwards until a run diverges, and bisect on "
+            "a logarithmic scale: the next rate is √(stable · diverging). Keep everything else the "
+            "same: tokens, schedule, seed.",
+        ),
+    ),
+    _problem(
+        "batch_size_experiment", "Vary the batch size", 1, "7.2", 7, "08_experiments",
+        check="experiments_batches:batch_size_experiment", asks_corpora=("tinystories",),
+        prompt={
+            "": "Train with batch sizes from 1 up to what the memory holds, 64 and 128 among them, "
+            "with the learning rate tuned again where needed. What do you see?",
+        },
+        requires={"": Requirement(figure=True, numbers=("64", "128"))},
+        hints=(
+            "Two runs of 1,000 steps, one with batches of 1 and one of 128: which has read more? "
+            "What must stay the same, so that only the batch size differs?",
+            "Keep the tokens the same, so that steps × batch is, and shorten the warm-up with the "
+            "steps. Tune the rate again: a larger batch mostly bears a larger one. Draw the loss "
+            "against steps, tokens and seconds, for each tells another story. Where a large batch "
+            "does not fit, add up the gradients of its parts.",
+        ),
+    ),
+    _problem(
+        "generate", "Read what it writes", 1, "7.2", 7, "07_generation",
+        check="training_words:generate", asks_corpora=("tinystories",),
+        prompt={
+            "": "Let the trained model write at least 256 tokens, or up to its end token. How "
+            "fluent is it? Name two things that make it better or worse.",
+        },
+        takes={
+            "": "the text and what you say of it, its ids, or its number of tokens",
+        },
+        requires={"": Requirement(tokens_at_least=256)},
+        hints=(
+            "Draw several texts at several temperatures before you choose one. Count the tokens, "
+            "too: how many are asked for at least?",
+            "Read for grammar, for names and things that stay the same, and for sense over several "
+            "sentences. What could make it better or worse: how long and on how much text the "
+            "model was trained, its size, the temperature, top-p, a prompt unlike the training "
+            "text.",
+        ),
+    ),
+    _problem(
+        "layer_norm_ablation", "Take the norms away", 1, "7.3", 7, "08_experiments",
+        check="experiments_ablations:layer_norm_ablation", asks_corpora=("tinystories",),
+        prompt={
+            "": "Take out all RMSNorms. What happens at the old best learning rate, and at a lower "
+            "one?",
+        },
+        requires={"": Requirement(figure=True)},
+        hints=(
+            "A run without norms that explodes says something about one learning rate. What else "
+            "would you want to know before you say that norms are needed?",
+            "First take the old best rate, and nothing else changed. Then go down by factors of "
+            "three until it is stable, and on until the loss gets worse again: that is its own "
+            "best rate. Look at the norm of the gradients in the log, too, just before the loss "
+            "jumps.",
+        ),
+    ),
+    _problem(
+        "pre_norm_ablation", "Norm after, not before", 1, "7.3", 7, "08_experiments",
+        check="experiments_ablations:pre_norm_ablation", asks_corpora=("tinystories",),
+        prompt={"": "Compare post-norm blocks with pre-norm ones by their curves."},
+        requires={"": Requirement(figure=True)},
+        hints=(
+            "In which of both does the gradient run from the last block to the first without "
+            "passing a norm? And which of both needs one more norm behind the last block?",
+            "Post-norm normalises the sum: x = norm(x + part(x)), in place of x = x + "
+            "part(norm(x)). Train with the same seed, tokens and rate, and look at the beginning "
+            "of the curves; then tune the rate of both. Is the difference larger than that between "
+            "two seeds?",
+        ),
+    ),
+    _problem(
+        "no_pos_emb", "No positions at all", 1, "7.3", 7, "08_experiments",
+        check="experiments_ablations:no_pos_emb", asks_corpora=("tinystories",),
+        prompt={"": "Compare RoPE with no position information at all by their curves."},
+        requires={"": Requirement(figure=True)},
+        hints=(
+            "Without positions, can a causal model tell `dog bites man` from `man bites dog`? "
+            "Think of what the first token sees, and the second.",
+            "Leave the rotation of queries and keys out and change nothing else. Each token still "
+            "knows itself, and through the mask which tokens came before it, though hardly in "
+            "which order. How much worse is it, and is that more than two seeds differ by?",
+        ),
+    ),
+    _problem(
+        "swiglu_ablation", "No gate", 1, "7.3", 7, "08_experiments",
+        check="experiments_ablations:swiglu_ablation", asks_corpora=("tinystories",),
+        prompt={
+            "": "Compare SwiGLU with a plain SiLU layer of about as many parameters by their "
+            "curves.",
+        },
+        requires={"": Requirement(figure=True)},
+        hints=(
+            "How many matrices has each feed-forward layer? If both kept the same inner width, "
+            "which model would be larger?",
+            "SwiGLU has 3·d·d_ff numbers, the plain layer 2·d·d_ff'. They are equal at d_ff' = "
+            "3/2·d_ff; the handout's 4·d is close to that. Print both counts. Then train both with "
+            "two or three seeds: the difference is small, so only the spread says whether it is "
+            "there.",
+        ),
+    ),
+    _problem(
+        "main_experiment", "The same model on the web", 2, "7.4", 7, "08_experiments",
+        check="experiments_web:main_experiment", asks_corpora=("owt",),
+        prompt={
+            "": "Train the same model for as many steps on OpenWebText. Show the curve, say what "
+            "the loss means beside that on TinyStories, and show and judge a generated text.",
+        },
+        requires={"": Requirement(figure=True, tokens_at_least=256)},
+        hints=(
+            "Nats a token: a token of which tokenizer? Can two losses be compared when a token "
+            "stands for more text in one of them?",
+            "Divide by ln 2 and by the bytes that a token stands for: bits a byte can be compared. "
+            "What remains is the text itself. Web pages hold names, numbers, code and opinions; "
+            "how much of the next word of a simple story can you guess, and how much of these?",
+        ),
+    ),
+    _problem(
+        "leaderboard", "The best loss in the time", 6, "7.5", 7, "08_experiments",
+        check="experiments_web:leaderboard", asks_corpora=("owt",), differs="the time allowed",
+        prompt={
+            "": "Reach the lowest validation loss on OpenWebText within the time that the handout "
+            "allows. Show loss against time, and describe what you did.",
+        },
+        requires={"": Requirement(figure=True, loss_at_most=5.0)},
+        hints=(
+            "The time is fixed, not the steps. What makes a step faster, what makes it teach more, "
+            "and how do you learn which of your changes did it?",
+            "Change one thing at a time against a base, each for a short run. Candidates: bfloat16 "
+            "and compiling, the batch size, the learning rate and a schedule that ends with the "
+            "time, tied embeddings (with a smaller initialisation), a shorter context at first, "
+            "width against depth. Stop by the clock, and leave time for the last evaluation.",
+        ),
+    ),
+)
+# fmt: on
+PROBLEMS: dict[str, Problem] = {problem.id: problem for problem in _RECORDS}

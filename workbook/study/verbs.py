@@ -1,19 +1,19 @@
-"""The verbs of the notebooks: check, hint, reveal, answer, look_up.
+"""The verbs of the notebooks: check, hint, reveal, answer, look_up; and what they show.
 
-What the verbs show: as plain text, and as HTML that reads well on light and dark pages.
+What is shown is plain text, and HTML that reads well on light and dark pages.
 """
 
 import inspect
+import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from html import escape
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from workbook.checks import CHECKS, OF_RUNS
 from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
-from workbook.checks.takes import TAKES
 from workbook.checks.verdicts import (
     Facts,
     NotAttempted,
@@ -27,7 +27,6 @@ from workbook.checks.verdicts import (
 )
 from workbook.study import problems
 from workbook.study.answers import answer, look_up
-from workbook.study.hints import HINTS
 from workbook.study.problems import Problem
 from workbook.study.progress import record_check
 
@@ -37,160 +36,6 @@ TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, s
 PRINTED = 600  # characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
-
-
-def check(problem: str, attempt: Any, part: str | None = None) -> Report:
-    """What can be said about an attempt: a function, a class, a number, bytes or a text.
-
-    It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
-    and none is named, the part that the attempt fits best is taken.
-    """
-    try:
-        found = problems.get(problem)
-        part = problems.part_of(found, part)
-    except ValueError as error:
-        named = problem if type(problem) is str else type(problem).__name__
-        return Report("not attempted", named, None, f"Nothing was checked: {error}")
-    try:
-        with isolated() as isolation:
-            report = _fitting(found, attempt, part)
-        if isolation.interrupted:
-            raise KeyboardInterrupt
-    except Exception as error:
-        return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
-    if report.status == "wrong" and isolation.output:
-        printed = isolation.output
-        printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
-        report = report.with_row("printed", printed)
-    _note(report, attempt)
-    return report
-
-
-def _note(report: Report, attempt: Any) -> None:
-    """Tell the learner's progress, without being held up by an attempt whose repr never ends."""
-    try:
-        limited(2, lambda: record_check(report.problem, report.part, report.status, attempt))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # the attempt's own __repr__ may raise anything
-        return
-
-
-def _fitting(problem: Problem, attempt: Any, part: str | None) -> Report:
-    """The report on the part that is named, or on the one that the attempt fits best."""
-    if part or not problem.parts:
-        return _judged(problem, attempt, part)
-    reports = [_judged(problem, attempt, part) for part in problem.parts]
-    for fits in (
-        lambda report: report.status == "correct",
-        lambda report: report.likely,
-        lambda report: report.status == "read",
-    ):
-        for report in filter(fits, reports):
-            return report.with_claim(f"Read as an attempt at part {report.part}. {report.claim}")
-    parts = " or ".join(f'part="{part}"' for part in problem.parts)
-    return Report("not attempted", problem.id, None, f"Say which part it is for: {parts}.")
-
-
-def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
-    """The report of one checker, run under a time limit that the attempt cannot outlast."""
-    try:
-        said = limited(TOTAL_SECONDS, lambda: _said(problem, attempt, part))
-        if isinstance(said, Facts):
-            return Report("read", problem.id, part, said.claim, facts=tuple(said))
-        return Report("correct", problem.id, part, said or "It passes every case.")
-    except NotAttempted as nothing:
-        return Report(
-            "not attempted", problem.id, part, str(nothing) or _how_to_begin(problem, part)
-        )
-    except Wrong as wrong:
-        return _wrong(problem, part, wrong)
-    except EndedProcess as error:
-        return _wrong(problem, part, ended_process(error))
-    except TimedOut as error:
-        wrong = Wrong(
-            f"It was stopped: the cases took longer than {error.seconds:g} s together.",
-            mistake="Each step does far more work than it needs to, or something never ends.",
-        )
-        return _wrong(problem, part, wrong)
-    except BaseException as error:
-        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
-        claim = "It raised an error." if raised else "What it gave back could not be examined."
-        return _wrong(problem, part, Wrong(claim, got=Words(failure(error))))
-
-
-def _said(problem: Problem, attempt: Any, part: str | None) -> str | Facts | None:
-    _expect_its_kind(problem, attempt)
-    return CHECKS[problem.id](_plain(attempt), part)
-
-
-def _plain(attempt: Any) -> Any:
-    """Numbers, arrays, tensors and dicts of others as Python's own, also one inside another.
-
-    Tables and series of pandas stay: they have names.
-    """
-    if type(attempt) in (tuple, list):
-        return type(attempt)(map(_plain, attempt))
-    if isinstance(attempt, dict):
-        return {key: _plain(value) for key, value in attempt.items()}
-    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
-        return attempt.tolist()
-    if isinstance(attempt, Decimal):
-        return float(attempt)
-    if isinstance(attempt, Integral):
-        return int(attempt)
-    return float(attempt) if isinstance(attempt, Real) else attempt
-
-
-def _wrong(problem: Problem, part: str | None, wrong: Wrong) -> Report:
-    return Report("wrong", problem.id, part, wrong.claim, tuple(wrong.rows), likely=wrong.mistake)
-
-
-def _expect_its_kind(problem: Problem, attempt: Any) -> None:
-    """Raise unless the attempt is of the kind that the problem asks for at all."""
-    nothing = attempt is None or attempt is ...
-    if nothing and problem.id not in OF_RUNS:  # those say themselves what they take
-        raise NotAttempted
-    if problem.hand_in.startswith("the function "):
-        expect_function(attempt, problem.hand_in.removeprefix("the function "))
-    elif problem.hand_in.startswith("the class "):
-        expect_class(attempt, problem.hand_in.removeprefix("the class "))
-    elif problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
-        expected = Words("a number, bytes or a text, such as the result of a call")
-        raise Wrong(
-            "This problem is answered in words.", expected=expected, got=Words(kind_of(attempt))
-        )
-
-
-def _how_to_begin(problem: Problem, part: str | None) -> str:
-    if problem.kind == "code":
-        return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
-    words = TAKES.get((problem.id, part), "numbers, a table or a text")
-    return f"Nothing to check yet. Hand in {words}, and run this cell again."
-
-
-def hint(problem: str) -> Hint:
-    """A nudge; called again, the nudge and the idea."""
-    found = problems.get(problem)
-    steps = HINTS[found.id]
-    _hints_given[found.id] += 1
-    return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
-
-
-def reveal(reference: Any) -> Folded:
-    """The source of a function, class, method or module, folded away in a notebook."""
-    target = reference if hasattr(reference, "__name__") else type(reference)
-    name = getattr(target, "__qualname__", None) or target.__name__
-    try:
-        source = inspect.cleandoc("\n" + inspect.getsource(target))
-    except (OSError, TypeError):
-        raise ValueError(
-            f"reveal expects a function, class, method or module written in Python, got"
-            f" {kind_of(reference)}, whose source cannot be found"
-        ) from None
-    module = getattr(target, "__module__", None)
-    return Folded(f"{module}.{name}" if module else name, source)
-
 
 Status = Literal["not attempted", "correct", "wrong", "read"]
 
@@ -215,14 +60,6 @@ class Report:
     rows: tuple[tuple[str, str], ...] = ()  # (label, text): input, expected, got, printed
     likely: str | None = None  # the likely mistake, in one or two sentences
     facts: tuple[str, ...] = ()  # for the learner to tick
-
-    def with_claim(self, claim: str) -> "Report":
-        """The same report under another claim."""
-        return replace(self, claim=claim)
-
-    def with_row(self, label: str, text: str) -> "Report":
-        """The same report with one row more."""
-        return replace(self, rows=(*self.rows, (label, text)))
 
     @property
     def heading(self) -> str:
@@ -311,8 +148,173 @@ class Folded:
         return {"text/plain": str(self), "text/html": f"<details>{summary}{code}</details>"}
 
 
+def check(problem: str, attempt: Any, part: str | None = None) -> Report:
+    """Check an attempt at a problem: a function, a class, a number, bytes or a text.
+
+    It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
+    and none is named, the part that the attempt fits best is taken.
+    """
+    try:
+        found = problems.get(problem)
+        part = problems.part_of(found, part)
+    except ValueError as error:
+        named = problem if type(problem) is str else type(problem).__name__
+        return Report("not attempted", named, None, f"Nothing was checked: {error}")
+    try:
+        checker = found.checker()  # loaded before an attempt can be in its way
+        with isolated() as isolation:
+            report = _fitting(found, checker, attempt, part)
+        if isolation.interrupted:
+            raise KeyboardInterrupt
+    except Exception as error:
+        return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
+    if report.status == "wrong" and isolation.output:
+        printed = isolation.output
+        printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
+        report = replace(report, rows=(*report.rows, ("printed", printed)))
+    _note(report, attempt)
+    return report
+
+
+def _note(report: Report, attempt: Any) -> None:
+    """Note the learner's progress, without being held up by an attempt whose repr never ends."""
+    try:
+        limited(2, lambda: record_check(report.problem, report.part, report.status, attempt))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the attempt's own __repr__ may raise anything
+        return
+
+
+def _fitting(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
+    """Report on the part that is named, or on the one that the attempt fits best."""
+    if part or not problem.parts:
+        return _judged(problem, checker, attempt, part)
+    reports = [_judged(problem, checker, attempt, part) for part in problem.parts]
+    for fits in (
+        lambda report: report.status == "correct",
+        lambda report: report.likely,
+        lambda report: report.status == "read",
+    ):
+        for report in filter(fits, reports):
+            claim = f"Read as an attempt at part {report.part}. {report.claim}"
+            return replace(report, claim=claim)
+    parts = " or ".join(f'part="{part}"' for part in problem.parts)
+    return Report("not attempted", problem.id, None, f"Say which part it is for: {parts}.")
+
+
+def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
+    """Report what the checker says, run under a time limit that the attempt cannot outlast."""
+
+    def judge() -> str | Facts | None:
+        _expect_its_kind(problem, attempt)
+        return _on_one_thread(lambda: checker(_plain(attempt), part))
+
+    try:
+        praise = limited(TOTAL_SECONDS, judge)
+        if isinstance(praise, Facts):
+            return Report("read", problem.id, part, praise.claim, facts=tuple(praise))
+        return Report("correct", problem.id, part, praise or "It passes every case.")
+    except NotAttempted as nothing:
+        claim = str(nothing) or _how_to_begin(problem, part)
+        return Report("not attempted", problem.id, part, claim)
+    except Wrong as error:
+        wrong = error
+    except EndedProcess as error:
+        wrong = ended_process(error)
+    except TimedOut as error:
+        wrong = Wrong(
+            f"It was stopped: the cases took longer than {error.seconds:g} s together.",
+            mistake="Each step does far more work than it needs to, or something never ends.",
+        )
+    except BaseException as error:
+        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+        claim = "It raised an error." if raised else "What it gave back could not be examined."
+        wrong = Wrong(claim, got=Words(failure(error)))
+    return Report("wrong", problem.id, part, wrong.claim, tuple(wrong.rows), likely=wrong.mistake)
+
+
+def _on_one_thread(check: Callable) -> Any:
+    """Run a check with one thread of torch, where it is loaded: for tiny tensors more only wait."""
+    torch = sys.modules.get("torch")
+    if not hasattr(torch, "set_num_threads"):  # not loaded, or only in part
+        return check()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return check()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _plain(attempt: Any) -> Any:
+    """Turn numbers, arrays, tensors and dicts of others into Python's own, nested ones too.
+
+    Tables and series of pandas stay: they have names.
+    """
+    if type(attempt) in (tuple, list):
+        return type(attempt)(map(_plain, attempt))
+    if isinstance(attempt, dict):
+        return {key: _plain(value) for key, value in attempt.items()}
+    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
+        return attempt.tolist()
+    if isinstance(attempt, Decimal):
+        return float(attempt)
+    if isinstance(attempt, Integral):
+        return int(attempt)
+    return float(attempt) if isinstance(attempt, Real) else attempt
+
+
+def _expect_its_kind(problem: Problem, attempt: Any) -> None:
+    """Raise unless the attempt is of the kind that the problem asks for at all."""
+    nothing = attempt is None or attempt is ...
+    if nothing and (problem.takes or problem.kind == "code"):  # other checks say what they take
+        raise NotAttempted
+    if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
+        expected = Words("a number, bytes or a text, such as the result of a call")
+        raise Wrong(
+            "This problem is answered in words.", expected=expected, got=Words(kind_of(attempt))
+        )
+    if len(problem.signatures) == 1:
+        (signature,) = problem.signatures
+        if signature.kind == "function":
+            expect_function(attempt, str(signature))
+        elif signature.kind == "class":
+            expect_class(attempt, str(signature))
+
+
+def _how_to_begin(problem: Problem, part: str | None) -> str:
+    """Tell what to hand in to a learner who has nothing yet."""
+    if problem.kind == "code":
+        return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
+    words = problem.takes.get(part or "", "numbers, a table or a text")
+    return f"Nothing to check yet. Hand in {words}, and run this cell again."
+
+
+def hint(problem: str) -> Hint:
+    """Give a nudge; called again, the nudge and the idea."""
+    found = problems.get(problem)
+    _hints_given[found.id] += 1
+    return Hint(found.id, found.hints[: _hints_given[found.id]], len(found.hints))
+
+
+def reveal(reference: Any) -> Folded:
+    """Show the source of a function, class, method or module, folded away in a notebook."""
+    target = reference if hasattr(reference, "__name__") else type(reference)
+    name = getattr(target, "__qualname__", None) or target.__name__
+    try:
+        source = inspect.cleandoc("\n" + inspect.getsource(target))
+    except (OSError, TypeError):
+        raise ValueError(
+            f"reveal expects a function, class, method or module written in Python, got"
+            f" {kind_of(reference)}, whose source cannot be found"
+        ) from None
+    module = getattr(target, "__module__", None)
+    return Folded(f"{module}.{name}" if module else name, source)
+
+
 def _panel(edge: str, *pieces: str) -> str:
-    """A box that takes its text and background colour from the page."""
+    """Draw a box that takes its text and background colour from the page."""
     style = f"border-left:.3em solid {edge};padding:.2em .8em"
     return f'<div style="{style}">{"".join(pieces)}</div>'
 
@@ -322,7 +324,7 @@ def _code(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text as HTML; what stands between backticks becomes code."""
+    """Turn text into HTML; what stands between backticks becomes code."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:  # a lone backtick is just a character
         return escape(text).replace("\n", "<br>")
@@ -333,7 +335,7 @@ def _prose(text: str) -> str:
 
 
 def _highlighted(source: str) -> str:
-    """Python source as HTML, marked by weight and slant: no colour suits every theme."""
+    """Turn Python source into HTML, marked by weight and slant: no colour suits every theme."""
     from pygments.lexers import PythonLexer
     from pygments.token import Comment, Keyword, Name, String
 
