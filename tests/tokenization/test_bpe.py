@@ -149,9 +149,9 @@ def test_bad_arguments_are_clear_errors(tmp_path):
     for size in ("300", 300.5, None):
         with pytest.raises(TypeError, match="vocab_size is a whole number"):
             train_bpe(path, size, [END])
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt is no file"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt is not a file"):
         train_bpe(tmp_path / "nowhere.txt", 300, [END])
-    with pytest.raises(FileNotFoundError, match="is no file"):
+    with pytest.raises(FileNotFoundError, match="is not a file"):
         train_bpe(tmp_path, 300, [END])
 
 

@@ -49,7 +49,7 @@ def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path, ba
 def test_a_file_that_was_cut_short_is_a_clear_error(tmp_path, left):
     write_tokens(tmp_path / "ids.npy", range(500), 500)
     os.truncate(tmp_path / "ids.npy", left)
-    with pytest.raises(ValueError, match=r"ids\.npy is no whole token file .*remove it"):
+    with pytest.raises(ValueError, match=r"ids\.npy is not a whole token file .*remove it"):
         read_tokens(tmp_path / "ids.npy")
 
 

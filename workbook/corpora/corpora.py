@@ -115,7 +115,7 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     """
     corpus = _corpus(name)
     if split not in SPLITS:
-        raise ValueError(f"{split!r} is no split; there are {' and '.join(SPLITS)}")
+        raise ValueError(f"{split!r} is not a split; there are {' and '.join(SPLITS)}")
     target, origin = _place(corpus, split, size)
     if is_intact(target, origin):
         return target
@@ -192,13 +192,13 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     size = round(float(match[1]) * UNITS.get(match[2], 0)) if match else 0
     if size == 0:
-        raise ValueError(f"{text!r} is no size; give one such as 500kB, 100MB or 1.5GB")
+        raise ValueError(f"{text!r} is not a size; give one such as 500kB, 100MB or 1.5GB")
     return size
 
 
 def _corpus(name: str) -> Corpus:
     if name not in CORPORA:
-        raise ValueError(f"{name!r} is no corpus; there are {', '.join(CORPORA)}")
+        raise ValueError(f"{name!r} is not a corpus; there are {', '.join(CORPORA)}")
     return CORPORA[name]
 
 
@@ -214,10 +214,10 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
         size = corpus.sizes[split] if size is None else size
         if not isinstance(size, int):
             raise TypeError(
-                f"size={size!r} is no whole number of bytes; parse_size('100MB') is one"
+                f"size={size!r} is not a whole number of bytes; parse_size('100MB') is one"
             )
         if size < 1:
-            raise ValueError(f"size={size} is no size; give one byte at least")
+            raise ValueError(f"size={size} is not a size; give one byte at least")
         origin |= {"size": size, "seed": SEED, "generator": stories.fingerprint()}
         file_name = f"{split}-{_short(size)}.txt"
     elif size is not None:
@@ -354,8 +354,8 @@ def record(path: str | os.PathLike) -> dict:
     beside = Path(path).with_suffix(".json")
     if not beside.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {beside.name} beside it, so it is no corpus file; take the path"
-            " that corpora.path() returns"
+            f"{path} has no record {beside.name} beside it, so it is not a corpus file; take the"
+            " path that corpora.path() returns"
         )
     return json.loads(beside.read_text(encoding="utf-8"))
 

@@ -1,13 +1,13 @@
-"""Byte-pair encoding, trained: first as the paper has it, then without the waste.
+"""Byte-pair encoding, trained: first as in the paper, then without counting anything twice.
 
     counts      "low" 5, "lower" 2, "newest" 6, "widest" 3
     pairs       (e, s) 9, (s, t) 9, (w, e) 8, (l, o) 7, ...
     merge       the most frequent pair becomes one token; of equals the greater pair of byte strings
     again       until the vocabulary is full, or no pair is left
 
-`train_naive` counts all pairs anew for each merge. `train_incremental` keeps the counts and mends
-them where a merge changed a word. `train_bpe` takes the latter for small files, and for large ones
-the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
+`train_naive` counts all pairs again for each merge. `train_incremental` keeps the counts and
+corrects them where a merge changed a word. `train_bpe` uses the latter for small files, and for
+large ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
@@ -35,9 +35,9 @@ def train_bpe(
 ) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
 
-    Ids: the special tokens in the order given, the 256 bytes, then a token a merge. Special tokens
-    are hard boundaries and never counted; None stands for none. A text that runs out of pairs gives
-    a smaller vocabulary.
+    The ids go to the special tokens in the order given, then the 256 bytes, then one token per
+    merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted; None
+    stands for none. A text that runs out of pairs gives a smaller vocabulary.
     `executor` (any `concurrent.futures.Executor`) counts spans of the file side by side.
     Raises: ValueError where `vocab_size` has no room for bytes and special tokens, or the file is
     not UTF-8; TypeError; FileNotFoundError.
@@ -69,13 +69,13 @@ def train_bpe_in_processes(
     special_tokens: Sequence[str],
     workers: int | None = None,
 ) -> tuple[dict[int, bytes], list[Pair]]:
-    """What `train_bpe` returns, its counting shared by `workers` processes (None: one a core)."""
+    """`train_bpe` with the counting shared by `workers` processes (None: one per core)."""
     with ProcessPoolExecutor(workers) as executor:
         return train_bpe(input_path, vocab_size, special_tokens, executor=executor)
 
 
 def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
-    """The first `num_merges` merges of counted pre-tokens, every pair counted anew each time.
+    """The first `num_merges` merges of counted pre-tokens, all pairs counted again for each.
 
     >>> train_naive({"low": 5, "lower": 2, "newest": 6, "widest": 3}, 3)
     [(b's', b't'), (b'e', b'st'), (b'o', b'w')]

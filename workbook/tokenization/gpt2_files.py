@@ -1,9 +1,9 @@
-"""GPT-2's two tokenizer files, which every other library opens: `vocab.json` and `merges.txt`.
+"""GPT-2's two tokenizer files, which most other libraries read: `vocab.json` and `merges.txt`.
 
 Both are text, so bytes are written in an alphabet of 256 visible characters:
 
     vocab.json   {"!": 0, ..., "\u0120low": 300}       token -> id
-    merges.txt   \u0120l ow                            one merge a line, the first learnt first
+    merges.txt   \u0120l ow                            one merge per line, the first learnt first
 """
 
 import json
@@ -35,7 +35,7 @@ def to_readable(token: bytes) -> str:
 
 
 def from_readable(name: str) -> bytes:
-    """The bytes behind a name in GPT-2's alphabet; ValueError where it holds another character."""
+    """The bytes of a name in GPT-2's alphabet; ValueError where it holds another character."""
     try:
         return bytes(_byte_of()[character] for character in name)
     except KeyError as error:
@@ -48,7 +48,7 @@ def _byte_of() -> dict[str, int]:
 
 
 def write_vocab(path: str | os.PathLike, ids: Mapping[bytes, int]) -> None:
-    """Write `vocab.json`, a token a line, in the order of the ids."""
+    """Write `vocab.json`, one token per line, in the order of the ids."""
     tokens = sorted(ids.items(), key=operator.itemgetter(1))
     with atomic_write(path) as file:
         names = {to_readable(token): token_id for token, token_id in tokens}
@@ -69,7 +69,7 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     Other libraries write a special token as it is, not in the byte alphabet. So a name that the
     alphabet cannot spell stands for its own UTF-8 bytes, and so does one of `special_tokens` where
     the alphabet would make no text of it: "<|é|>" is itself, but "é" is one of the 256 bytes.
-    Raises: FileNotFoundError; ValueError where the file is no such vocabulary.
+    Raises: FileNotFoundError; ValueError where the file is not such a vocabulary.
     """
     path = Path(path)
     text = _read(path, "vocab.json")
@@ -78,7 +78,7 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
     if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
-        raise ValueError(f"{path} is no vocabulary; expected one JSON object, token -> id")
+        raise ValueError(f"{path} is not a vocabulary; expected one JSON object, token -> id")
     vocab = {}
     for name, token_id in names.items():
         if token_id in vocab:
@@ -128,9 +128,9 @@ def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
 
 
 def _read(path: Path, kind: str) -> str:
-    """The text of a file, line ends as they are."""
+    """The text of a file, its line ends unchanged."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file; expected GPT-2's {kind}")
+        raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,11 +1,11 @@
-"""Pre-tokens: the pieces of text, about a word each, that BPE merges never reach across.
+"""Pre-tokens: pieces of text, about as long as words, whose ends BPE never merges across.
 
-Text -> special tokens cut it into documents -> GPT-2's pattern cuts each document into pre-tokens:
+Special tokens cut a text into documents, GPT-2's pattern cuts each document into pre-tokens:
 
     "Hi, you.<|end|>It's"  ->  "Hi" "," " you" "."   <|end|>   "It" "'s"
 
-The text may come in pieces and the pre-tokens leave as soon as no later text can change them, so
-that a file larger than memory, or a stream without end, is cut exactly like one long string.
+The text may come in pieces, and a pre-token is returned as soon as no later text can change it. So
+a file larger than memory, or an endless stream, is cut exactly like one long string.
 """
 
 import re
@@ -35,7 +35,7 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     """The pre-tokens and special tokens of the joined `pieces`, in order.
 
     Where two special tokens could match, the earlier wins, then the longer. An ordinary pre-token
-    never equals a special token. Reads no further ahead than it must, and holds back only the
+    never equals a special token. It reads no further ahead than it must, and holds back only the
     unfinished end of what it read.
 
     >>> list(pretokenize(["Hello, wor", "ld!<|e", "nd|>It's"], ["<|end|>"]))
@@ -52,20 +52,17 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
         tokens = _settled(text, special, len(text) - reach + 1)
         yield from tokens
         text = text[sum(map(len, tokens)) :]
-        enough = 2 * len(text)  # a long word that comes in crumbs is not looked at for each of them
+        enough = 2 * len(text)  # so a long word in tiny pieces is not matched again for each piece
     yield from _settled(text, special, len(text), finished=True)
 
 
 def whole_pretokens(text: str, special: re.Pattern) -> list[str]:
-    """The pre-tokens and special tokens of a text that is all there, at once.
-
-    `special` is a `special_pattern`.
-    """
+    """The pre-tokens and special tokens of a whole text; `special` is a `special_pattern`."""
     return _settled(text, special, len(text), finished=True)
 
 
 def special_pattern(special_tokens: Sequence[str]) -> re.Pattern:
-    """What finds special tokens, and of those that begin together the longest.
+    """A pattern that finds special tokens, and of those that begin at one place the longest.
 
     By Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal letters.
     """
@@ -80,7 +77,8 @@ def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
 def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     """The special tokens, each once, in the order given; none for None, a set's sorted.
 
-    Raises: TypeError where it is no list of strings, ValueError where one is empty or has no UTF-8.
+    Raises: TypeError where it is not a list of strings, ValueError where one is empty or holds a
+    lone surrogate.
     """
     if isinstance(special_tokens, str):
         raise TypeError(
@@ -113,10 +111,10 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _settled(text: str, special: re.Pattern, certain: int, finished: bool = False) -> list[str]:
-    """The tokens at the beginning of `text` that stay as they are whatever text follows.
+    """The tokens at the beginning of `text` that stay the same whatever text follows.
 
-    Special tokens that start before index `certain` are wholly in sight; behind it the text may
-    turn out to be the beginning of one.
+    A special token that starts before index `certain` is all in `text`; after it, the text may be
+    the beginning of one.
     """
     find = (_ascii_pattern if text.isascii() else _pattern).findall
     tokens, start = [], 0
@@ -135,8 +133,8 @@ def _settled(text: str, special: re.Pattern, certain: int, finished: bool = Fals
 
 
 def lone_surrogate(what: str) -> ValueError:
-    """The error for text, named by `what`, that no UTF-8 stands for."""
+    """The error for text, named by `what`, that UTF-8 cannot encode."""
     return ValueError(
-        f"{what} holds a lone surrogate, which has no UTF-8; decode the text with "
+        f"{what} holds a lone surrogate, which UTF-8 cannot encode; decode the text with "
         f'errors="replace" where it comes from'
     )

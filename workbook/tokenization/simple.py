@@ -35,7 +35,7 @@ class ByteTokenizer(Encoder):
     vocab_size = 256
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of these bytes; what is no UTF-8 becomes U+FFFD."""
+        """The text of these bytes; bytes that are not UTF-8 become U+FFFD."""
         return bytes(ids).decode("utf-8", errors="replace")
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:

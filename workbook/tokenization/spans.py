@@ -42,8 +42,8 @@ def count_pretokens(
     """How often each pre-token occurs in a UTF-8 file; special tokens are boundaries, not counted.
 
     With an executor (processes, or a cluster whose workers see the file), spans of the file are
-    counted side by side; the cuts between them are exact. Memory depends on the number of
-    different pre-tokens, not on the size of the file.
+    counted side by side, with the same result. Memory depends on the number of different
+    pre-tokens, not on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
     special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
@@ -61,7 +61,7 @@ def text_file(path: str | os.PathLike) -> Path:
     """The path of a file that is there. Raises: FileNotFoundError."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file; expected a UTF-8 text file")
+        raise FileNotFoundError(f"{path} is not a file; expected a UTF-8 text file")
     return path
 
 
@@ -84,6 +84,7 @@ def cut_points(
             window = file.read((1 << 16) + 2 * margin)
             for match in _cut.finditer(window, margin, len(window) - margin):
                 at = match.end()
+                # A special token may hold a space; the place is good if none reaches across it.
                 if not any(
                     token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
                     for token in specials
@@ -94,7 +95,7 @@ def cut_points(
 
 
 def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
-    """The cuts shared out among tasks: each gets a row of spans, and starts where one ended."""
+    """The cuts divided among tasks: each gets a row of spans, and starts where the last ended."""
     return [cuts[at : at + SPANS_PER_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_PER_TASK)]
 
 
@@ -107,13 +108,13 @@ def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int)
 
 
 def read_span(path: Path, start: int, end: int) -> Iterator[str]:
-    """The text of the bytes [start, end) of a file, piece by piece; line ends stay as they are."""
+    """The text of the bytes [start, end) of a file in blocks, its line ends unchanged."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         file.seek(start)
         while (at := file.tell()) < end:
             data = file.read(min(BLOCK, end - at))
-            if not data:  # it has become shorter, and would be read for ever
+            if not data:  # the file has become shorter: this loop would never end
                 raise changed(path)
             try:
                 yield decoder.decode(data, final=at + len(data) == end)
@@ -123,7 +124,7 @@ def read_span(path: Path, start: int, end: int) -> Iterator[str]:
 
 
 def not_utf8(path: Path, start: int, error: UnicodeDecodeError) -> ValueError:
-    """The error for bytes that are no UTF-8, in a part of a file that begins at `start`."""
+    """The error for bytes that are not UTF-8, in a part of a file that begins at `start`."""
     return ValueError(
         f"{path} is not UTF-8: byte {error.object[error.start]:#04x} at offset "
         f"{start + error.start:,} ({error.reason}); convert the file or remove the byte"

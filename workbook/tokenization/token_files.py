@@ -1,14 +1,12 @@
-"""Text in, ids out: a text read in blocks, its ids stored as arrays and read without loading.
-
-A corpus as ids on disk, made in shards, so that a crash costs one of them and not the night.
+"""Token files: the token ids of a text as an array on disk, written in shards, read by memory map.
 
     train.txt                   |---- shard 0 ----|---- shard 1 ----|-- shard 2 --|
-    .train.npy.<job>.parts/     0.npy  done       1.npy  at work    2.npy  at work
-    train.npy                   all of them in a row, as soon as the last one is there
+    .train.npy.<job>.parts/     0.npy  done       1.npy  running    2.npy  running
+    train.npy                   all shards joined, as soon as the last one is done
     train.json                  what it was made from
 
-The job is a hash of the text's place and state, the tokenizer, and the cuts: who asks for the same
-again goes on where the last run ended, and finished shards are never made twice.
+A job is named by a hash of the text's path and state, the tokenizer, and the cuts. So a run that
+crashed is resumed by the next call for the same job, and no finished shard is made twice.
 """
 
 import json
@@ -33,11 +31,22 @@ from workbook.tokenization import bpe
 from workbook.tokenization.spans import cut_points, task_cuts, text_file
 from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
 
-BLOCK = 1 << 18  # ids or characters in memory at a time
+BLOCK = 1 << 18  # token ids or characters in memory at a time
+VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
+
+# What the default tokenizer of each corpus is trained on: bytes (None: all), and its vocab_size.
+DEFAULTS = {
+    name: (size, vocab_size)
+    for profile in config.PROFILES.values()
+    for name, size, vocab_size in (
+        (profile.simple_corpus, profile.simple_bytes, profile.simple_vocab_size),
+        (profile.web_corpus, None, profile.web_vocab_size),
+    )
+}
 
 
 def read_text(path: str | os.PathLike) -> Iterator[str]:
-    """The text of a UTF-8 file in blocks, its line ends as they are.
+    """The text of a UTF-8 file in blocks, its line ends unchanged.
 
     Raises: ValueError where the file changes meanwhile.
     """
@@ -48,7 +57,7 @@ def read_text(path: str | os.PathLike) -> Iterator[str]:
 
 
 def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -> int:
-    """How many ids were written to `path`, a `.npy` file; they come one by one and go in blocks.
+    """Write token ids to a `.npy` file, in constant memory; the number of tokens written.
 
     Raises: ValueError where an id is not below `vocab_size` (a plain cast would store another id).
     """
@@ -69,7 +78,7 @@ def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -
 
 
 def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
-    """How many ids the token files `parts`, of one type, hold, now in a row in `path`."""
+    """Join token files of one dtype to one, in this order; the number of tokens in it."""
     arrays = [read_tokens(part) for part in parts]
     with atomic_write(path, "wb") as file:
         _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
@@ -80,36 +89,27 @@ def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
 
 
 def _write_header(file, dtype: np.dtype, length: int) -> None:
+    """Write the header of a `.npy` file for so many tokens, little-endian on every machine."""
     header = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(file, header)
 
 
 def read_tokens(path: str | os.PathLike) -> np.ndarray:
-    """The ids in a token file, left on disk: only what is looked at is read.
+    """The token ids of a file as a memory map: only the part that is used is read from disk.
 
     Raises: FileNotFoundError; ValueError where the file is damaged.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is no file; encode the corpus first, as 02_bpe does")
+        raise FileNotFoundError(f"{path} is not a file; encode the corpus first, as 02_bpe does")
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(
-            f"{path} is no whole token file ({error}); remove it, and encode the corpus again"
+            f"{path} is not a whole token file ({error}); remove it, and encode the corpus again"
         ) from error
 
 
-VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
-
-# What a tokenizer for each corpus is trained on, by default: bytes (None: all) and ids.
-DEFAULTS = {
-    name: (size, vocab_size)
-    for profile in config.PROFILES.values()
-    for name, size, vocab_size in (
-        (profile.simple_corpus, profile.simple_bytes, profile.simple_vocab_size),
-        (profile.web_corpus, None, profile.web_vocab_size),
-    )
-}
+# --- A text file to a token file, in shards ------------------------------------------------------
 
 
 def tokenize_file(
@@ -118,8 +118,9 @@ def tokenize_file(
     target: str | os.PathLike,
     executor: Executor | None = None,
 ) -> int:
-    """How many ids `target` holds, a `.npy` file that is made from the text file `source`.
+    """Encode the text file `source` to the token file `target`; the number of tokens in it.
 
+    Does nothing where `target` was made from the same text by the same tokenizer.
     With an executor (processes, or a cluster whose workers see both folders) shards are encoded
     side by side. Memory does not depend on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
@@ -132,7 +133,7 @@ def tokenize_file(
 def _tokenize_file(
     tokenizer: Tokenizer, source: Path, target: Path, executor: Executor | None
 ) -> int:
-    """The same, while nobody else makes token files there."""
+    """`tokenize_file` while the lock of the target's folder is held."""
     state = file_state(source)
     cuts = cut_points(source, tokenizer.special_tokens)
     facts = {
@@ -148,6 +149,7 @@ def _tokenize_file(
     if whole and facts.items() <= made.items():
         return made["tokens"]
     folder = target.with_name(f".{target.name}.{facts['job']}.parts")
+    # Shards of other jobs are of no use any more: their text or tokenizer has changed.
     for old in target.parent.glob(f".{target.name}.*.parts"):
         if old != folder:
             shutil.rmtree(old)
@@ -169,10 +171,10 @@ def _tokenize_file(
 def encode_shard(
     tokenizer: bytes, source: Path, state: tuple[int, int], cuts: Sequence[int], part: Path
 ) -> int:
-    """Encode what lies between the cuts into the file `part`; how many bytes of text that was.
+    """Encode the text between the cuts into the file `part`; the number of bytes of that text.
 
-    Raises: ValueError where the text is no longer in this `files.file_state`: a shard that is there
-    belongs to its job, whatever became of the text since.
+    `tokenizer` is pickled. Raises: ValueError where the text is no longer in this
+    `files.file_state`, so that a shard never mixes two texts.
     """
     with unchanged(source, state):
         ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
@@ -182,7 +184,7 @@ def encode_shard(
 
 
 def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Sequence[int]) -> str:
-    """A name for all that decides which ids come out, and in which shards."""
+    """A name for all that decides which ids come out, and how they are divided into shards."""
     facts = source, *state, cuts, fingerprint(tokenizer)
     return _short_hash("\n".join(map(str, facts)))
 
@@ -210,12 +212,16 @@ def _read(record: Path) -> dict:
     return facts if isinstance(facts, dict) else {}
 
 
+# --- The tokenizer of a corpus -------------------------------------------------------------------
+
+
 def tokenizer_for(
     name: str, vocab: str | os.PathLike | None = None, merges: str | os.PathLike | None = None
 ) -> tuple[str, Tokenizer]:
     """A name for a corpus' tokenizer, such as "stories-2048", and the tokenizer itself.
 
-    From the files given, else the one in the data folder, which is trained first if need be.
+    From the files `vocab` and `merges` if they are given, else from the data folder; a tokenizer
+    that is not there yet is trained first.
     Raises: ValueError where no corpus has that name, or the files in the data folder are damaged.
     """
     if (vocab is None) != (merges is None):
@@ -224,7 +230,7 @@ def tokenizer_for(
         tokenizer = Tokenizer.from_files(vocab, merges, [corpora.END_OF_TEXT])
         return f"{name}-{tokenizer.vocab_size}", tokenizer
     if name not in DEFAULTS:
-        raise ValueError(f"{name!r} is no corpus; there are {', '.join(DEFAULTS)}")
+        raise ValueError(f"{name!r} is not a corpus; there are {', '.join(DEFAULTS)}")
     folder = config.data_folder() / "tokenizers" / f"{name}-{DEFAULTS[name][1]}"
     if not _has_files(folder):
         with locked(folder):
@@ -238,21 +244,21 @@ def _has_files(folder: Path) -> bool:
 
 
 def _train_tokenizer(name: str, folder: Path) -> None:
-    """Train the tokenizer of a corpus. Its record comes last: both files are whole by then."""
+    """Train the default tokenizer of a corpus. Its record comes last, when both files are whole."""
     size, vocab_size = DEFAULTS[name]
-    print(f"training a tokenizer of {vocab_size:,} ids: {folder}", flush=True)
+    print(f"training a tokenizer of {vocab_size:,} tokens: {folder}", flush=True)
     text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
     tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
-    for old in (RECORD, VOCAB, MERGES):  # one that is left would not fit the new ones
+    for old in (RECORD, VOCAB, MERGES):  # one of an interrupted training would not fit the others
         (folder / old).unlink(missing_ok=True)
     tokenizer.save(folder / VOCAB, folder / MERGES)
     _write_record(folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
 
 
 def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
-    """The tokenizer of a corpus, if its files are those that their record tells of.
+    """The tokenizer of a corpus, if its files are those of its record.
 
-    Files from before there were records get one if the merges fit the vocabulary.
+    Files without a record get one if the merges fit the vocabulary.
     """
     made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained anew"
     for file, digest in _hashes(folder).items():
@@ -265,7 +271,7 @@ def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
     if len(tokenizer.merges) != expected:
         raise ValueError(
             f"{folder / MERGES} has {len(tokenizer.merges):,} merges, and a vocabulary of"
-            f" {tokenizer.vocab_size:,} ids needs {expected:,}; {advice}"
+            f" {tokenizer.vocab_size:,} tokens needs {expected:,}; {advice}"
         )
     if not made:
         with suppress(OSError):  # a folder that cannot be written to is asked again next time
@@ -274,7 +280,7 @@ def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
 
 
 def _write_record(folder: Path, **origin) -> None:
-    """Write what a tokenizer was made from, as far as it is known, and what its files are."""
+    """Write the record of a tokenizer: what it was made from, if known, and its files' hashes."""
     write_json(folder / RECORD, origin | _hashes(folder))
 
 
@@ -290,9 +296,11 @@ def tokenize_corpus(
     merges: str | os.PathLike | None = None,
     executor: Executor | None = None,
 ) -> dict[Path, int]:
-    """The token files of both splits of a corpus, and how many ids are in each.
+    """The token files of both splits of a corpus, and the number of tokens in each.
 
-    `size` is that of the train split in bytes, for corpora made to any size.
+    `size` is that of the train split in bytes, for a corpus that is made to any size; `vocab` and
+    `merges` are the files of a tokenizer (None: the corpus' own); `executor` is for
+    `tokenize_file`.
     """
     sources = {
         split: corpora.path(name, split, size if split == "train" else None)

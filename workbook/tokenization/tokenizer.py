@@ -56,8 +56,8 @@ class Encoder:
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
-        a lone surrogate, which has no UTF-8."""
+        """The ids of a text. Raises: TypeError where it is not a string, ValueError where it holds
+        a lone surrogate, which UTF-8 cannot encode."""
         return list(self._ids([require_text(text)]))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
@@ -69,7 +69,7 @@ class Encoder:
         return self._ids(iterable)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids; bytes that are no UTF-8 become U+FFFD."""
+        """The text of the ids; bytes that are not UTF-8 become U+FFFD."""
         raise NotImplementedError
 
     def tokens(self, text: str) -> list[tuple[int, bytes]]:
@@ -85,8 +85,8 @@ class Tokenizer(Encoder):
 
     Special tokens that the vocabulary lacks get the next free ids; of overlapping ones the longest
     wins. Text that holds a special token always yields its id.
-    Raises: ValueError where a merge is no pair or needs a token that is not in the vocabulary, or
-    an id is negative; TypeError where the vocabulary does not map ids to bytes.
+    Raises: ValueError where a merge is not a pair or needs a token that the vocabulary lacks, or an
+    id is negative; TypeError where the vocabulary does not map ids to bytes.
     """
 
     def __init__(
@@ -152,9 +152,9 @@ class Tokenizer(Encoder):
         return max(self.vocab, default=-1) + 1
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids; bytes that are no UTF-8 become U+FFFD.
+        """The text of the ids; bytes that are not UTF-8 become U+FFFD.
 
-        Raises: ValueError where an id is not in the vocabulary, TypeError where it is no integer.
+        Raises: ValueError where an id is not in the vocabulary, TypeError where it is not an int.
         """
         return b"".join(look_up_tokens(self.vocab, ids)).decode("utf-8", errors="replace")
 
@@ -162,8 +162,8 @@ class Tokenizer(Encoder):
         return self.vocab[token_id]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is no string, ValueError where it holds
-        a lone surrogate, which has no UTF-8.
+        """The ids of a text. Raises: TypeError where it is not a string, ValueError where it holds
+        a lone surrogate, which UTF-8 cannot encode.
 
         Long text goes through the compiled engine.
         """
@@ -174,7 +174,8 @@ class Tokenizer(Encoder):
                         return encoder.encode(text).tolist()
                     except UnicodeEncodeError as error:
                         raise lone_surrogate(repr(text[error.start])) from error
-        # Where each space is alone, it begins a pre-token: what lies between two needs no pattern.
+        # A space with no other white space before it begins a pre-token, so the text can be split
+        # there and the ids of each chunk remembered: quicker than the pattern.
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
             first, *later = text.split(" ")
             return [*self._first_chunks[first], *_ids(self._later_chunks, later)]
@@ -185,7 +186,7 @@ class Tokenizer(Encoder):
         return _ids(memory, pretokenize(iterable, self.special_tokens))
 
     def encode_file(self, path: str | os.PathLike, executor: Executor | None = None) -> np.ndarray:
-        """The ids of a UTF-8 file, in the smallest unsigned type that holds every id.
+        """The ids of a UTF-8 file, in the smallest unsigned dtype that holds every id.
 
         With an executor (processes, threads, or a cluster whose workers see the file), parts of
         the file are encoded side by side.
@@ -202,7 +203,7 @@ class Tokenizer(Encoder):
             return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of the spans of a file between these cuts, which `cut_points` found."""
+        """The ids of the spans of a file between these cuts, which come from `cut_points`."""
         dtype = token_dtype(self.vocab_size)
         if Path(path).stat().st_size >= COMPILED_FROM:
             with self.compiled_encoder() as encoder:
@@ -236,19 +237,15 @@ class Tokenizer(Encoder):
         return _ids(self._pretokens, pretokenize(pieces, self.special_tokens))
 
     def _chunk(self, space: str, chunk: str) -> tuple[int, ...]:
-        """The ids of what stands between two spaces, with the space before it.
-
-        A pre-token always begins at a space that no other white space precedes. To split a text
-        there, and remember the ids of each chunk, is quicker than a pattern is.
-        """
+        """The ids of the text between two spaces, with the space before it."""
         tokens = whole_pretokens(space + chunk, self._special)
         return tuple(_ids(self._pretokens, tokens))
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
         """The ids of one pre-token: the earliest learnt merge first, of equals the leftmost.
 
-        The symbols are a linked list, the merges that could be made wait in a heap, and one whose
-        symbols have changed meanwhile is passed over: a word of n bytes costs n log n steps.
+        The symbols are a linked list and the possible merges wait in a heap, where one whose
+        symbols have changed meanwhile is skipped: a word of n bytes takes n log n steps.
         """
         if pretoken in self._special_ids:
             return self._special_ids[pretoken]
@@ -291,7 +288,7 @@ class Tokenizer(Encoder):
             ) from None
 
     def __reduce__(self):
-        """Another process builds the tokenizer anew; its cache stays behind."""
+        """Pickle what the tokenizer is built from, and none of what it remembers."""
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
@@ -320,12 +317,12 @@ class _Memory(dict):
 
 
 def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
-    """The ids of tokens one behind the other."""
+    """The ids of tokens, one after another."""
     return chain.from_iterable(map(memory.__getitem__, tokens))
 
 
 def require_text(text: str) -> str:
-    """The text. Raises: TypeError where it is no string."""
+    """Return the text. Raises: TypeError where it is not a string."""
     if not isinstance(text, str):
         raise TypeError(f"encode takes a string, got {type(text).__name__}; decode bytes first")
     return text
@@ -348,18 +345,18 @@ def look_up_tokens(vocab: Mapping, ids: Iterable[int]) -> Iterator:
 
 
 def encode_task(tokenizer: bytes, path: str | os.PathLike, cuts: Sequence[int]) -> np.ndarray:
-    """The ids of a part of a file, by a pickled tokenizer: what a worker does."""
+    """The ids of a part of a file, by a pickled tokenizer: the task of one worker."""
     return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
 
 
 @lru_cache(1)
 def unpickled(tokenizer: bytes) -> Tokenizer:
-    """The tokenizer, one for all tasks of a process, so that it remembers what it encoded."""
+    """The pickled tokenizer; one for all tasks of a process, so that it keeps what it remembers."""
     return pickle.loads(tokenizer)
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
-    """The smallest unsigned type that holds every id below `vocab_size`: 2 bytes up to 65,536."""
+    """The smallest unsigned dtype that holds every id below `vocab_size`: 2 bytes up to 65,536."""
     return np.min_scalar_type(max(vocab_size - 1, 256))
 
 

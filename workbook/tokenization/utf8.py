@@ -1,4 +1,4 @@
-"""UTF-8 taken apart: which bytes are no UTF-8, where, and by which rule.
+"""UTF-8 explained: which bytes are not UTF-8, where, and by which rule.
 
 | bytes | first byte | code points         |
 |-------|------------|---------------------|
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 CONTINUATION = range(0x80, 0xC0)
 
-# What each kind of flaw means, in the words of a legend.
+# Each kind of flaw, explained in the words of a legend.
 FLAWS = {
     "stray continuation": "a continuation byte (80 to BF) where a character should begin",
     "overlong lead": "C0 and C1 could only begin a needlessly long form of an ASCII character",
@@ -37,11 +37,11 @@ SECOND_BYTE = {
 
 @dataclass(frozen=True)
 class Flaw:
-    """Why some bytes are no UTF-8: the first bad character starts at `position`."""
+    """Why some bytes are not UTF-8: the first bad character starts at `position`."""
 
     position: int
     kind: str  # a key of FLAWS
-    sentence: str  # the rule, told about these very bytes
+    sentence: str  # the rule, with these bytes in it
 
 
 def length_of(first: int) -> int:
@@ -56,7 +56,7 @@ def length_of(first: int) -> int:
 
 
 def template_bits(byte: int) -> int:
-    """The number of leading bits of a byte of UTF-8 that are template; the rest are the number's.
+    """The number of leading bits of a byte that are fixed by UTF-8; the rest hold the code point.
 
     A run of ones and the zero that ends it: 0, 110, 1110, 11110 in first bytes, 10 in all others.
 
@@ -67,7 +67,7 @@ def template_bits(byte: int) -> int:
 
 
 def flaw(data: bytes) -> Flaw | None:
-    """The first flaw of `data` as UTF-8, or None where `data.decode()` succeeds.
+    """The first flaw of `data`, or None where `data.decode()` succeeds.
 
     >>> flaw("é".encode()) is None
     True

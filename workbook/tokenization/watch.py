@@ -1,15 +1,14 @@
-"""BPE training watched: the words, the pairs and the merges so far, before each merge.
+"""BPE training watched: each step, the first difference of two results, the history of a token.
 
-It is `bpe.train_naive`, stopped after each round to look around.
+`training_steps` is `bpe.train_naive`, with a record of the words and pairs before each merge.
 
-Where two lists of merges part, and why.
+`first_difference` compares two lists of merges. All later differences follow from the first one, so
+only that step is worth a look:
 
     yours   (t, h) (e, r) (i, n) ...        step 3 is the first difference: there (a, n) occurs
     ours    (t, h) (e, r) (a, n) ...        812 times and (i, n) 790 times
 
-Everything behind the first difference follows from it, so only that step is worth a look.
-
-How a token came about: the merges behind it, down to single bytes.
+`merges_behind` follows one token back to single bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from workbook.tokenization.pretokens import pretokenize
 
 @dataclass(frozen=True)
 class Step:
-    """What training sees after some merges."""
+    """The state of training after some merges."""
 
     merges: tuple[Pair, ...]  # made so far
     words: list[tuple[list[bytes], int]]  # each word's symbols, and how often it occurs
@@ -34,9 +33,9 @@ class Step:
 
 
 def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
-    """Training on counted pre-tokens: the state before the first merge, and after each.
+    """The state of training on counted pre-tokens before the first merge, and after each.
 
-    Shorter than `num_merges` + 1 where the words run out of pairs.
+    Fewer than `num_merges` + 1 states where the words run out of pairs.
 
     >>> [step.merges[-1] for step in training_steps({"low": 5, "newest": 6}, 2)[1:]]
     [(b'w', b'e'), (b'we', b's')]
@@ -84,8 +83,8 @@ class Difference:
         return f"step {self.step}: {self.reason()}"
 
     def reason(self) -> str:
-        """Why the two lists part here, in a sentence."""
-        mine, other = (self.described(pair) for pair in (self.mine, self.other))
+        """Why the two lists differ here, in a sentence."""
+        mine, other = (self._with_count(pair) for pair in (self.mine, self.other))
         if self.mine is None or self.other is None:
             return f"one list ends, the other goes on: {mine} against {other}"
         if self.mine_count == self.other_count:
@@ -93,8 +92,7 @@ class Difference:
             return f"{mine} against {other}: a tie, and the greater pair is {greater}"
         return f"{mine} against {other}: the more frequent pair goes first"
 
-    def described(self, pair: Pair | None) -> str:
-        """A pair with its count, as it stands in the sentence."""
+    def _with_count(self, pair: Pair | None) -> str:
         if pair is None:
             return "nothing"
         count = self.mine_count if pair == self.mine else self.other_count
@@ -106,8 +104,8 @@ def first_difference(
 ) -> Difference | None:
     """The first difference of two lists of merges of the same pre-tokens; None where all agree.
 
-    `counts` are the pre-tokens, as `count_pretokens` returns them. The merges that both lists
-    share are replayed on them, and then both candidates are counted.
+    `counts` are the pre-tokens, as `count_pretokens` returns them. The shared merges are made
+    again on them, and then both candidates are counted.
 
     >>> first_difference([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
     1
@@ -119,7 +117,7 @@ def first_difference(
         return None
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     for pair in mine[:shared]:
-        words = [
+        words = [  # the test saves most of the time: few words hold the pair
             (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
             for symbols, count in words
         ]
@@ -130,7 +128,7 @@ def first_difference(
 
 @dataclass(frozen=True)
 class Ancestor:
-    """A token, and the two tokens that a merge made it from; a single byte has no parts."""
+    """A token and the two tokens that a merge joined to it; a single byte has no parts."""
 
     token: bytes
     merge: int = 0  # the number of the merge, counted from 1; 0 for a byte
@@ -138,7 +136,7 @@ class Ancestor:
 
 
 def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
-    """The family tree of a token; where two merges make the same bytes, the first counts.
+    """The tree of merges that made a token; where two make the same bytes, the first counts.
 
     Raises: ValueError where no merge makes the token.
     """
@@ -147,19 +145,18 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
         raise ValueError(
             f"no merge makes {token!r}; pick a token of the vocabulary, not a special one"
         )
-    return _grown(token, merges, origin)
 
+    def tree(token: bytes) -> Ancestor:
+        if len(token) == 1:
+            return Ancestor(token)
+        number = origin[token]
+        return Ancestor(token, number, tuple(map(tree, merges[number - 1])))
 
-def _grown(token: bytes, merges: Sequence[Pair], origin: dict[bytes, int]) -> Ancestor:
-    if len(token) == 1:
-        return Ancestor(token)
-    number = origin[token]
-    parts = (_grown(part, merges, origin) for part in merges[number - 1])
-    return Ancestor(token, number, tuple(parts))
+    return tree(token)
 
 
 def outline(tree: Ancestor, indent: str = "") -> str:
-    """The family tree as text: a line a token, parts indented, bytes left out; twins come once.
+    """The tree as text: one line per token, parts indented, bytes left out; twins come once.
 
     >>> print(outline(merges_behind(b"test", [(b"s", b"t"), (b"t", b"e"), (b"te", b"st")])))
     b'test'  merge 3
@@ -171,5 +168,4 @@ def outline(tree: Ancestor, indent: str = "") -> str:
     if twins and tree.parts[0].merge:
         line += ", of two alike"
     parts = tree.parts[:1] if twins else tree.parts
-    grown = [outline(part, indent + "  ") for part in parts if part.merge]
-    return "\n".join([line, *grown])
+    return "\n".join([line, *(outline(part, indent + "  ") for part in parts if part.merge)])
