@@ -4,8 +4,8 @@ file    |------ span ------|------ span ------|--- span ---|      cut where noth
 span    document <|endoftext|> document <|endoftext|> ...
 table   " the" 41, " fox" 3, ...        one for all spans; nothing else grows with the file
 
-With an executor each worker counts a row of spans in a table of its own, and what it found is
-added up here.
+With an executor each worker counts a row of spans in a table of its own, and the counts are added
+up here.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Counts:
 def count_file(
     path: Path, special_tokens: Sequence[str] = (), executor: Executor | None = None
 ) -> Counts:
-    """What `count_pretokens` counts, faster; with an executor, spans of the file side by side.
+    """The counts of `spans.count_pretokens`, faster; with an executor, spans side by side.
 
     Raises: ValueError where the file is not UTF-8, or changes meanwhile.
     """
@@ -77,8 +77,8 @@ def count_text(table: Table, documents: Documents) -> None:
 
 @compiled
 def count_documents(starts, ends, kinds, table, progress):
-    """Count on from `progress` (document, address); 0 at the end, else the bytes a grown table
-    must have room for."""
+    """Continue from `progress` (document, address); 0 at the end, else the length of a pre-token
+    for which the table has no room."""
     document, at = progress[0], progress[1]
     while True:
         end = ends[document]
@@ -105,7 +105,7 @@ def add_counts(table: Table, counts: Counts) -> None:
 
 @compiled
 def add_words(lengths, counts, table, progress):
-    """Add on from `progress` (word, address); returns what `count_documents` does."""
+    """Continue from `progress` (word, address); 0 at the end, else as in `count_documents`."""
     at = progress[1]
     for index in range(progress[0], len(lengths)):
         slot = entry(table, at, lengths[index])
@@ -133,7 +133,7 @@ def gather(slots, number, table, to):
         place = word(slot + 16)
         length = np.int64(place >> PLACE_BITS)
         if length <= KEYS_BYTES:
-            store(to, word(slot))  # what is too much, the next one overwrites
+            store(to, word(slot))  # the next pre-token overwrites what is too much
             store(to + 8, word(slot + 8))
         else:
             source = pooled(table, place)

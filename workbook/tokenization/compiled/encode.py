@@ -1,11 +1,11 @@
-"""Text to ids: scan, look each pre-token up, and merge only those never met before.
+"""Text to ids: scan, look each pre-token up, and merge only the new ones.
 
     " the"  -> slot -> 1 id   262                 the slot's number holds the id itself
     " xylem" -> slot -> 3 ids  at place 71        or where in `pieces` the ids lie
 
 A language uses few words again and again, so all but one in a hundred pre-tokens are found, and
-encoding costs what scanning and looking up cost. The memory of both is bounded: a full table is
-emptied and fills again with what the text uses by then.
+encoding takes little longer than scanning and looking up. Memory is bounded: a full table is
+emptied, and fills again with the words that the text uses by then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ class Encoder:
         return out[: progress[2]]
 
     def make_room(self, length: int) -> None:
-        """Larger memory for all that such a pre-token needs; emptied where it is large enough."""
+        """Enlarge the memory for a pre-token of this length; at its bound, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
         if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
             self.forget()
@@ -123,9 +123,9 @@ def encode_on(
     starts, ends, special_ids, kinds, table, pieces, pairs, capacity, ids,
     symbols, ahead, behind, made, heap, out, progress,
 ):  # fmt: skip
-    """Encode on from `progress` (document, address, ids written, pieces used).
+    """Continue from `progress` (document, address, ids written, pieces used).
 
-    0 at the end, else the length of a pre-token for which some memory was too small.
+    Returns 0 at the end, else the length of a pre-token for which some memory was too small.
     """
     document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
     short = 0
@@ -209,7 +209,7 @@ def merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap):
 
 @compiled
 def consider(place, length, pairs, capacity, symbols, ahead, made, heap, size):
-    """Let what the symbol at a place makes with the next one wait, if anything; the new size."""
+    """Push what the symbol at a place makes with the next one, if anything; the new heap size."""
     made[place] = NO_MERGE
     if ahead[place] == length:
         return size
@@ -227,7 +227,7 @@ def consider(place, length, pairs, capacity, symbols, ahead, made, heap, size):
 
 @compiled
 def pop(heap, size):
-    """Take the smallest number out of the heap; the new size."""
+    """Remove the smallest number from the heap; the new size."""
     size -= 1
     key, at, child = heap[size], 0, 1
     while child < size:

@@ -1,13 +1,13 @@
-"""The few tricks that numba has no words for: reading memory by address, eight bytes at a time.
+"""Memory read by address, eight bytes at a time, which numba has no functions for.
 
     text      O n c e   u p o n
     address   7 8 9 ...              byte(8) == ord("n")
               [ O n c e   u p o ]    word(7): one load, one number, "O" in its lowest byte
 
-Compiled functions here pass addresses and not arrays: numba counts the references to every array
+Compiled functions here take addresses instead of arrays: numba counts the references to every array
 that a function is called with, which for a function that reads three bytes is most of the work.
-The price is that nothing checks them. So whoever calls keeps two promises: the arrays outlive the
-call, and behind a text lie `PADDING` bytes of zeros, because `word` may read past its end.
+The price is that nothing checks an address. So every caller ensures that the array outlives the
+call, and that `PADDING` zeros follow a text, because `word` may read past its end.
 """
 
 import os
@@ -62,18 +62,18 @@ def cache_folder() -> Path | None:
 
 
 class Announcement(event.Listener):
-    """Says once why nothing seems to happen, when a function of this package is compiled."""
+    """Prints a line when the first function of this package is compiled, which takes seconds."""
 
-    said = False
+    announced = False
 
     def on_start(self, event):
         function = event.data["dispatcher"].py_func
-        if not self.said and function.__module__.startswith("workbook.tokenization.compiled."):
-            self.said = True
+        if not self.announced and function.__module__.startswith("workbook.tokenization.compiled."):
+            self.announced = True
             print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
 
     def on_end(self, event):
-        """Nothing: what follows speaks for itself."""
+        """Do nothing; numba asks for this method."""
 
 
 event.register("numba:compile", Announcement())
@@ -140,8 +140,8 @@ PASS_Z = np.uint64(0x0505_0505_0505_0505)  # 0x7f - ord("z"): beyond "z" the top
 def leading_letters(eight):
     """How many of eight bytes, from the first on, are ASCII letters: all eight at once.
 
-    In each byte, the top bit of (lower case + 0x1f) says "a or more", that of (lower case + 0x05)
-    "more than z", and its own "not ASCII". The first byte whose verdict is no ends the run.
+    In each byte, the top bit of (lower case + 0x1f) means "a or more", that of (lower case + 0x05)
+    "more than z", and its own "not ASCII". The first byte that is not a letter ends the run.
     """
     lower = (eight | LOW_CASE) & SEVEN_BITS
     letter = (lower + REACH_A) & ~(lower + PASS_Z) & ~eight & TOP_BITS

@@ -4,10 +4,10 @@
     merge e s  | n e w E E t |  w i d E E t |       first and last cell of a token hold its symbol
     pair E t   occurs at cells 4 and 11             written down once, when E is made
 
-Every occurrence of a pair comes into being when the newer of its two symbols is made, and from
-then on occurrences only vanish. So the list of a pair's places is written once, and its first count
-is an upper bound for ever. A heap holds the pairs by that bound; the highest is counted again at
-the places of its list: right still, it is the next merge, and if not it goes back, corrected.
+All occurrences of a pair come into being when the newer of its two symbols is made, and from then
+on they only vanish. So the list of a pair's places is written once, and its first count is an upper
+bound from then on. A heap holds the pairs by that bound. The highest is counted again at the places
+of its list: if the bound is still right, it is the next merge; if not, it goes back, corrected.
 
 Symbols are numbers here and byte strings in `bpe`, with the same merges, because no two merges make
 the same bytes. Suppose two did. Where both stand in the text, no earlier merge reached across
@@ -91,9 +91,9 @@ def doubled(array: np.ndarray) -> np.ndarray:
 
 @compiled
 def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight, progress):
-    """Merge on from `progress` (merges, pairs, places, pairs in the heap).
+    """Continue from `progress` (merges, pairs, places, pairs in the heap).
 
-    Returns whether it stopped for want of memory. `number` and `weight` are scratch.
+    Returns whether it stopped because memory was short. `number` and `weight` are scratch.
     """
     done, used, free, size = progress[0], progress[1], progress[2], progress[3]
     short = False
@@ -131,7 +131,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
 
 @compiled
 def recount(cells, places, pairs, pair, spelled):
-    """Count a pair at its places, forget those where it is no more, correct its bound."""
+    """Count a pair at its places, drop those where it is gone, correct its bound."""
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
     length = length_of(left, spelled)
     total, stop = 0, pairs[pair, START]

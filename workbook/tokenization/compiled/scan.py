@@ -37,8 +37,8 @@ def character_kinds() -> np.ndarray:
 def token_end(at, end, kinds):
     """The address where the pre-token that begins at `at` ends, in a document that ends at `end`.
 
-    `kinds` is the address of `character_kinds()`. This is the short way for words in ASCII; all
-    else goes the long way.
+    `kinds` is the address of `character_kinds()`. This is the fast path for words in ASCII; all
+    else goes to `any_token_end`.
     """
     start = at + (byte(at) == 0x20)
     run = leading_letters(word(start))

@@ -5,7 +5,7 @@
 
 A pre-token of up to 16 bytes, that is nearly every one, *is* its two keys: two comparisons tell
 whether it is there. A longer one has a hash for keys and its bytes in the pool, which are compared
-too, because equal hashes are no proof. The table copies what it stores, so the text may go.
+too, because equal hashes prove nothing. The table copies what it stores, so the text may be freed.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF = np.uint64(32)
-# What the compiled code knows of a table, as numbers of 64 bits at one address, eight bytes each.
+# The facts of a table for compiled code: numbers of 64 bits, at these distances from one address.
 SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
 
 

@@ -1,4 +1,4 @@
-"""Text as the compiled code takes it: padded bytes, checked, cut into documents."""
+"""Text in the form that compiled code takes: padded bytes, checked, cut into documents."""
 
 import codecs
 import re
@@ -16,7 +16,7 @@ from workbook.tokenization.spans import BLOCK, not_utf8
 
 
 class Documents(NamedTuple):
-    """A text, the addresses where the documents in it start and end, and what parts them."""
+    """A text, the addresses where its documents start and end, and the special tokens between."""
 
     text: np.ndarray  # uint8, with padding behind
     starts: np.ndarray  # int64
@@ -25,7 +25,7 @@ class Documents(NamedTuple):
 
 
 def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
-    """What finds the special tokens in bytes, of those that begin together the longest."""
+    """A pattern that finds special tokens in bytes; of those that begin together the longest."""
     specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
     return re.compile(b"|".join(specials) or b"(?!)")
 
@@ -52,7 +52,8 @@ def read_documents(
         for start, end in pairwise(cuts):
             text = buffer[: end - start + PADDING]
             file.seek(start)
-            if file.readinto(text[:-PADDING]) < end - start:  # the rest is the span's before it
+            # The file has become shorter: the end of `text` still holds the span before.
+            if file.readinto(text[:-PADDING]) < end - start:
                 raise changed(path)
             text[-PADDING:] = 0
             check_utf8(path, start, text[:-PADDING])
@@ -62,7 +63,7 @@ def read_documents(
 def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
     """Raise ValueError where the bytes of a file that begin at `start` are not UTF-8.
 
-    Piece by piece: what decoding leaves behind would cut up the memory of the process.
+    Block by block: strings as long as a span would fragment the memory of the process.
     """
     at = 0
     while at < len(data):
