@@ -1,22 +1,19 @@
-"""A trained model from its folder: of one of our training runs, or in Hugging Face's format.
+"""Models and tokenizers in the formats of other libraries: Hugging Face's and tiktoken's.
 
-A model in the format of Hugging Face's `LlamaForCausalLM`, and back.
+    folder/config.json              a model's sizes, under the names of `LlamaForCausalLM`
+           model.safetensors        its weights, under Llama's names
+           tokenizer.json           a tokenizer: vocabulary, merges, special tokens, how text is cut
+           tokenizer_config.json    what `transformers` wants to know about it
+    x.tiktoken                      a tokenizer, one token per line: "IGEg 262", its bytes in base64
+                                    and its rank, which is its id
 
-    folder/config.json              the sizes, under Llama's names
-           model.safetensors        the weights, under Llama's names
-           tokenizer.json           where the tokenizer is given, with tokenizer_config.json
+The formulas of a Llama are ours but for one thing. RoPE rotates neighbours here, (x_0, x_1), as in
+the paper; there it rotates value k with value k + d_head / 2. So the rows of Wq and Wk change
+places in each head, the even ones first. The scores of queries and keys stay the same.
 
-The formulas are the same but for one thing. RoPE turns neighbours here, (x_0, x_1), as the paper
-does; there it turns value k with value k + d_head / 2. So the rows of Wq and Wk change places in
-each head, the even ones first. Products of queries and keys stay what they were.
-
-Tokenizers from and for other libraries: Hugging Face's `tokenizer.json`, tiktoken's ranks.
-
-    tokenizer.json   one JSON file: vocabulary, merges, special tokens, and how text is cut
-    x.tiktoken       a token a line, "IGEg 262": its bytes in base64, its rank, which is its id
-
-Both give the same ids there as here, on text whose characters their Unicode version knows. What
-they can express and we cannot, other ways to cut text for example, is refused by name.
+Both formats of tokenizers give the same ids there as here, on text whose characters their Unicode
+version knows. What they can express and we cannot, such as other ways to cut text, is refused by
+name.
 """
 
 import base64
@@ -31,6 +28,7 @@ from pathlib import Path
 from einops import rearrange
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from torch import Tensor
 
 from workbook.config import ModelConfig
 from workbook.corpora.corpora import END_OF_TEXT
@@ -42,35 +40,7 @@ from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, log
 from workbook.transformer.model import TransformerLM
 
-
-def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
-    """The model in a folder, and its tokenizer where one is known.
-
-    Raises: FileNotFoundError; ValueError where there is no whole model in it.
-    """
-    folder = Path(folder)
-    if (folder / "model.safetensors").is_file():
-        return load_model(folder)
-    if not (folder / log.CONFIG).is_file():
-        raise FileNotFoundError(
-            f"{folder} holds no model; give the folder that `workbook train` or"
-            " `workbook export-model` named"
-        )
-    asked = log.config(folder)
-    state = checkpoints.newest(folder / "checkpoints", ["model"])
-    if state is None:
-        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
-    model = TransformerLM.from_config(ModelConfig(**asked["model"]))
-    checkpoints.restore(state, model)
-    name, tokenizer = token_files.tokenizer_for(asked["corpus"])
-    now = token_files.fingerprint(tokenizer)
-    if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
-        raise ValueError(
-            f"the model in {folder} was trained with another tokenizer than {name} is now; put back"
-            " the one that it had, or train it anew"
-        )
-    return model.eval(), tokenizer
-
+# --- Models -------------------------------------------------------------------------------------
 
 SIZES = {  # ours: Llama's
     "vocab_size": "vocab_size",
@@ -79,15 +49,6 @@ SIZES = {  # ours: Llama's
     "num_layers": "num_hidden_layers",
     "num_heads": "num_attention_heads",
     "d_ff": "intermediate_size",
-}
-EPS = 1e-5  # of every RMSNorm here
-# What Llama's config may say otherwise, and our model cannot.
-FIXED = {
-    "model_type": "llama",
-    "hidden_act": "silu",
-    "rms_norm_eps": EPS,
-    "attention_bias": False,
-    "mlp_bias": False,
 }
 LAYER = {
     "ln1": "input_layernorm",
@@ -100,15 +61,54 @@ LAYER = {
     "ffn.w2": "mlp.down_proj",
     "ffn.w3": "mlp.up_proj",
 }
-NEIGHBOURS, HALVES = "(heads pair two) d_model", "(heads two pair) d_model"
+# What Llama's config may say otherwise, and our model cannot.
+FIXED = {
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "mlp_bias": False,
+}
+TO_LLAMA = "(heads pair two) d_model -> (heads two pair) d_model"
+FROM_LLAMA = "(heads two pair) d_model -> (heads pair two) d_model"
+
+
+def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
+    """Load the model of a training run or of `save_model`, and its tokenizer where one is known.
+
+    Raises: FileNotFoundError; ValueError where there is no whole model in the folder.
+    """
+    folder = Path(folder)
+    if (folder / "model.safetensors").is_file():
+        return load_model(folder)
+    if not (folder / log.CONFIG).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no model; give the folder that `workbook train` or"
+            " `workbook export-model` named"
+        )
+    config = log.config(folder)
+    state = checkpoints.newest(folder / "checkpoints", ["model"])
+    if state is None:
+        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
+    model = TransformerLM.from_config(ModelConfig(**config["model"]))
+    checkpoints.restore(state, model)
+    name, tokenizer = token_files.tokenizer_for(config["corpus"])
+    now = token_files.fingerprint(tokenizer)
+    if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
+        raise ValueError(
+            f"the model in {folder} was trained with another tokenizer than {name} is now; put back"
+            " the one that it had, or train it anew"
+        )
+    return model.eval(), tokenizer
 
 
 def save_model(
     model: TransformerLM, folder: str | os.PathLike, tokenizer: Tokenizer | None = None
 ) -> Path:
-    """The folder, which `transformers.AutoModelForCausalLM.from_pretrained` opens.
+    """Write a folder that `transformers.AutoModelForCausalLM.from_pretrained` opens; return it.
 
-    Raises: ValueError where Llama has no such model, or the tokenizer has more ids than it.
+    With `tokenizer`, `transformers.AutoTokenizer` opens it as well.
+    Raises: ValueError where Llama has no such model, or the tokenizer has more tokens than it.
     """
     folder, config = Path(folder), model.config
     for field, only in (("norm", "pre"), ("position", "rope"), ("ffn", "swiglu")):
@@ -118,17 +118,16 @@ def save_model(
             )
     if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
-            f"the tokenizer has {tokenizer.vocab_size:,} ids and the model {config.vocab_size:,};"
-            " give the tokenizer that the model was trained with"
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens and the model"
+            f" {config.vocab_size:,}; give the tokenizer that the model was trained with"
         )
-    ours, weights = model.state_dict(), {}
-    for name, theirs in names(config):
-        weight = ours[name]
-        if turns(name):
-            weight = rearrange(weight, f"{NEIGHBOURS} -> {HALVES}", heads=config.num_heads, two=2)
-        weights[theirs] = weight.detach().cpu().contiguous()
+    ours = model.state_dict()
+    weights = {
+        their_name: _reordered(name, ours[name], TO_LLAMA, config).detach().cpu().contiguous()
+        for name, their_name in weight_names(config)
+    }
     if config.tie_embeddings:
-        del weights["lm_head.weight"]  # the file may hold a matrix once only
+        del weights["lm_head.weight"]  # the file may hold a matrix only once
     end_id = None if tokenizer is None else end_of_text(tokenizer)
     with atomic_write(folder / "model.safetensors", "wb") as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -144,7 +143,7 @@ def save_model(
 
 
 def load_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
-    """The model in a folder of that format, and its tokenizer where there is a `tokenizer.json`.
+    """Load a Llama that `transformers` or `save_model` saved, and its `tokenizer.json` if any.
 
     Raises: FileNotFoundError; ValueError where it is another kind of model.
     """
@@ -159,29 +158,28 @@ def load_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
         raise ValueError(f"{file} is not whole ({error}); copy it again") from error
     if config.tie_embeddings:
         theirs.setdefault("lm_head.weight", theirs.get("model.embed_tokens.weight"))
-    wanted = dict(names(config))
-    if set(theirs) != set(wanted.values()):
-        odd = sorted(set(theirs) ^ set(wanted.values()))
+    names = dict(weight_names(config))
+    if odd := sorted(set(theirs) ^ set(names.values())):
         raise ValueError(f"{file} is no such model: {odd[0]} is too many or missing")
-    weights = {}
-    for name, their_name in wanted.items():
-        weight = theirs[their_name]
-        if turns(name):
-            weight = rearrange(weight, f"{HALVES} -> {NEIGHBOURS}", heads=config.num_heads, two=2)
-        weights[name] = weight
+    weights = {
+        name: _reordered(name, theirs[their_name], FROM_LLAMA, config)
+        for name, their_name in names.items()
+    }
     model = TransformerLM.from_config(config, dtype=weights["ln_final.weight"].dtype)
     model.load_state_dict(weights)
     tokenizer = folder / "tokenizer.json"
     return model, load_tokenizer_json(tokenizer) if tokenizer.is_file() else None
 
 
-def turns(name: str) -> bool:
-    """Whether RoPE turns what this matrix makes."""
-    return name.endswith(("q_proj.weight", "k_proj.weight"))
+def _reordered(name: str, weight: Tensor, rows: str, config: ModelConfig) -> Tensor:
+    """The weight with its rows in the other order if RoPE rotates what it makes."""
+    if not name.endswith(("q_proj.weight", "k_proj.weight")):
+        return weight
+    return rearrange(weight, rows, heads=config.num_heads, two=2)
 
 
-def names(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """The name of each weight, here and there."""
+def weight_names(config: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Our name and Llama's name of each weight."""
     yield "token_embeddings.weight", "model.embed_tokens.weight"
     for layer in range(config.num_layers):
         for ours, theirs in LAYER.items():
@@ -191,7 +189,7 @@ def names(config: ModelConfig) -> Iterator[tuple[str, str]]:
 
 
 def llama_config(model: TransformerLM, end_id: int | None) -> dict:
-    """What `config.json` says."""
+    """The content of `config.json`; `end_id` is the id of `<|endoftext|>`, if there is one."""
     config = model.config
     sizes = {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
     return {
@@ -211,37 +209,37 @@ def llama_config(model: TransformerLM, end_id: int | None) -> dict:
 
 
 def read_config(path: Path) -> ModelConfig:
-    """Our config for a Llama's. Raises: ValueError for what our model has not."""
+    """Our config for a Llama's `config.json`.
+
+    Raises: ValueError for what our model does not have.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}; expected a folder that `transformers` saved")
-    told = json.loads(path.read_bytes())
-    heads = told.get("num_attention_heads")
-    rope = told.get("rope_parameters") or told.get("rope_scaling") or {}
-    found = {name: told.get(name, value) for name, value in FIXED.items()} | {
-        "num_key_value_heads": told.get("num_key_value_heads") or heads,
-        "rope_type": rope.get("rope_type", rope.get("type", "default")),
-    }
-    if "head_dim" in told and heads:
-        found["head_dim"] = told["head_dim"] or told["hidden_size"] // heads
-    wanted = FIXED | {"num_key_value_heads": heads, "rope_type": "default"}
-    if "head_dim" in found:
-        wanted["head_dim"] = told["hidden_size"] // heads
-    wrong = [f"{name}={value!r}" for name, value in found.items() if value != wanted[name]]
+    fields = json.loads(path.read_bytes())
+    rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    fields["rope_type"] = rope.get("rope_type", rope.get("type"))
+    heads, width = fields.get("num_attention_heads"), fields.get("hidden_size")
+    d_head = width // heads if width and heads else None
+    only = {"num_key_value_heads": heads, "head_dim": d_head, "rope_type": "default", **FIXED}
+    wrong = {name: one for name in only if (one := fields.get(name)) not in (None, only[name])}
     if wrong:
-        fits = ", ".join(f"{name.split('=')[0]}={wanted[name.split('=')[0]]!r}" for name in wrong)
-        raise ValueError(f"{path} has {', '.join(wrong)}; our model is a Llama with {fits}")
+        has = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+        fits = ", ".join(f"{name}={only[name]!r}" for name in wrong)
+        raise ValueError(f"{path} has {has}; our model is a Llama with {fits}")
     try:
-        sizes = {ours: told[theirs] for ours, theirs in SIZES.items()}
+        sizes = {ours: fields[theirs] for ours, theirs in SIZES.items()}
     except KeyError as error:
         raise ValueError(f"{path} lacks {error.args[0]}; is it the config of a Llama?") from error
     return ModelConfig(
         **sizes,
-        rope_theta=float(rope.get("rope_theta", told.get("rope_theta", 10_000.0))),
-        tie_embeddings=bool(told.get("tie_word_embeddings", False)),
+        rope_theta=float(rope.get("rope_theta", fields.get("rope_theta", 10_000.0))),
+        tie_embeddings=bool(fields.get("tie_word_embeddings", False)),
     )
 
 
-# Hugging Face's name for the pre-tokenisation and the byte alphabet of GPT-2.
+# --- Tokenizers: Hugging Face's tokenizer.json ---------------------------------------------------
+
+# Hugging Face's name for the pre-tokenization and the byte alphabet of GPT-2.
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 # What the other parts must be: nothing, or nothing beyond bytes.
 KNOWN = {
@@ -261,7 +259,7 @@ def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
     Raises: ValueError where a special token reads like another token's name in the byte alphabet.
     """
     ids = _ids(tokenizer)
-    names = {to_readable(token): ids[token] for token in _made(tokenizer) if token in ids}
+    names = {to_readable(token): ids[token] for token in _mergeable(tokenizer) if token in ids}
     added = []
     for text in tokenizer.special_tokens:
         token_id = ids[text.encode()]
@@ -283,27 +281,15 @@ def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
         file.write("\n")
 
 
-def _ids(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """The id that text gets for each token: where two stand for the same bytes, the lower."""
-    return {token: token_id for token_id, token in sorted(tokenizer.vocab.items(), reverse=True)}
-
-
-def _made(tokenizer: Tokenizer) -> set[bytes]:
-    """The tokens that are bytes or made by a merge."""
-    return {bytes([value]) for value in range(256)}.union(
-        left + right for left, right in tokenizer.merges
-    )
-
-
 def load_tokenizer_json(path: str | os.PathLike) -> Tokenizer:
-    """The tokenizer in a `tokenizer.json` with byte-level BPE as GPT-2 has it.
+    """Load a `tokenizer.json` with byte-level BPE as GPT-2 has it.
 
     Raises: FileNotFoundError; ValueError where it is no such file, or cuts text in another way.
     """
     try:
-        told = json.loads(Path(path).read_bytes())
-        model, added = told["model"], told["added_tokens"]
-        _require_gpt2(path, told)
+        content = json.loads(Path(path).read_bytes())
+        model, added = content["model"], content["added_tokens"]
+        _require_gpt2(path, content)
         specials = {token["content"]: token["id"] for token in added}
         vocab = {
             token_id: name.encode() if name in specials else from_readable(name)
@@ -320,19 +306,18 @@ def load_tokenizer_json(path: str | os.PathLike) -> Tokenizer:
     return Tokenizer(vocab, merges, list(specials))
 
 
-def _require_gpt2(path: str | os.PathLike, told: Mapping) -> None:
+def _require_gpt2(path: str | os.PathLike, content: Mapping) -> None:
     """Raise ValueError where a `tokenizer.json` asks for something that we do not do."""
     wrong = []
     for part, known in KNOWN.items():
-        kind = told.get(part) and told[part].get("type", "set")
+        kind = content.get(part) and content[part].get("type", "set")
         wrong += [f"{part} {kind}"] if kind not in known else []
-    cut = told.get("pre_tokenizer") or {}
-    wrong += ["add_prefix_space"] if cut.get("add_prefix_space") else []
-    wrong += ["use_regex=false"] if not cut.get("use_regex", True) else []
-    model = told["model"]
+    pre_tokenizer, model = content.get("pre_tokenizer") or {}, content["model"]
+    wrong += ["add_prefix_space"] if pre_tokenizer.get("add_prefix_space") else []
+    wrong += ["use_regex=false"] if not pre_tokenizer.get("use_regex", True) else []
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
         wrong += [f"{name}={model[name]}"] if model.get(name) else []
-    for token in told["added_tokens"]:
+    for token in content["added_tokens"]:
         for name in ("single_word", "lstrip", "rstrip"):
             wrong += [f"{name} of {token['content']!r}"] if token.get(name) else []
     if wrong:
@@ -342,8 +327,23 @@ def _require_gpt2(path: str | os.PathLike, told: Mapping) -> None:
         )
 
 
+def _ids(tokenizer: Tokenizer) -> dict[bytes, int]:
+    """The id that encoding gives each token: where two have the same bytes, the lower one."""
+    return {token: token_id for token_id, token in sorted(tokenizer.vocab.items(), reverse=True)}
+
+
+def _mergeable(tokenizer: Tokenizer) -> set[bytes]:
+    """The tokens that are single bytes or made by a merge."""
+    return {bytes([value]) for value in range(256)}.union(
+        left + right for left, right in tokenizer.merges
+    )
+
+
+# --- Tokenizers: tiktoken's ranks ----------------------------------------------------------------
+
+
 def save_tiktoken(tokenizer: Tokenizer, path: str | os.PathLike) -> dict[str, int]:
-    """Write tiktoken's ranks and return what the file cannot hold, the special tokens with ids.
+    """Write tiktoken's ranks; return the special tokens with their ids, which it cannot hold.
 
     `tiktoken.Encoding(name, pat_str=pretokens.PATTERN, special_tokens=..., mergeable_ranks=
     tiktoken.load.load_tiktoken_bpe(path))` then gives the same ids. (It keeps a copy of each file
@@ -358,7 +358,7 @@ def save_tiktoken(tokenizer: Tokenizer, path: str | os.PathLike) -> dict[str, in
             "of its merges; use save_tokenizer_json, or number the tokens as train_bpe does"
         )
     with atomic_write(path, "wb") as file:
-        for token in sorted(_made(tokenizer) & ids.keys(), key=ids.__getitem__):
+        for token in sorted(_mergeable(tokenizer) & ids.keys(), key=ids.__getitem__):
             file.write(base64.b64encode(token) + b" %d\n" % ids[token])
     return {text: ids[text.encode()] for text in tokenizer.special_tokens}
 
@@ -366,10 +366,8 @@ def save_tiktoken(tokenizer: Tokenizer, path: str | os.PathLike) -> dict[str, in
 def load_tiktoken(
     path: str | os.PathLike, special_tokens: Mapping[str, int] | None = None
 ) -> Tokenizer:
-    """The tokenizer of a file of tiktoken's ranks, and the special tokens with their ids.
+    """Load a file of tiktoken's ranks, with the special tokens by their ids.
 
-    tiktoken joins whatever makes a token, the lowest rank first. Which two parts make a token is
-    found by encoding it with the ranks below its own.
     Raises: FileNotFoundError; ValueError where a line is no rank, or a token has no two parts.
     """
     ranks = {}
@@ -392,7 +390,11 @@ def load_tiktoken(
 
 
 def _merges_of_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The two parts of every token of several bytes, in the order of the ranks."""
+    """The two parts of every token of several bytes, in the order of the ranks.
+
+    A file of ranks has no merges: tiktoken joins whatever makes a token, the lowest rank first. So
+    the two parts of a token are what it is encoded to with the ranks below its own.
+    """
     merges = []
     for token in sorted(ranks, key=ranks.__getitem__):
         if len(token) > 1:
