@@ -190,11 +190,14 @@ def test_half_precision_logits_are_drawn_from_in_float32():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"temperature": -1}, "temperature=-1 is not above 0; take 0 itself"),
+        (
+            {"temperature": -1},
+            "temperature=-1 is not above 0; take 0 itself for the likeliest token",
+        ),
         ({"temperature": float("nan")}, "temperature=nan is not above 0"),
-        ({"top_p": 0}, "top_p=0 is no share above 0 and up to 1"),
-        ({"top_p": 1.5}, "top_p=1.5 is no share"),
-        ({"top_k": 0}, "top_k=0 keeps no id"),
+        ({"top_p": 0}, "top_p=0 is not above 0 and up to 1; 1 keeps every token"),
+        ({"top_p": 1.5}, "top_p=1.5 is not above 0 and up to 1"),
+        ({"top_k": 0}, "top_k=0 keeps no token"),
     ],
 )
 def test_settings_that_leave_nothing_are_refused(settings, said):
@@ -205,7 +208,7 @@ def test_settings_that_leave_nothing_are_refused(settings, said):
 def test_prompts_that_cannot_be_continued_are_refused():
     model = model_of(BASE)
     for prompts in ([], [[1], []]):
-        with pytest.raises(ValueError, match="a prompt needs one id at least"):
+        with pytest.raises(ValueError, match="a prompt needs at least one token"):
             generate.generate(model, prompts, 5)
     with pytest.raises(ValueError, match="max_new_tokens=-1 is below 0"):
         generate.decode(model, [1], -1)
@@ -218,13 +221,13 @@ BYTES = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endof
 
 
 def test_characters_come_whole():
-    found = list(generate.pieces(BYTES, BYTES.encode(TEXT)))
+    found = list(generate.decode_stream(BYTES, BYTES.encode(TEXT)))
     assert found == list(TEXT)
 
 
 @given(st.lists(st.integers(0, 255)))
 def test_the_pieces_joined_are_what_decode_gives(ids):
-    assert "".join(generate.pieces(BYTES, ids)) == BYTES.decode(ids)
+    assert "".join(generate.decode_stream(BYTES, ids)) == BYTES.decode(ids)
 
 
 def test_a_piece_comes_before_the_next_id_is_asked_for():
@@ -235,14 +238,14 @@ def test_a_piece_comes_before_the_next_id_is_asked_for():
             asked.append(token_id)
             yield token_id
 
-    found = generate.pieces(BYTES, ids())
+    found = generate.decode_stream(BYTES, ids())
     assert next(found) == "a" and len(asked) == 1
     assert next(found) == "ü" and len(asked) == 3
 
 
 def test_an_id_that_the_tokenizer_lacks_is_named():
     with pytest.raises(ValueError, match="id 300 is not in the vocabulary of 257 tokens"):
-        list(generate.pieces(BYTES, [300]))
+        list(generate.decode_stream(BYTES, [300]))
 
 
 def test_text_is_written_until_its_end(tmp_path):

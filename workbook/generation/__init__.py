@@ -1,1 +1,32 @@
-"""TODO."""
+"""Text from a trained model, and what the model thinks of a text (chapter 6).
+
+Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
+`candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write` gives
+text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token of a
+text, and `formats` writes and reads models and tokenizers as Hugging Face and tiktoken have them.
+
+The function `generate` has the name of its module, which wins: `from workbook.generation import
+generate` is the module, and the function is `generate.generate`.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for: all of them need torch.
+HOMES = {
+    "decode": "generate",
+    "likelihoods": "likelihood",
+    "load_model": "formats",
+    "next_tokens": "likelihood",
+    "open_model": "formats",
+    "save_model": "formats",
+    "stream": "generate",
+    "write": "generate",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

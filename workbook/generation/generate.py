@@ -1,11 +1,11 @@
-"""Text from a language model: a prompt goes in, one new id comes out, and is put behind the prompt.
+"""Text from a language model: the prompt goes in, one new token comes out and is appended to it.
 
-    logits -> / temperature -> softmax -> the k likeliest -> the likeliest with p together -> draw
+    logits -> / temperature -> softmax -> top-k -> top-p -> draw
 
-`decode` computes the whole sequence again for every id. `generate` keeps the keys and values of
-what it has seen, for several prompts side by side, and gives the same ids sooner. A model sees the
-last `context_length` ids. As long as no more are needed the kept ones serve; beyond that the
-window slides, every position changes, and each id costs a whole window, cache or no cache.
+`decode` computes the whole sequence again for every token. `generate` caches the keys and values
+of the tokens it has seen, for several prompts side by side, and gives the same tokens sooner. A
+model sees the last `context_length` tokens. Once the text is longer, this window slides, every
+position in it changes, and each token costs a whole forward pass, cache or no cache.
 """
 
 import codecs
@@ -21,8 +21,8 @@ from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import float_type
 
-FIRST_LOOK = 64  # ids that top-p sorts at first: most often they are enough
-Number = int | float  # a whole number too, which a checker of types does not take for a float
+FIRST_LOOK = 64  # tokens that top-p sorts at first: most often they are enough
+Number = int | float  # a type checker does not take an int for a float
 
 
 @torch.no_grad()
@@ -36,9 +36,10 @@ def decode(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[int]:
-    """The new ids, up to `max_new_tokens` of them or to the first `end_id`, which is left out.
+    """Generate up to `max_new_tokens` tokens; stop before the first `end_id`. Returns their ids.
 
-    `model` is anything that makes logits (1, seq, vocab) of ids (1, seq).
+    `model` is any function from token ids (1, seq) to logits (1, seq, vocab). `candidates` explains
+    `temperature`, `top_p` and `top_k`; at temperature 0 the likeliest token is taken.
     """
     check_prompts([prompt_ids], max_new_tokens)
     device, window = device_of(model), window_of(model)
@@ -63,7 +64,10 @@ def generate(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[int]]:
-    """The new ids for each of several prompts, which may differ in length."""
+    """Generate for several prompts, which may differ in length; arguments as in `decode`.
+
+    Returns the ids of the new tokens of each prompt.
+    """
     written = [[] for _ in prompts]
     for row, new_id in stream(
         model, prompts, max_new_tokens, temperature, top_p, end_id, top_k, generator
@@ -83,10 +87,10 @@ def stream(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[int, int]]:
-    """(number of the prompt, new id), one by one, as they are drawn.
+    """Yield (number of the prompt, new token id) as they are drawn; arguments as in `decode`.
 
     All rows begin at position 0, and the shortest prompt is the first to be continued. A longer
-    one goes on with its own ids until they end:
+    one goes on with its own tokens until they end:
 
         position   0  1  2  3  4  5
         row 0      p  p  p  p  new new       p: of the prompt, all known
@@ -99,28 +103,29 @@ def stream(
     ids = torch.zeros(len(prompts), max(lengths) + max_new_tokens, dtype=torch.long, device=device)
     for row, prompt in enumerate(prompts):
         ids[row, : len(prompt)] = torch.tensor(prompt, device=device)
-    step, caches, kept = OneStep(model), model.new_caches(), 0
-    going = set(range(len(prompts))) if max_new_tokens else set()
-    at = min(lengths)  # the position that is filled next
-    while going:
-        if at <= window:
-            forward = step if at - kept == 1 else model
-            logits = forward(ids[:, kept:at], caches=caches)[:, -1]
-            kept = at
-        else:
-            logits = model(ids[:, at - window : at])[:, -1]
+    step, caches, cached = OneStep(model), model.new_caches(), 0
+    unfinished = set(range(len(prompts))) if max_new_tokens else set()
+    position = min(lengths)  # the one that is filled next
+    while unfinished:
+        if position <= window:
+            # Only the prompts' first tokens come several at a time; `step` is faster for one.
+            forward = step if position - cached == 1 else model
+            logits = forward(ids[:, cached:position], caches=caches)[:, -1]
+            cached = position
+        else:  # the window slides: what is cached belongs to other positions now
+            logits = model(ids[:, position - window : position])[:, -1]
         drawn = draw(logits, temperature, top_p, top_k, generator)
         for row, new_id in enumerate(drawn.tolist()):
-            if row not in going or at < lengths[row]:
+            if row not in unfinished or position < lengths[row]:
                 continue
             if new_id == end_id:
-                going.discard(row)
+                unfinished.discard(row)
                 continue
-            ids[row, at] = new_id
+            ids[row, position] = new_id
             yield row, new_id
-            if at + 1 == lengths[row] + max_new_tokens:
-                going.discard(row)
-        at += 1
+            if position + 1 == lengths[row] + max_new_tokens:
+                unfinished.discard(row)
+        position += 1
 
 
 def write(
@@ -133,22 +138,22 @@ def write(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Iterator[str]:
-    """The continuation of a text, piece by piece, up to `<|endoftext|>`.
+    """Yield the continuation of a text as it is generated, up to `<|endoftext|>`.
 
-    An empty prompt begins a new document.
+    An empty prompt begins a new document. The other arguments are those of `decode`.
     """
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
     drawn = stream(
         model, [prompt_ids], max_new_tokens, temperature, top_p, end_id, top_k, generator
     )
-    return pieces(tokenizer, (new_id for _, new_id in drawn))
+    return decode_stream(tokenizer, (new_id for _, new_id in drawn))
 
 
-def pieces(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
-    """The text of ids as they come, no character before its last byte: joined, it is `decode`'s.
+def decode_stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
+    """Yield the text of token ids as they come; joined, it is that of `tokenizer.decode(ids)`.
 
-    A token may end in the middle of a character. Its first bytes wait for the next token.
+    A token may end in the middle of a character, whose first bytes then wait for the next token.
     """
     utf8 = codecs.getincrementaldecoder("utf-8")("replace")
     for token_id in ids:
@@ -164,7 +169,7 @@ def pieces(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
 
 
 def end_of_text(tokenizer: Tokenizer) -> int | None:
-    """The id of `<|endoftext|>`, where the tokenizer has it as a special token."""
+    """The id of `<|endoftext|>`; None if it is no special token of the tokenizer."""
     if END_OF_TEXT not in tokenizer.special_tokens:
         return None
     return tokenizer.encode(END_OF_TEXT)[0]
@@ -177,15 +182,15 @@ def draw(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, " rows"]:
-    """An id for each row, drawn from `candidates`; at temperature 0 the likeliest."""
+    """Draw a token id for each row from its `candidates`; at temperature 0, take the likeliest."""
     if temperature == 0:
         return logits.argmax(-1)
-    shares, ids = candidates(logits, temperature, top_p, top_k)
-    # The shares lie end to end on a line, and an even draw hits a point of it. It takes one number
-    # a row, and never hits a share of 0, at the line's end either: `rand` is always below 1.
-    ends = shares.cumsum(-1)
-    points = torch.rand(len(shares), 1, generator=generator, device=shares.device) * ends[:, -1:]
-    hit = torch.searchsorted(ends, points.to(ends.dtype), right=True)
+    probabilities, ids = candidates(logits, temperature, top_p, top_k)
+    # Inverse transform sampling: one uniform number per row falls into a step of the cumulative
+    # sum. It never hits a probability of 0, not even at the end: `rand` is always below 1.
+    ends = probabilities.cumsum(-1)
+    uniform = torch.rand(len(ends), 1, generator=generator, device=ends.device) * ends[:, -1:]
+    hit = torch.searchsorted(ends, uniform.to(ends.dtype), right=True)
     return ids.gather(-1, hit).squeeze(-1)
 
 
@@ -195,76 +200,76 @@ def candidates(
     top_p: Number = 1.0,
     top_k: int | None = None,
 ) -> tuple[Float[Tensor, "*rows few"], Int[Tensor, "*rows few"]]:
-    """The probabilities of the ids that may be drawn, and these ids.
+    """The probabilities of the tokens that may be drawn, and the ids of these tokens.
 
-    `temperature` divides the logits: below 1 the likely become likelier. `top_k` keeps the k
-    likeliest ids. `top_p` keeps the likeliest until they have p together: the fewest that have.
-    Rows that need fewer ids than others are filled up with ids of probability 0.
+    `temperature` divides the logits: below 1, likely tokens become likelier. `top_k` keeps the k
+    likeliest tokens. `top_p` keeps the fewest tokens whose probabilities reach p together,
+    the likeliest first. Rows that keep fewer tokens are filled up with tokens of probability 0.
     Source of top-p: Holtzman et al. 2020, sec. 3.1 (nucleus sampling).
     """
     check_settings(temperature, top_p, top_k)
     high = logits.to(float_type(logits))
-    # The largest is taken away first, so that no division by a small temperature overflows.
-    shares = torch.softmax((high - high.amax(-1, keepdim=True)) / temperature, -1)
+    # Subtract the largest first, so that no division by a small temperature overflows.
+    probabilities = torch.softmax((high - high.amax(-1, keepdim=True)) / temperature, -1)
     vocab = logits.shape[-1]
-    ids = torch.arange(vocab, device=logits.device).expand_as(shares)
+    ids = torch.arange(vocab, device=logits.device).expand_as(probabilities)
     if top_k is not None and top_k < vocab:
-        shares, ids = shares.topk(top_k)
-        shares = shares / shares.sum(-1, keepdim=True)
+        probabilities, ids = probabilities.topk(top_k)
+        probabilities = probabilities / probabilities.sum(-1, keepdim=True)
     if top_p < 1:
-        shares, kept = nucleus(shares, top_p)
-        ids = ids.gather(-1, kept)
-    return shares, ids
+        probabilities, places = nucleus(probabilities, top_p)
+        ids = ids.gather(-1, places)
+    return probabilities, ids
 
 
 def nucleus(
-    shares: Float[Tensor, "*rows vocab"], top_p: Number
+    probabilities: Float[Tensor, "*rows vocab"], top_p: Number
 ) -> tuple[Float[Tensor, "*rows few"], Int[Tensor, "*rows few"]]:
-    """The fewest probabilities that have `top_p` together, made to add up to 1, and their places.
+    """The fewest probabilities that reach `top_p` together, normalized to 1, and their places.
 
-    To sort a whole vocabulary takes longer than the model does. So the likeliest 64 are looked at
-    first, and more of them only where these are not enough.
+    Sorting a whole vocabulary takes longer than the model does. So only the likeliest 64 are looked
+    at first, and more of them where these are not enough.
     """
     size = FIRST_LOOK
     while True:
-        likeliest, places = shares.topk(min(size, shares.shape[-1]))
-        together = likeliest.cumsum(-1)
-        if size >= shares.shape[-1] or bool((together[..., -1] >= top_p).all()):
+        likeliest, places = probabilities.topk(min(size, probabilities.shape[-1]))
+        cumulative = likeliest.cumsum(-1)
+        if size >= probabilities.shape[-1] or bool((cumulative[..., -1] >= top_p).all()):
             break
         size *= 8
-    # An id stays if those before it do not have p yet: the one that reaches p is the last to stay.
-    kept = torch.where(together - likeliest < top_p, likeliest, 0)
+    # A token stays if those before it add up to less than p: the one that reaches p is the last.
+    kept = torch.where(cumulative - likeliest < top_p, likeliest, 0)
     return kept / kept.sum(-1, keepdim=True), places
 
 
 def check_settings(temperature: Number, top_p: Number, top_k: int | None) -> None:
-    """Raise ValueError for settings that leave nothing to draw from, or mean nothing."""
+    """Raise ValueError for settings with which there is nothing to draw from."""
     if not temperature > 0:
         raise ValueError(
-            f"temperature={temperature!r} is not above 0; take 0 itself for the likeliest id"
+            f"temperature={temperature!r} is not above 0; take 0 itself for the likeliest token"
         )
     if not 0 < top_p <= 1:
-        raise ValueError(f"top_p={top_p!r} is no share above 0 and up to 1; 1 keeps every id")
+        raise ValueError(f"top_p={top_p!r} is not above 0 and up to 1; 1 keeps every token")
     if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k={top_k!r} keeps no id; take 1 or more, or None for all")
+        raise ValueError(f"top_k={top_k!r} keeps no token; take 1 or more, or None for all")
 
 
 def check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
-    """Raise ValueError where there is nothing to continue, or by how much is no number."""
+    """Raise ValueError where there is nothing to continue, or less than no token is asked for."""
     if not prompts or not all(len(prompt) for prompt in prompts):
         raise ValueError(
-            f"a prompt needs one id at least; to begin a text, give the id of {END_OF_TEXT}"
+            f"a prompt needs at least one token; to begin a text, give the id of {END_OF_TEXT}"
         )
     if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens={max_new_tokens!r} is below 0")
+        raise ValueError(f"max_new_tokens={max_new_tokens!r} is below 0; give 0 or more")
 
 
 def device_of(model: Callable) -> torch.device:
-    """Where the model's weights are; the CPU for a plain function."""
+    """The device of the model's weights; the CPU for a plain function."""
     weights = model.parameters() if isinstance(model, torch.nn.Module) else iter(())
     return next((weight.device for weight in weights), torch.device("cpu"))
 
 
 def window_of(model: Callable) -> int | None:
-    """How many ids the model can see; None where it does not say."""
+    """How many tokens the model can see; None if it does not say."""
     return getattr(getattr(model, "config", None), "context_length", None)

@@ -1,4 +1,4 @@
-"""What a model thinks of a text: how likely each id was, and what it would have liked instead."""
+"""Probabilities of a text: of each token given those before it, and of all that may come next."""
 
 from collections.abc import Sequence
 
@@ -10,25 +10,25 @@ from workbook.generation.generate import candidates, device_of
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 
-SIDE_BY_SIDE = 64  # windows that go through the model together
+BATCH = 64  # windows that go through the model together
 
 
 @torch.inference_mode()
 def likelihoods(model: TransformerLM, ids: Sequence[int]) -> list[float]:
-    """The probability of each id but the first, given the last `context_length` before it."""
+    """The probability of each token but the first, given the last `context_length` before it."""
     window, device = model.config.context_length, device_of(model)
     row = torch.tensor(list(ids), device=device)
-    parts = [model(row[:-1][:window])]  # the first window tells about all places in it
+    parts = [model(row[:-1][:window])]  # one forward pass predicts after each token of a window
     if len(row) - 1 > window:
-        windows = row[:-1].unfold(0, window, 1)[1:]  # later places see a window each
-        parts += [model(some)[:, -1] for some in windows.split(SIDE_BY_SIDE)]
-    shares = torch.cat(parts).float().softmax(-1)
-    return shares.gather(-1, row[1:, None])[:, 0].tolist()
+        windows = row[:-1].unfold(0, window, 1)[1:]  # each later token sees a window of its own
+        parts += [model(some)[:, -1] for some in windows.split(BATCH)]
+    probabilities = torch.cat(parts).float().softmax(-1)
+    return probabilities.gather(-1, row[1:, None])[:, 0].tolist()
 
 
 @torch.inference_mode()
 def next_logits(model: TransformerLM, ids: Sequence[int]) -> Tensor:
-    """The logits (1, vocab) of what follows the ids."""
+    """The logits (1, vocab) of the token that follows the ids."""
     seen = torch.tensor([list(ids)[-model.config.context_length :]], device=device_of(model))
     return model(seen)[:, -1]
 
@@ -43,13 +43,13 @@ def next_tokens(
 ) -> dict[bytes, float]:
     """The tokens that may follow a text with their probabilities, the likeliest first.
 
-    An empty text stands for the beginning of a document.
+    An empty text stands for the beginning of a document; the settings are those of `decode`.
     """
     ids = tokenizer.encode(text) or tokenizer.encode(END_OF_TEXT)
     logits = next_logits(model, ids)
     if temperature == 0:
         return {tokenizer.vocab[logits.argmax().item()]: 1.0}
-    shares, kept = candidates(logits, temperature, top_p, top_k)
-    shares, order = shares[0].sort(descending=True)
-    found = zip(kept[0][order].tolist(), shares.tolist(), strict=True)
-    return {tokenizer.vocab[token_id]: share for token_id, share in found if share > 0}
+    probabilities, kept = candidates(logits, temperature, top_p, top_k)
+    probabilities, order = probabilities[0].sort(descending=True)
+    found = zip(kept[0][order].tolist(), probabilities.tolist(), strict=True)
+    return {tokenizer.vocab[token_id]: p for token_id, p in found if p > 0}
