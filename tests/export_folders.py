@@ -6,6 +6,7 @@ from io import BytesIO
 
 from PIL import Image
 
+from workbook.export.clean import Cleaner
 from workbook.study.answers import MIME
 from workbook.study.progress import MARK
 
@@ -71,3 +72,8 @@ def learner(folder, *cells, passed=None):
     text = json.dumps({"version": 1, "problems": entries})
     (mark / "progress.json").write_text(text, encoding="utf-8")
     return folder
+
+
+def cleaned(text, kind="markdown"):
+    """The blocks that the export makes of a text."""
+    return Cleaner([(kind, text)], lambda line: None).blocks(kind, text, "here")

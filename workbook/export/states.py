@@ -1,6 +1,7 @@
 """How far each problem has come: what is answered, on which corpus, and what is missing."""
 
 import textwrap
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +11,10 @@ from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, Progress
 
-CORRECT, ANSWERED, STAND_IN, UNANSWERED = (
-    "code correct",
-    "answered",
-    "answered on a stand-in corpus",
-    "unanswered",
-)
+CORRECT = "code correct"
+ANSWERED = "answered"
+STAND_IN = "answered on a stand-in corpus"
+UNANSWERED = "unanswered"
 SIGNS = {CORRECT: "✓", ANSWERED: "✓", STAND_IN: "≈", UNANSWERED: "○"}
 
 
@@ -40,8 +39,10 @@ class Entry:
         """The one state of the whole problem."""
         if self.missing:
             return UNANSWERED
-        if self.listings:
-            return CORRECT
+        return CORRECT if self.listings else self._answered
+
+    @property
+    def _answered(self) -> str:
         return STAND_IN if any(each.stand_in for each in self.answers.values()) else ANSWERED
 
     @property
@@ -50,9 +51,8 @@ class Entry:
         parts = [part for part in self.problem.parts if part in self.answers]
         said = self.state
         if self.missing and parts:
-            is_stand_in = any(each.stand_in for each in self.answers.values())
-            done = STAND_IN if is_stand_in else ANSWERED
-            said = f"{done}: {', '.join(parts)}; {UNANSWERED}: {', '.join(self.missing)}"
+            missing = ", ".join(self.missing)
+            said = f"{self._answered}: {', '.join(parts)}; {UNANSWERED}: {missing}"
         return f"{said}; short of what is asked" if self.short else said
 
 
@@ -67,66 +67,81 @@ class WriteUp:
     notes: list[str]  # what the writer should know; none of it is an error
 
     @property
+    def short(self) -> list[str]:
+        """Where answers fall short of what is asked."""
+        return [
+            f"{named((entry.problem.ids[self.edition], part))}: {said}"
+            for entry in self.entries
+            for part, said in entry.short
+        ]
+
+    @property
     def missing(self) -> list[str]:
         """What a complete write-up would have and this one has not."""
-        ids = [entry.problem.ids[self.edition] for entry in self.entries]
-        lines = []
-        for id, entry in zip(ids, self.entries, strict=True):
-            lines += [f"{named((id, part))}: {UNANSWERED}" for part in entry.missing]
-            lines += [f"{named((id, part))}: {said}" for part, said in entry.short]
-        return lines
+        return [
+            f"{named((entry.problem.ids[self.edition], part))}: {UNANSWERED}"
+            for entry in self.entries
+            for part in entry.missing
+        ] + self.short
+
+    @property
+    def summary(self) -> str:
+        """How many problems there are in each state, in one line."""
+        kind = "Reference write-up" if self.is_reference else "Write-up"
+        counts = Counter(entry.state for entry in self.entries)
+        states = ", ".join(f"{count} {state}" for state, count in counts.items())
+        return f"{kind}, edition {self.edition}: {len(self.entries)} problems, {states}."
 
 
 def assess(folder: Path, edition: str) -> WriteUp:
-    """The state of everything in a folder of notebooks, for one edition of the handout."""
+    """Find the state of everything in a folder of notebooks, for one edition of the handout."""
     found = read_folder(folder)
-    is_reference = _is_reference(found)
+    worked = config.repository() / "notebooks"
+    ours = read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
+    is_reference = _is_reference(found, ours, worked)
     notes = list(found.notes)
-    answers = found.answers if is_reference else _without_ours(found, notes)
+    answers = found.answers if is_reference else _without_ours(found.answers, ours, notes)
     _refuse_mixtures(answers)
     chosen = _chosen(answers, edition, notes)
     code = found.revealed if is_reference else _attempts(folder, notes)
     entries = []
     for problem in PROBLEMS.values():
         listings = code.get(problem.id, []) if problem.kind == "code" else []
-        own = {place[1]: each for place, each in chosen.items() if place[0] == problem.id}
-        own = {part: own[part] for part in (*problem.parts, "") if part in own}
-        short = [each for answer in own.values() for each in _short(answer, found, is_reference)]
+        places = [(problem.id, part) for part in (*problem.parts, "")]
+        own = {place[1]: chosen[place] for place in places if place in chosen}
+        short = []
+        for answer in own.values():
+            evidence = found.evidence.get(answer.place, []) if is_reference else []
+            shown = sum(each.kind == "picture" for each in [*answer.shown, *evidence])
+            figures = shown + answer.text.count("(data:image/")
+            said = complaints(*answer.place, answer.text, figures)
+            short += [(answer.place[1], line) for line in said]
         entries.append(Entry(problem=problem, answers=own, listings=listings, short=short))
     return WriteUp(
         found=found, edition=edition, is_reference=is_reference, entries=entries, notes=notes
     )
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _is_reference(found: Found) -> bool:
+def _is_reference(found: Found, ours: list[Answer], worked: Path) -> bool:
     """Whether these are the worked notebooks, or a copy of them, and not a learner's."""
-    worked = config.repository() / "notebooks"
     if (found.folder / MARK).is_dir():
         return False
-    if found.folder.resolve() == worked.resolve():
-        return True
-    cells = {answer.source for answer in _ours()}
-    return any(answer.source in cells for answer in found.answers)
+    cells = {answer.source for answer in ours}
+    is_copy = any(answer.source in cells for answer in found.answers)
+    return is_copy or found.folder.resolve() == worked.resolve()
 
 
-def _ours() -> list[Answer]:
-    """The answers of the worked notebooks."""
-    worked = config.repository() / "notebooks"
-    return read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
+def _without_ours(answers: list[Answer], ours: list[Answer], notes: list[str]) -> list[Answer]:
+    """Keep the learner's own answers, none that stands word for word in the worked notebooks."""
 
+    def one_line(text: str) -> str:
+        return " ".join(text.split())
 
-def _without_ours(found: Found, notes: list[str]) -> list[Answer]:
-    """The learner's own answers: what stands word for word in the worked notebooks is left out."""
-    ours = _ours()
-    texts = {_line(answer.text) for answer in ours}
+    texts = {one_line(answer.text) for answer in ours}
     cells = {answer.source for answer in ours}
     kept = []
-    for answer in found.answers:
-        mine = _line(answer.text)
+    for answer in answers:
+        mine = one_line(answer.text)
         if mine and (answer.source in cells or any(text in mine for text in texts)):
             notes.append(f"{answer} is the workbook's own answer, not yours: it is left out")
         else:
@@ -143,13 +158,11 @@ def _refuse_mixtures(answers: list[Answer]) -> None:
     by_place: dict[Place, set[str]] = {}
     for answer in written:
         by_place.setdefault(answer.place, set()).add(answer.edition)
-    alone = [answer for answer in written if len(by_place[answer.place]) == 1]
-    for what, group in (("edition", alone), ("profile", written)):
-        kinds: dict[str, list[str]] = {}
+    single = [answer for answer in written if len(by_place[answer.place]) == 1]
+    for what, group in (("edition", single), ("profile", written)):
+        kinds: dict[str, dict[str, None]] = {}
         for answer in group:
-            names = kinds.setdefault(getattr(answer, what), [])
-            if str(answer) not in names:
-                names.append(str(answer))
+            kinds.setdefault(getattr(answer, what), {})[str(answer)] = None
         if len(kinds) > 1:
             lists = "; ".join(f"{kind[:20]!a}: {', '.join(kinds[kind])}" for kind in kinds)
             raise ValueError(
@@ -159,7 +172,7 @@ def _refuse_mixtures(answers: list[Answer]) -> None:
 
 
 def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place, Answer]:
-    """The answer to each place: the last one, of the edition asked for where there is a choice."""
+    """Choose the answer to each place: the last one, of `edition` where there is a choice."""
     chosen: dict[Place, Answer] = {}
     for answer in answers:
         before = chosen.get(answer.place)
@@ -180,37 +193,24 @@ def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place
 
 
 def _attempts(folder: Path, notes: list[str]) -> dict[str, list[tuple[str, str]]]:
-    """The learner's last attempts at code that passed, by problem."""
+    """Read the learner's last attempts at code that passed, by problem."""
     if not (folder / MARK).is_dir():
         return {}
-    package = _package_source()
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
     attempts = {}
     for problem, entry in Progress(folder).read().items():
         source = entry["source"].get("") if "" in entry["correct"] else None
-        if problem not in PROBLEMS or not isinstance(source, str) or not source.strip():
+        is_code = problem in PROBLEMS and PROBLEMS[problem].kind == "code"
+        if not is_code or not isinstance(source, str) or not source.strip():
             continue
-        source = textwrap.dedent(source).strip("\n")
-        if PROBLEMS[problem].kind == "code" and _normal(source) in package:
+        if _lines(source) in package:
             notes.append(f"what passed as {problem} is the package's own code: it is left out")
-        elif PROBLEMS[problem].kind == "code":
-            attempts[problem] = [(f"{problem}.py", source)]
+        else:
+            attempts[problem] = [(f"{problem}.py", textwrap.dedent(source).strip("\n"))]
     return attempts
 
 
-def _package_source() -> str:
-    package = Path(__file__).parents[1]
-    files = sorted(package.rglob("*.py"))
-    return "\n".join(_normal(path.read_text(encoding="utf-8")) for path in files)
-
-
-def _normal(source: str) -> str:
-    """Code without its indents and empty lines, for telling copies."""
+def _lines(source: str) -> str:
+    """Return code without its indents and empty lines, for telling copies."""
     return "\n".join(filter(None, (line.strip() for line in source.splitlines())))
-
-
-def _short(answer: Answer, found: Found, is_reference: bool) -> list[tuple[str, str]]:
-    """Where an answer falls short of what is asked, each with its part."""
-    shown = [*answer.shown, *(found.evidence.get(answer.place, []) if is_reference else [])]
-    figures = sum(each.kind == "picture" for each in shown) + answer.text.count("(data:image/")
-    said = complaints(*answer.place, answer.text, figures)
-    return [(answer.place[1], line) for line in said]

@@ -1,14 +1,14 @@
-"""What a folder of notebooks holds for the write-up, read from saved outputs. Nothing is run.
+"""Answers, figures and code, read from the saved outputs of a folder of notebooks.
 
-The files are somebody else's: every field is looked at before it is used, and what does not fit
-is left out and named.
+Nothing is run. The files are somebody else's: every field is looked at before it is used, and what
+does not fit is left out and named.
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,10 +44,9 @@ class Answer:
     corpora: tuple[str, ...]
     stand_in: bool
     device: str | None
-    has_figure: bool  # that a figure was handed to `answer`
-    notebook: str
+    has_figure: bool  # a figure was handed to `answer`
     source: str  # of the cell
-    shown: tuple[Shown, ...]
+    shown: list[Shown]
 
     def __str__(self) -> str:
         return named(self.place)
@@ -65,18 +64,12 @@ class Found:
 
 
 def named(place: Place) -> str:
-    """The place in words, such as "unicode2 (a)"."""
+    """Write a place in words, such as "unicode2 (a)"."""
     return f"{place[0]} ({place[1]})" if place[1] else place[0]
 
 
-def quoted(value: object) -> str:
-    """A value from a stranger's file, fit for a terminal: short, on one line, no control codes."""
-    text = ascii(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def read_folder(folder: Path) -> Found:
-    """What the notebooks of a folder hold; raises ValueError where it is none."""
+    """Read the notebooks of a folder; raise ValueError where there are none."""
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; name one that holds notebooks: study")
     paths = sorted(folder.glob("*.ipynb"))
@@ -90,7 +83,7 @@ def read_folder(folder: Path) -> Found:
 
 
 def cells_of(path: Path) -> Iterator[dict]:
-    """The code cells of a notebook; raises ValueError where the file is no whole notebook."""
+    """Read the code cells of a notebook; raise ValueError where the file is no such thing."""
     mend = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
         notebook = json.loads(path.read_bytes())
@@ -98,9 +91,9 @@ def cells_of(path: Path) -> Iterator[dict]:
         raise ValueError(f"{path} cannot be read ({error.strerror}); {mend}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ValueError(f"{path} is no whole notebook ({reason}); {mend}") from None
+        raise ValueError(f"{path} is not a whole notebook ({reason}); {mend}") from None
     if not isinstance(notebook, dict) or notebook.get("nbformat") != FORMAT:
-        raise ValueError(f"{path} is no notebook of format {FORMAT}; {mend}")
+        raise ValueError(f"{path} is not a notebook of format {FORMAT}; {mend}")
     cells = notebook.get("cells")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError(f"{path} has no list of cells; {mend}")
@@ -130,32 +123,30 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
 
 
 def _collect_answers(cell: dict, outputs: list[dict], notebook: str, found: Found) -> None:
-    """The answers of one cell; what it showed goes to the next answer, and the rest to the last."""
-    answers: list[tuple[Answer, list[Shown]]] = []
-    before: list[Shown] = []
+    """Take the answers of a cell; each has what was shown before it, the last one also the rest."""
+    answers: list[Answer] = []
+    shown: list[Shown] = []
     for output in outputs:
         record = _dict(output.get("data")).get(MIME)
         if record is None:
-            before += _shown(output)
-            continue
-        answer = _answer(record, notebook, _text(cell.get("source")))
-        if answer is None:
-            what = quoted(_dict(record).get("problem"))
-            found.notes.append(f"{notebook} holds an answer to {what} that cannot be read")
+            shown += _shown(output)
+        elif answer := _answer(_dict(record), _text(cell.get("source")), shown):
+            answers.append(answer)
+            shown = []
         else:
-            answers.append((answer, before))
-            before = []
+            what = ascii(_dict(record).get("problem"))  # of a stranger's file, onto a terminal
+            what = what if len(what) <= 60 else f"{what[:57]}..."
+            found.notes.append(f"{notebook} holds an answer to {what} that cannot be read")
     if answers:
-        answers[-1][1].extend(before)
-    for answer, shown in answers:
-        if answer.has_figure and not any(each.kind == "picture" for each in shown):
+        answers[-1].shown.extend(shown)
+    for answer in answers:
+        if answer.has_figure and not any(each.kind == "picture" for each in answer.shown):
             found.notes.append(f"the figure of {answer} is not in {notebook}: run its cell again")
-        found.answers.append(Answer(**{**vars(answer), "shown": tuple(shown)}))
+    found.answers.extend(answers)
 
 
-def _answer(record: Any, notebook: str, source: str) -> Answer | None:
-    """The answer that a record holds, None where it is not one of ours."""
-    record = _dict(record)
+def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
+    """Make the answer that a record holds, None where it is not one of ours."""
     place = _place(record)
     texts = [record.get(key) for key in ("text", "edition", "profile")]
     if place is None or not all(isinstance(text, str) for text in texts):
@@ -174,14 +165,13 @@ def _answer(record: Any, notebook: str, source: str) -> Answer | None:
         stand_in=record.get("stand_in") is True,
         device=device if isinstance(device, str) else None,
         has_figure=record.get("figure") is True,
-        notebook=notebook,
         source=source,
-        shown=(),
+        shown=shown,
     )
 
 
 def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) -> None:
-    """Name an answer that was written, and whose cell has not shown it."""
+    """Note an answer that was written, and whose cell has not shown it."""
     place = _place(about)
     if place is None:
         return
@@ -192,7 +182,7 @@ def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) ->
 
 
 def _place(about: dict) -> Place | None:
-    """The place that a record names, None where there is no such problem or part."""
+    """Return the place that a record names, None where there is no such problem or part."""
     try:
         problem = problems.get(about.get("problem"))
         return problem.id, problems.part_of(problem, about.get("part")) or ""
@@ -201,7 +191,7 @@ def _place(about: dict) -> Place | None:
 
 
 def _shown(output: dict) -> list[Shown]:
-    """What an output shows, in its best form; nothing where it is folded away."""
+    """List what an output shows, in its best form; nothing where it is folded away."""
     if output.get("output_type") == "stream":
         return _printed(_text(output.get("text")))
     data = _dict(output.get("data"))
@@ -210,7 +200,9 @@ def _shown(output: dict) -> list[Shown]:
         if mime in data:
             notes = _dict(_dict(output.get("metadata")).get(mime))
             alt = _text(notes.get("alt")) or ("" if plain.startswith("<") else plain)
-            picture = _decoded(_text(data[mime]))
+            picture = b""  # of base64 that is none
+            with suppress(ValueError):
+                picture = base64.b64decode(_text(data[mime]))
             return [Shown(kind="picture", text=alt, picture=picture)]
     html, markdown = _text(data.get("text/html")), _text(data.get("text/markdown"))
     if "<details" in html or "<details" in markdown:
@@ -226,15 +218,8 @@ def _shown(output: dict) -> list[Shown]:
 
 
 def _printed(text: str) -> list[Shown]:
-    """A print-out, unless it is empty or one of our folded answers and sources, unfolded."""
+    """List printed text, unless it is empty or one of our folded answers and sources, unfolded."""
     return [Shown(kind="text", text=text)] if text.strip() and not OURS.search(text) else []
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _dict(value: Any) -> dict:
@@ -242,7 +227,7 @@ def _dict(value: Any) -> dict:
 
 
 def _text(value: Any) -> str:
-    """A text of a notebook, which may be stored as a list of lines."""
+    """Return a text of a notebook, which may be stored as a list of lines."""
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else ""

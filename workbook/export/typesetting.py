@@ -1,7 +1,7 @@
-"""Typst, run as a program of its own: a job in JSON comes in, and the PDF goes out.
+"""Typst in a process of its own: a job in JSON comes in, and the PDF goes out.
 
-What is nested too deeply overflows typst's stack. That ends the process that it runs in, and so
-that must not be a learner's kernel.
+What is nested too deeply overflows typst's stack, which ends the process that it runs in; that must
+not be a learner's kernel. This file is also the program that runs there.
 """
 
 import json
@@ -13,7 +13,11 @@ SECONDS = 120.0  # for one document
 
 
 def compiled(source: str, root: str, inputs: dict[str, str], fonts: Sequence[str]) -> bytes:
-    """The PDF of a source in typst's language; raises ValueError where typst refuses, or dies."""
+    """Set a source in typst's language as a PDF.
+
+    `root` is the folder of its pictures, `inputs` become its `sys.inputs`, and `fonts` are files.
+    Raises ValueError where typst refuses, or dies.
+    """
     job = {"source": source, "root": root, "inputs": inputs, "fonts": list(fonts)}
     # By its path, so that the package need not be found again; -P, so that its neighbours do not
     # pass for modules of the standard library.

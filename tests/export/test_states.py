@@ -1,0 +1,76 @@
+"""How far each problem has come, in both editions: states, mixtures, what counts."""
+
+import re
+
+import pytest
+from export_folders import answered, learner
+
+from workbook.export import states
+
+STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
+
+
+def test_parts_that_are_missing_are_named_and_stand_ins_marked(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "It is NUL."),
+        answered("unicode1", "c", "It stays."),
+        answered("train_bpe_tinystories", "a", "It took 5 s and 47 MB.", **STORIES),
+        answered("train_bpe_tinystories", "b", "The merges.", **STORIES),
+        answered("learning_rate_tuning", None, "They grow."),
+        answered("unicode2", "a", "  "),
+        passed={"softmax": "def softmax(x, dim):\n    return x\n"},
+    )
+    entries = states.assess(tmp_path, "2025").entries
+    assert {e.problem.id: e.in_words for e in entries if e.in_words != states.UNANSWERED} == {
+        "unicode1": "answered: a, c; unanswered: b",
+        "train_bpe_tinystories": "answered on a stand-in corpus",
+        "softmax": "code correct",
+        "learning_rate_tuning": "answered",
+    }
+
+
+def test_an_answer_that_falls_short_is_named(tmp_path):
+    story = "> Once upon a time there was a dog who liked the sun.\n\nFluent, and it is short."
+    write_up = states.assess(learner(tmp_path, answered("generate", None, story)), "2025")
+    short = r"generate: the text has about \d+ tokens, asked are 256 .*"
+    assert any(re.fullmatch(short, line) for line in write_up.missing)
+    (entry,) = (entry for entry in write_up.entries if entry.answers)
+    assert "short of what is asked" in entry.in_words
+
+
+@pytest.mark.parametrize("what", ["edition", "profile"])
+def test_mixed_answers_are_refused_by_name(tmp_path, what):
+    other = {"edition": "2026", "profile": "full"}[what]
+    one, two = (answered("unicode1", part, "Words.", **more)
+                for part, more in (("a", {}), ("b", {what: other})))  # fmt: skip
+    learner(tmp_path, one, two)
+    with pytest.raises(ValueError, match=rf"mix {what}s .*unicode1 \(a\).*'{other}': unicode1 \(b"):
+        states.assess(tmp_path, "2025")
+
+
+def test_answers_for_both_editions_side_by_side_are_no_mixture(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "The same in both."),
+        answered("adamwAccounting", "d", "5,115 days"),
+        answered("adamwAccounting", "d", "4,850 hours", edition="2026"),
+    )
+    for edition, said in (("2025", "5,115 days"), ("2026", "4,850 hours")):
+        entries = {e.problem.id: e for e in states.assess(tmp_path, edition).entries}
+        assert entries["adamwAccounting"].answers["d"].text == said
+        assert "a" in entries["unicode1"].answers
+
+
+def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):
+    learner(tmp_path, answered("adamwAccounting", "d", "5,115 days"))
+    write_up = states.assess(tmp_path, "2026")
+    assert not any(entry.answers for entry in write_up.entries)
+    assert any("edition 2025 only" in note for note in write_up.notes)
+
+
+def test_the_last_answer_counts(tmp_path):
+    learner(tmp_path, answered("unicode1", "a", "First."), answered("unicode1", "a", "Second."))
+    write_up = states.assess(tmp_path, "2025")
+    assert write_up.entries[0].answers["a"].text == "Second."
+    assert any("more than once" in note for note in write_up.notes)

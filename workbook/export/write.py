@@ -1,0 +1,147 @@
+"""The export itself: from a folder of notebooks to Markdown, HTML, PDF and an archive of code."""
+
+import re
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+from workbook import config
+from workbook.export import pandoc, pdf, states, web
+from workbook.export.document import Document, compose
+from workbook.export.states import WriteUp
+from workbook.files import atomic_write
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time that the format knows
+SHIPPED = (".py", ".txt", ".typ", ".css")  # files of the package
+BESIDE = ("LICENSE", "pyproject.toml", "constraints.txt")
+
+
+def export(
+    folder: str | Path | None = None,
+    *,
+    edition: str | None = None,
+    strict: bool = False,
+    to: str | Path = "build",
+) -> list[str]:
+    """Write the write-up of a folder of notebooks into the folder `to`.
+
+    From the worked notebooks, the default, it is the reference write-up; from a learner's folder
+    it holds the learner's answers and code alone. `strict` raises ValueError where anything is
+    missing, and writes nothing. Returns what was written and what the writer should know, line by
+    line.
+    """
+    edition = edition or config.edition()
+    if edition not in config.EDITIONS:
+        known = ", ".join(config.EDITIONS)
+        raise ValueError(f"there is no edition {edition!r}; pick one of {known}")
+    pandoc.require()
+    write_up = states.assess(Path(folder or config.repository() / "notebooks"), edition)
+    if strict and write_up.missing:
+        _refuse(f"is missing ({len(write_up.missing)})", write_up.missing)
+    document = compose(write_up)
+    try:
+        formats, said = _formats(document)
+    except ValueError as error:
+        document = _with_faults_as_typed(write_up, error)
+        formats, said = _formats(document)
+    notes = [*document.notes, *said]
+    if strict and notes:
+        _refuse("cannot be shown", notes)
+    _save(Path(to), {**formats, "code.zip": code_zip(write_up)})
+    notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
+    return [
+        write_up.summary,
+        *(f"  note: {line}" for line in notes),
+        f"{Path(to) / 'writeup.pdf'} (with writeup.html, writeup.md and code.zip beside it)",
+    ]
+
+
+def _refuse(what: str, lines: list[str]) -> None:
+    raise ValueError("\n  ".join([f"nothing was written, because this {what}:", *lines]))
+
+
+def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
+    """Write each file of the document; also say what could not be shown in it."""
+    missing = pdf.unshown(document)
+    done, refused = pdf.pdf(document, missing)
+    said = pdf.complaints(missing)
+    for formula in refused:
+        place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
+        said.append(f"a formula{place} cannot be set and stands as it was typed: {formula[:60]}")
+    formats = {
+        "writeup.md": web.markdown(document).encode(),
+        "writeup.html": web.html(document, missing).encode(),
+        "writeup.pdf": done,
+        **{f"{web.PICTURES}/{name}": data for name, data in document.album.files.items()},
+    }
+    return formats, said
+
+
+def _with_faults_as_typed(write_up: WriteUp, error: ValueError) -> Document:
+    """Compose the document with each answer as typed that makes pandoc or typst fail.
+
+    Raises the error again where no answer is at fault.
+    """
+    places = [answer.place for entry in write_up.entries for answer in entry.answers.values()]
+
+    def works(some: list) -> bool:
+        """Whether it works with the answers to `some` places read, and all others as typed."""
+        try:
+            _formats(compose(write_up, [place for place in places if place not in some]))
+        except ValueError:
+            return False
+        return True
+
+    bad = pdf.at_fault(places, works) if works([]) else []
+    if not bad:
+        raise error
+    return compose(write_up, bad)
+
+
+def _save(to: Path, files: dict[str, bytes]) -> None:
+    """Save files into the folder `to`, and delete the pictures of an earlier export."""
+    try:
+        for old in (to / web.PICTURES).glob("figure-*"):
+            if f"{web.PICTURES}/{old.name}" not in files:
+                old.unlink()
+        for name, data in files.items():
+            with atomic_write(to / name, "wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise OSError(
+            f"the write-up cannot be written to {to} ({error.strerror}); name another folder (--to)"
+        ) from None
+
+
+def code_zip(write_up: WriteUp) -> bytes:
+    """Pack the package for the reference; for a learner, their passing attempts as Python files.
+
+    The same files give the same bytes, on any machine: they are stored and not compressed, as the
+    versions of zlib differ.
+    """
+    files = _package() if write_up.is_reference else _attempts(write_up)
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.create_system = 3  # Unix, wherever it is made
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, files[name].encode(errors="backslashreplace"))
+    return buffer.getvalue()
+
+
+def _package() -> dict[str, str]:
+    package, root = Path(__file__).parents[1], config.repository()
+    files = {
+        f"workbook/{path.relative_to(package).as_posix()}": path
+        for path in package.rglob("*")
+        if path.suffix in SHIPPED and path.is_file()
+    }
+    files |= {name: root / name for name in BESIDE if (root / name).is_file()}
+    # read_text takes Windows' line ends for what they are
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+
+
+def _attempts(write_up: WriteUp) -> dict[str, str]:
+    listings = [listing for entry in write_up.entries for listing in entry.listings]
+    return {re.sub(r"[^\w.]", "_", name): f"{source}\n" for name, source in listings}
