@@ -18,7 +18,7 @@ BASE = ModelConfig(
 SHAPES = {
     "even": BASE,
     "large vocabulary": replace(BASE, vocab_size=4_000),
-    "long context": replace(BASE, context_length=256, num_heads=8, vocab_size=64),
+    "long context": replace(BASE, context_length=192, num_heads=8, vocab_size=64),
     "wide feed-forward": replace(BASE, vocab_size=64, d_ff=1_024),
     "two matrices": replace(BASE, ffn="silu"),
     "post-norm": replace(BASE, norm="post"),
@@ -46,15 +46,14 @@ def measured(config: ModelConfig, batch_size: int, keep_gradients: bool) -> int:
 
 
 @pytest.mark.parametrize("keep_gradients", [True, False])
-@pytest.mark.parametrize("batch_size", [1, 8])
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_peak_of_a_real_step_is_within_three_percent(
-    shape, kernels, batch_size, keep_gradients
-):
+def test_the_peak_of_a_real_step_is_within_three_percent(shape, kernels, keep_gradients):
     config = replace(SHAPES[shape], kernels=kernels)
-    table = accounting.peak_bytes(config, batch_size, keep_gradients=keep_gradients)
-    assert table.total == pytest.approx(measured(config, batch_size, keep_gradients), rel=0.03)
+    for batch_size in (1, 4):
+        table = accounting.peak_bytes(config, batch_size, keep_gradients=keep_gradients)
+        real = measured(config, batch_size, keep_gradients)
+        assert table.total == pytest.approx(real, rel=0.03), batch_size
 
 
 def test_the_update_is_the_worst_moment_of_a_large_model_with_little_data():
