@@ -20,6 +20,7 @@ ABLATIONS = {
     "post-norm": {"norm": "post"},
     "no positions": {"position": "none"},
     "tied": {"tie_embeddings": True},
+    "all": {"norm": "post", "ffn": "silu", "position": "none", "tie_embeddings": True},
 }
 each = pytest.mark.parametrize("changes", ABLATIONS.values(), ids=ABLATIONS)
 
@@ -39,6 +40,12 @@ def test_they_agree_for_every_gpt2(size, edition):
     table = proof.forward_flops(model)
     assert table["equal"].all()
     assert table.loc["sum", "measured"] == accounting.forward_flops(model).total
+    assert proof.step_flops(replace(model, num_layers=2))["equal"].all()
+
+
+def test_they_agree_for_a_long_context():
+    model = config.gpt2("xl", "2025", context_length=16_384)
+    assert proof.forward_flops(replace(model, num_layers=2))["equal"].all()
 
 
 @each
@@ -73,7 +80,7 @@ def test_the_peak_of_a_large_step_is_that_of_its_worst_moment(kernels):
 def test_a_forgotten_term_and_a_wrong_one_are_seen():
     right = accounting.parameters(TINY)
     counts = {row.name: row.total for row in right}
-    short = proof.beside(accounting.Table(right[:-1]), counts)
+    short = proof.compare(accounting.Table(right[:-1]), counts)
     assert list(short.index[~short["equal"]]) == ["lm_head", "sum"]
-    wrong = proof.beside(right, counts | {"ln1": 1})
+    wrong = proof.compare(right, counts | {"ln1": 1})
     assert list(wrong.index[~wrong["equal"]]) == ["ln1", "sum"]

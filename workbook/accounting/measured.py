@@ -1,4 +1,4 @@
-"""What a model costs as torch itself counts it: the measurements beside every closed form.
+"""What a model costs as torch itself counts it: the measurements to compare formulas with.
 
 All but the clock work on the meta device too, where tensors have shapes and no values: so a model
 far too large for this machine is measured to the byte and to the FLOP, in seconds.
@@ -23,7 +23,7 @@ from torch.utils.module_tracker import ModuleTracker
 
 Work = Callable[[], Any]  # a forward pass, a whole step: it takes nothing
 
-# Torch knows what the attention of a GPU costs. The kernel of a CPU computes the same products.
+# Torch knows what the attention of a GPU costs. The kernel of a CPU computes the same matmuls.
 FLASH = "_scaled_dot_product_flash_attention"
 for _direction in ("", "_backward"):
     _kernel = getattr(torch.ops.aten, f"{FLASH}_for_cpu{_direction}")
@@ -31,44 +31,32 @@ for _direction in ("", "_backward"):
 
 
 def counted_flops(work: Work) -> int:
-    """The FLOPs of the matrix products that are computed while `work()` runs, forward or backward.
+    """The FLOPs of the matmuls that are computed while `work()` runs, forward or backward.
 
-    A product of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else. A
+    A matmul of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else. A
     kernel for attention counts with every score, those that a mask hides too; in the backward pass
-    it computes the scores again, so one more product.
+    it computes the scores again, so one more matmul.
     """
     with FlopCounterMode(display=False) as counter:
         work()
     return counter.get_total_flops()
 
 
-def counted_flops_by_module(work: Work) -> dict[str, int]:
-    """The same count for each module that computes any, by its name inside the model.
-
-    A module's count holds those of the modules inside it; "" is the whole.
-    """
-    with FlopCounterMode(display=False) as counter:
-        work()
-    counts = {name: sum(by_kind.values()) for name, by_kind in counter.get_flop_counts().items()}
-    whole = counts.pop("Global", 0)
-    return {"": whole} | {name.partition(".")[2]: n for name, n in counts.items() if "." in name}
-
-
 @dataclass(frozen=True)
-class Product:
-    """One matrix product: the module that computed it, the shapes of its two factors, its FLOPs."""
+class Matmul:
+    """One matmul: the module that computed it, the shapes of its two factors, its FLOPs."""
 
     module: str  # such as "layers.0.ffn.w1"; "" outside of any
     shapes: tuple[tuple[int, ...], ...]
     flops: int
 
 
-class _Products(TorchDispatchMode):
-    """Notes every product that torch has a count for, and the innermost module that runs."""
+class _Matmuls(TorchDispatchMode):
+    """Records every matmul that torch has a count for, and the innermost module that runs."""
 
     def __init__(self):
         super().__init__()
-        self.found: list[Product] = []
+        self.found: list[Matmul] = []
         self._modules = ModuleTracker()
 
     def __enter__(self):
@@ -83,27 +71,28 @@ class _Products(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         count = flop_registry.get(func._overloadpacket)
         if count is not None:
+            # `parents` has all modules that run: "TransformerLM", "TransformerLM.layers.0", ...
             inner = max(self._modules.parents, key=lambda name: name.count("."))
             shapes = tuple(tuple(arg.shape) for arg in args if isinstance(arg, Tensor))
             flops = count(*args, **(kwargs or {}), out_val=result)
-            self.found.append(Product(inner.partition(".")[2], shapes, flops))
+            self.found.append(Matmul(inner.partition(".")[2], shapes, flops))
         return result
 
 
-def products(forward: Work) -> list[Product]:
-    """Every matrix product of a forward pass, in the order in which they are computed."""
-    with _Products() as noted, torch.no_grad():
+def matmuls(forward: Work) -> list[Matmul]:
+    """Every matmul of a forward pass, in the order in which they are computed."""
+    with _Matmuls() as recorded, torch.no_grad():
         forward()
-    return noted.found
+    return recorded.found
 
 
-# FLOPs a value; what only makes room for values, or looks at them otherwise, has none.
+# FLOPs per value. What allocates memory, or views the same values in another shape, has none.
 ELEMENTWISE = {"mul": 1, "add": 1, "sub": 1, "div": 1, "sqrt": 1, "addcmul": 3, "addcdiv": 3}
-MADE_ROOM = {"zeros_like", "empty_like", "detach", "zeros", "empty"}
+ALLOCATIONS = {"zeros_like", "empty_like", "detach", "zeros", "empty"}
 
 
 class _Elementwise(TorchDispatchMode):
-    """Adds up the FLOPs of operations that treat each value for itself."""
+    """Adds up the FLOPs of element-wise operations."""
 
     def __init__(self):
         super().__init__()
@@ -112,16 +101,16 @@ class _Elementwise(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         name = func._overloadpacket.__name__.rstrip("_")
-        if name not in MADE_ROOM and func.namespace == "aten":  # the profiler's marks are others
+        if name not in ALLOCATIONS and func.namespace == "aten":  # the profiler's marks are others
             if name not in ELEMENTWISE:
-                raise ValueError(f"how many FLOPs {name} costs a value is not in ELEMENTWISE")
+                raise ValueError(f"how many FLOPs per value {name} costs is not in ELEMENTWISE")
             scaled = (kwargs or {}).get("alpha", 1) != 1  # a + alpha b: one multiplication more
             self.flops += (ELEMENTWISE[name] + scaled) * result.numel()
         return result
 
 
 def elementwise_flops(work: Work) -> int:
-    """The FLOPs of a work that treats each value for itself, as an optimizer does.
+    """The FLOPs of work that treats each value by itself, as an optimizer does.
 
     Raises: ValueError for an operation that is not in `ELEMENTWISE`.
     """
@@ -140,14 +129,14 @@ class Saved:
 
 
 def saved_tensors(forward: Work, model: Module | None = None) -> list[Saved]:
-    """What autograd keeps of `forward()` for the backward pass, in the order of its making.
+    """The tensors of `forward()` that autograd keeps for the backward pass, in order of creation.
 
     Tensors that share their memory count once. The parameters and buffers of `model` do not count:
-    they are there anyway. What the forward pass only passes through is not kept, so not listed.
+    they are there anyway. What no derivative needs is not kept, so not listed.
     """
     known = {} if model is None else storages([*model.parameters(), *model.buffers()])
     found: dict[int, Saved] = {}
-    alive = []  # memory that was handed back could be given to another tensor, and count as one
+    alive = []  # freed memory could be given to another tensor, and both would count as one
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -168,14 +157,14 @@ def saved_bytes(forward: Work, model: Module | None = None) -> int:
 
 
 def storages(tensors: Iterable[Tensor]) -> dict[int, torch.UntypedStorage]:
-    """The memory of the tensors, each piece once, by a number that only it has."""
+    """The memory of the tensors, each piece once, by a number that identifies it."""
     return {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors}
 
 
 def optimizer_bytes(optimizer: Optimizer) -> int:
     """The bytes of the tensors in an optimizer's state that are as large as a parameter.
 
-    Step counters, one number for each parameter tensor at the most, are left out.
+    Step counters, at most one number for each parameter tensor, are left out.
     """
     return sum(
         value.nbytes
@@ -185,13 +174,8 @@ def optimizer_bytes(optimizer: Optimizer) -> int:
     )
 
 
-def parameter_counts(model: Module) -> dict[str, int]:
-    """How many numbers each parameter tensor holds, by its name; a shared one is named once."""
-    return {name: parameter.numel() for name, parameter in model.named_parameters()}
-
-
 class _Alive(TorchDispatchMode):
-    """Adds up the memory of all tensors that are made, as long as each of them lives."""
+    """Adds up the memory of all tensors that are created, as long as each of them lives."""
 
     def __init__(self, already: Iterable[Tensor]):
         super().__init__()
@@ -206,11 +190,11 @@ class _Alive(TorchDispatchMode):
         if key in self._seen:
             return
 
-        def gone(_) -> None:
+        def freed(_) -> None:
             del self._seen[key]
             self.now -= size
 
-        self._seen[key] = weakref.ref(storage, gone)
+        self._seen[key] = weakref.ref(storage, freed)  # called once no tensor uses the memory
         self.now += size
         self.peak = max(self.peak, self.now)
 
@@ -225,8 +209,8 @@ class _Alive(TorchDispatchMode):
 def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
     """The most bytes of tensors that live at once while `work()` runs.
 
-    `already` are tensors that live before, such as parameters: they count from the start. What a
-    kernel borrows inside, and what an allocator rounds up, is not seen.
+    `already` are tensors that exist before, such as parameters: they count from the start. The
+    workspace of a kernel, and what an allocator rounds up, is not seen.
     """
     with _Alive(already) as alive:
         work()

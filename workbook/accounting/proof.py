@@ -1,59 +1,97 @@
-"""Closed forms of `workbook.accounting` beside what a model on the meta device really costs.
+"""Formulas of `workbook.accounting` beside what a model on the meta device really costs.
 
 Each function returns a table of terms with the columns formula, computed, measured and equal. The
-numbers that are compared come from two sides: a pencil, and torch while it runs.
+numbers that are compared come from two sides: a formula, and torch while it runs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 import torch
 
 from workbook import accounting
-from workbook.accounting import Row, Table
-from workbook.accounting import measured as measure
+from workbook.accounting import Row, Table, measured
 from workbook.config import ModelConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
 
-# Attention multiplies twice itself, outside of its four linear layers: in this order.
-OWN_PRODUCTS = ("scores", "weighted_sum")
+
+class _Step:
+    """The forward pass, loss and update of a model whose tensors have shapes and no values.
+
+    On the meta device torch takes fused attention to pieces, which is what its FLOPs are counted
+    from. For `memory` the kernel is called by name, so that what it keeps is that of a real one.
+    """
+
+    def __init__(self, config: ModelConfig, batch_size: int, memory: bool = False):
+        self.model = TransformerLM.from_config(config, device="meta")
+        if memory and config.kernels == "fused":
+            for block in self.model.layers:
+                block.attn.attend = _attention_kernel
+        self.cross_entropy = {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
+        self.optimizer = AdamW(self.model.parameters())
+        shape = batch_size, config.context_length
+        self.ids, self.targets = (
+            torch.zeros(shape, dtype=torch.long, device="meta") for _ in range(2)
+        )
+
+    def loss(self) -> torch.Tensor:
+        return self.cross_entropy(self.model(self.ids), self.targets)
+
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
+        self.loss().backward()
+        self.optimizer.step()
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """All that is in memory between two steps; no list, which would keep old gradients."""
+        yield from (self.ids, self.targets, *self.model.parameters(), *self.model.buffers())
+        yield from (parameter.grad for parameter in self.model.parameters())
+        for state in self.optimizer.state.values():
+            yield from (value for value in state.values() if isinstance(value, torch.Tensor))
+
+
+def _attention_kernel(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """The result of `fused.causal_attention` on a CPU."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    return kernel(Q, K, V, is_causal=True)[0]
 
 
 def parameters(config: ModelConfig) -> pd.DataFrame:
     """The learned numbers by module, and those of the model."""
-    measured: Counter[str] = Counter()
-    for name, count in measure.parameter_counts(_model(config)).items():
-        measured[_any_layer(name.removesuffix(".weight"))] += count
-    return beside(accounting.parameters(config), measured)
+    counts: Counter[str] = Counter()
+    for name, parameter in _Step(config, 1).model.named_parameters():
+        counts[_any_layer(name.removesuffix(".weight"))] += parameter.numel()
+    return compare(accounting.parameters(config), counts)
 
 
 def forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
-    """The FLOPs of each kind of product, and those of the products that torch computes."""
-    model, ids = _model(config), _ids(config, batch_size)
-    measured: Counter[str] = Counter()
-    own = 0
-    for product in measure.products(lambda: model(ids)):
-        name = _any_layer(product.module)
+    """The FLOPs of each kind of matmul, and those of the matmuls that torch computes."""
+    step = _Step(config, batch_size)
+    counts: Counter[str] = Counter()
+    inside_attention = 0  # two in each layer that belong to no linear layer, in this order:
+    for matmul in measured.matmuls(lambda: step.model(step.ids)):
+        name = _any_layer(matmul.module)
         if name == "attn":
-            name, own = f"attn.{OWN_PRODUCTS[own % 2]}", own + 1
-        measured[name] += product.flops
-    return beside(accounting.forward_flops(config, batch_size), measured)
+            name = ("attn.scores", "attn.weighted_sum")[inside_attention % 2]
+            inside_attention += 1
+        counts[name] += matmul.flops
+    return compare(accounting.forward_flops(config, batch_size), counts)
 
 
 def step_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
-    """The FLOPs of the products of a forward pass, a backward pass and both."""
-    model, ids, targets = _model(config), _ids(config, batch_size), _ids(config, batch_size)
-    forward = measure.counted_flops(lambda: model(ids))
-    both = measure.counted_flops(lambda: _loss(config)(model(ids), targets).backward())
+    """The FLOPs of the matmuls of a forward pass, a backward pass and both."""
+    step = _Step(config, batch_size)
+    forward = measured.counted_flops(lambda: step.model(step.ids))
+    both = measured.counted_flops(lambda: step.loss().backward())
     terms = {
         "forward": accounting.forward_flops(config, batch_size).total,
         "backward": accounting.backward_flops(config, batch_size).total,
     }
     table = Table(Row(name, name, "see (b)", flops) for name, flops in terms.items())
-    return beside(table, {"forward": forward, "backward": both - forward})
+    return compare(table, {"forward": forward, "backward": both - forward})
 
 
 def adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
@@ -63,9 +101,9 @@ def adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
     """
     parameter = torch.nn.Parameter(torch.empty(numbers, device="meta"))
     parameter.grad = torch.empty_like(parameter)
-    counted = measure.elementwise_flops(AdamW([parameter]).step)
+    counted = measured.elementwise_flops(AdamW([parameter]).step)
     row = Row("AdamW", "AdamW", "3 + 4 + 5 + 1", accounting.adamw_flops(1, decay=1))
-    return beside(Table([row]), {"AdamW": counted // numbers})
+    return compare(Table([row]), {"AdamW": counted // numbers})
 
 
 def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
@@ -73,17 +111,15 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 
     Torch does not say which of its saved tensors is which. So those of one size are one row.
     """
-    model, ids = _as_it_runs(config), _ids(config, batch_size)
-    loss, targets = _loss(config), _ids(config, batch_size)  # tensors of their own, as in training
-    saved = measure.saved_tensors(lambda: loss(model(ids), targets), model)
-    measured = Counter(each.bytes for each in saved)
+    step = _Step(config, batch_size, memory=True)
+    saved = Counter(each.bytes for each in measured.saved_tensors(step.loss, step.model))
     formulas: dict[int, str] = {}
     computed: Counter[int] = Counter()
     for row in accounting.saved_activations(config, batch_size):
         formulas.setdefault(row.each, row.formula)
         computed[row.each] += row.times
-    sizes = sorted({*computed, *measured}, reverse=True)
-    rows = {(formulas.get(size, "none"), size): (computed[size], measured[size]) for size in sizes}
+    sizes = sorted({*computed, *saved}, reverse=True)
+    rows = {(formulas.get(size, "none"), size): (computed[size], saved[size]) for size in sizes}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["computed", "measured"])
     table.index = pd.MultiIndex.from_tuples(rows, names=["formula", "bytes each"])
     table["equal"] = table["computed"] == table["measured"]
@@ -92,19 +128,17 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 
 def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
-    model, ids, targets = _as_it_runs(config), _ids(config, batch_size), _ids(config, batch_size)
-    optimizer, loss = AdamW(model.parameters()), _loss(config)
-    saved = measure.saved_bytes(lambda: loss(model(ids), targets), model)
-    loss(model(ids), targets).backward()
-    optimizer.step()
-    measured = {
-        "parameters": sum(parameter.nbytes for parameter in model.parameters()),
-        "gradients": sum(parameter.grad.nbytes for parameter in model.parameters()),
-        "optimizer state": measure.optimizer_bytes(optimizer),
+    step = _Step(config, batch_size, memory=True)
+    saved = measured.saved_bytes(step.loss, step.model)
+    step()
+    bytes_of = {
+        "parameters": sum(parameter.nbytes for parameter in step.model.parameters()),
+        "gradients": sum(parameter.grad.nbytes for parameter in step.model.parameters()),
+        "optimizer state": measured.optimizer_bytes(step.optimizer),
         "activations": saved,
     }
     kept = accounting.saved_activations(config, batch_size)
-    return beside(accounting.training_bytes(config, kept), measured)
+    return compare(accounting.training_bytes(config, kept), bytes_of)
 
 
 def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
@@ -112,36 +146,21 @@ def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
 
     The four kinds are never there at once: gradients come while activations go.
     """
-    model, ids, targets = _as_it_runs(config), _ids(config, batch_size), _ids(config, batch_size)
-    optimizer, loss = AdamW(model.parameters()), _loss(config)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss(model(ids), targets).backward()
-        optimizer.step()
-
-    def there() -> Iterator[torch.Tensor]:  # no list: it would keep the old gradients alive
-        yield from (ids, targets, *model.parameters(), *model.buffers())
-        yield from (parameter.grad for parameter in model.parameters())
-        for state in optimizer.state.values():
-            yield from (value for value in state.values() if isinstance(value, torch.Tensor))
-
+    step = _Step(config, batch_size, memory=True)
     step()  # from the second on, the moments are there from the start
     kept = accounting.saved_activations(config, batch_size)
     return {
         "all four kinds": accounting.training_bytes(config, kept).total,
         "worst moment": accounting.peak_bytes(config, batch_size).total,
-        "measured": measure.peak_bytes(step, already=there()),
+        "measured": measured.peak_bytes(step, already=step.tensors()),
     }
 
 
-def beside(table: Table, measured: Mapping[str, int]) -> pd.DataFrame:
+def compare(table: Table, counts: Mapping[str, int]) -> pd.DataFrame:
     """The rows of a table, what was measured for each, and their sum; nothing may be left over."""
-    rows = {
-        row.name: (row.formula, row.times, row.total, measured.get(row.name, 0)) for row in table
-    }
-    rows |= {name: ("none", 1, 0, size) for name, size in measured.items() if name not in rows}
-    rows["sum"] = "", 1, table.total, sum(measured.values())
+    rows = {row.name: (row.formula, row.times, row.total, counts.get(row.name, 0)) for row in table}
+    rows |= {name: ("none", 1, 0, count) for name, count in counts.items() if name not in rows}
+    rows["sum"] = "", 1, table.total, sum(counts.values())
     columns = ["formula", "times", "computed", "measured"]
     result = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     result["equal"] = result["computed"] == result["measured"]
@@ -152,31 +171,3 @@ def _any_layer(name: str) -> str:
     """The name of a module without the number of its layer: those of all layers are one row."""
     parts = name.split(".")
     return ".".join(parts[2:]) if parts[0] == "layers" else name
-
-
-def _model(config: ModelConfig) -> TransformerLM:
-    return TransformerLM.from_config(config, device="meta")
-
-
-def _as_it_runs(config: ModelConfig) -> TransformerLM:
-    """The model with the memory of a real one: on meta, torch takes fused attention to pieces."""
-    model = _model(config)
-    if config.kernels == "fused":
-        for block in model.layers:
-            block.attn.attend = _attention_kernel
-    return model
-
-
-def _attention_kernel(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-    """What `fused.causal_attention` gives on a CPU, by name: so the meta device follows it too."""
-    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    return kernel(Q, K, V, is_causal=True)[0]
-
-
-def _loss(config: ModelConfig) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The cross-entropy of the same parts as the model's."""
-    return {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
-
-
-def _ids(config: ModelConfig, batch_size: int) -> torch.Tensor:
-    return torch.zeros(batch_size, config.context_length, dtype=torch.long, device="meta")

@@ -1,14 +1,11 @@
-"""A table of costs: what is counted, by which formula, how many times, and how much in all.
+"""Parameters by module, and the FLOPs of matmuls forward and backward: from a config.
 
-Parameters by module, and the FLOPs of matrix products forward and backward: from a config.
-
-Symbols as in the handout: B sequences of T ids, V ids in the vocabulary, L blocks of width d with h
-heads, inner width d_ff. A product of (n, k) and (k, m) costs 2·n·k·m FLOPs: a multiplication and an
-addition for each of its n·k·m terms. Nothing else is counted: norms, softmax, SiLU and RoPE need a
-few operations a value, and a product needs hundreds or thousands.
+Symbols as in the handout: B sequences of T tokens, V tokens in the vocabulary, L blocks of width d
+with h heads, inner width d_ff. A matmul of (n, k) and (k, m) costs 2·n·k·m FLOPs: a multiplication
+and an addition for each of its n·k·m terms. Nothing else is counted: norms, softmax, SiLU and RoPE
+need a few operations per value, and a matmul needs hundreds or thousands.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workbook.config import ModelConfig
@@ -36,9 +33,6 @@ class Table(tuple):
     >>> table.total, table["w1"].total, table.by_part(), table.share("head")
     (16, 12, {'feed-forward': 12, 'head': 4}, 0.25)
     """
-
-    def __new__(cls, rows: Iterable[Row]):
-        return super().__new__(cls, rows)
 
     def __getitem__(self, key):
         if not isinstance(key, str):
@@ -97,7 +91,7 @@ def _matrices(config: ModelConfig) -> tuple[str, ...]:
 
 
 def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
-    """The FLOPs of a forward pass by matrix product; `seq` is the context length unless given.
+    """The FLOPs of a forward pass by matmul; `seq` is the context length unless given.
 
     Every score is counted, those that the causal mask hides too: that is how they are computed.
     """
@@ -119,9 +113,9 @@ def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = No
 
 
 def backward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
-    """The FLOPs of a backward pass by matrix product: exactly twice those of the forward pass.
+    """The FLOPs of a backward pass by matmul: exactly twice those of the forward pass.
 
-    For C = A·B it takes two products of the same cost: dA = dC·Bᵀ and dB = Aᵀ·dC.
+    For C = A·B it takes two matmuls of the same cost: dA = dC·Bᵀ and dB = Aᵀ·dC.
     """
     forward = forward_flops(config, batch_size, seq)
     return Table(
@@ -132,8 +126,8 @@ def backward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = N
 def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
     """The FLOPs of training on one token, forward and backward: 6·N + 12·L·T·d.
 
-    N are the parameters that stand in a product: neither the embedding, which is looked up, nor the
-    norms. A tied embedding stands in one, at the head.
+    N are the parameters that a matmul uses: neither the embedding, which is looked up, nor the
+    norms. A tied embedding is used in one, at the head.
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
     T = seq or config.context_length

@@ -1,0 +1,45 @@
+"""Parameters and FLOPs are those worked out by hand; `test_proof` compares them with torch."""
+
+import pandas as pd
+import pytest
+
+from workbook import accounting
+from workbook.config import GPT2_SHAPES, gpt2, laptop, tinystories
+
+
+def test_training_takes_three_forward_passes_per_token():
+    config = tinystories()
+    in_matmuls = sum(
+        row.total for row in accounting.parameters(config) if row.part not in ("embedding", "norms")
+    )
+    T, d, L = config.context_length, config.d_model, config.num_layers
+    assert accounting.flops_per_token(config) == 6 * in_matmuls + 12 * L * T * d
+    assert accounting.flops_per_token(config) * T == accounting.step_flops(config, 1)
+
+
+# The right values of the course's problems, worked out by hand once: not by the code they test.
+def test_the_answers_of_transformer_accounting():
+    xl = gpt2("xl", "2025")
+    assert accounting.parameters(xl).total == 2_127_057_600
+    assert accounting.parameters(gpt2("xl", "2026")).total == 1_640_452_800
+    sizes = [accounting.forward_flops(gpt2(size, "2025")).total for size in GPT2_SHAPES]
+    assert sizes == [349_630_365_696, 1_033_109_504_000, 2_257_754_521_600, 4_513_336_524_800]
+    assert accounting.forward_flops(gpt2("xl", "2026")).total == 3_516_769_894_400
+    flops = accounting.forward_flops(xl)
+    shares = {part: round(100 * flops.share(part), 1) for part in flops.by_part()}
+    assert shares == {"feed-forward": 66.9, "projections": 22.3, "scores": 7.1, "head": 3.6}
+    longer = accounting.forward_flops(xl, seq=16_384)
+    assert longer.total == 149_522_795_724_800
+    assert accounting.forward_flops(gpt2("xl", "2026"), seq=16_384).total == 133_577_729_638_400
+    assert round(longer.total / flops.total, 1) == 33.1
+    assert round(100 * longer.share("scores"), 1) == 55.2
+
+
+def test_tables_are_shown_by_pandas_and_name_what_they_lack():
+    table = accounting.parameters(laptop())
+    assert list(pd.DataFrame(table)) == ["name", "part", "formula", "each", "times", "total"]
+    assert sum(table.by_part().values()) == pd.DataFrame(table)["total"].sum() == table.total
+    with pytest.raises(ValueError, match="no row is called 'w1'; there are token_embeddings"):
+        table["w1"]
+    with pytest.raises(ValueError, match="no part is called 'ffn'; there are embedding"):
+        table.share("ffn")

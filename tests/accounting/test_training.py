@@ -1,0 +1,60 @@
+"""Bytes, batches, AdamW's FLOPs and times are those worked out by hand, and those published."""
+
+import pytest
+import torch
+
+from workbook import accounting
+from workbook.accounting.measured import optimizer_bytes
+from workbook.config import ModelConfig
+from workbook.optimizer.optimizers import AdamW
+from workbook.transformer.model import TransformerLM
+
+
+@pytest.mark.parametrize("make", [torch.optim.AdamW, AdamW])
+def test_optimizer_bytes_equal_the_state_after_a_step(make):
+    config = ModelConfig(
+        vocab_size=101, context_length=16, d_model=24, num_layers=2, num_heads=3, d_ff=40
+    )
+    model = TransformerLM.from_config(config)
+    optimizer = make(model.parameters())
+    assert optimizer_bytes(optimizer) == 0
+    model(torch.zeros(1, 4, dtype=torch.long)).sum().backward()
+    optimizer.step()
+    assert accounting.optimizer_bytes(config) == optimizer_bytes(optimizer)
+
+
+@pytest.mark.parametrize(
+    ("edition", "count", "a", "b", "days"),
+    [("2025", 1_635_537_600, 15.518, 26.169, 5_115), ("2026", 1_640_452_800, 16.373, 26.247, 202)],
+)
+def test_the_answers_of_adamw_accounting(edition, count, a, b, days):
+    config, device = accounting.asked_model(edition), accounting.asked_device(edition)
+    assert accounting.parameters(config).total == count
+    line = accounting.memory_line(config)
+    assert [round(x / accounting.GB, 3) for x in line] == [a, b]
+    assert accounting.largest_batch(*line) == 3
+    assert accounting.adamw_flops(count) == 14 * count
+    seconds = accounting.training_seconds(
+        accounting.step_flops(config, 1_024), 400_000, device.flops_per_second
+    )
+    assert round(seconds / 86_400) == days
+
+
+def test_counting_choices_give_what_is_published():
+    assert accounting.adamw_operations(bias_corrections=2, update=4).total == 15
+    assert accounting.adamw_operations(first_moment=2, second_moment=3).total == 12
+    two = accounting.asked_model("2025")
+    reading = accounting.memory_line(two, maps=1, embedding_output=True)
+    assert round(reading[0] / accounting.GB, 2) == 10.49
+    assert accounting.largest_batch(*reading) == 5
+    assert round(accounting.memory_line(two, residual_copies=1)[0] / accounting.GB, 2) == 16.15
+
+
+def test_no_batch_fits_where_the_weights_do_not():
+    assert accounting.largest_batch(10, 200, memory=100) == 0
+
+
+def test_utilisation_is_a_share_of_the_peak():
+    with pytest.raises(ValueError, match=r"0\.5 means half"):
+        accounting.training_seconds(10, 1, 1e12, utilisation=50)
+    assert accounting.mfu(2e6, 5_000, 2e10) == 0.5
