@@ -1,4 +1,4 @@
-"""The `workbook` command: each subcommand reads its arguments here and calls one function.
+"""The `workbook` command: a function for each subcommand, below its name, help and arguments.
 
 What a subcommand needs is imported inside it, so that `workbook --help` answers at once.
 """
@@ -12,28 +12,29 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from workbook import __version__, experiment_commands, model_commands
+from workbook import __version__
 from workbook import config as settings
 from workbook.study import problems
 from workbook.training import presets
 
-PACKAGE = Path(__file__).resolve().parent
-JUDGE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is not the user's own
-sys.path.insert(0, {root!a})
-import workbook  # this one, whichever is installed
-sys.path.append(sys.path.pop(0))
-from workbook.cli import judge
-judge({!a}, {!a}, {!a}, {!a}, {!a})
-"""
+COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
+GROUPS = {
+    "data": "list, make or download the corpora",
+    "experiments": "sweeps and ablations: run what is missing, show what came out",
+    "bench": "time our code beside that of other libraries",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status of one command: 0 done, 1 a wrong attempt, 2 something to mend first."""
+    """Run one command; return its exit status.
+
+    It is 0 for done, 1 for a wrong attempt or something that is missing, 2 for something to mend
+    first, and 128 plus the number of the signal that ended it.
+    """
     options = parser().parse_args(arguments)
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
@@ -58,151 +59,192 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Make the parser of the whole command line."""
     top = argparse.ArgumentParser(
         prog="workbook",
         description="The CS336 workbook: study in notebooks, have your code checked.",
         epilog="`workbook COMMAND --help` says more about one command.",
     )
     top.add_argument("--version", action="version", version=f"workbook {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
-
-    lab = commands.add_parser("lab", help="open JupyterLab on your own copy of the notebooks")
-    port = presets.between(1, 2**16 - 1)
-    lab.add_argument("--port", type=port, help="default: the next free one from 8888")
-    lab.set_defaults(run=run_lab)
-
-    study = commands.add_parser("study", help="show what you have attempted, solved and answered")
-    study.add_argument("--reset", metavar="PROBLEM", help="start this problem over")
-    study.set_defaults(run=run_study)
-
-    check = commands.add_parser(
-        "check",
-        help="check an attempt that you wrote in a Python file",
-        description="Check an attempt in a Python file; exit status 0 says that it is correct.",
-    )
-    check.add_argument("problem", metavar="PROBLEM", help="such as train_bpe")
-    check.add_argument(
-        "file",
-        metavar="FILE.py[:NAME]",
-        help="NAME may be left out where it is the problem's own, such as train_bpe or Tokenizer",
-    )
-    check.add_argument("--part", help="of a written problem, such as a")
-    check.set_defaults(run=run_check)
-
-    data = commands.add_parser("data", help="list, make or download the corpora")
-    kinds = data.add_subparsers(metavar="list | make | get | tokenize", required=True)
-    kinds.add_parser("list", help="what there is, and what lies on this disk").set_defaults(
-        run=run_data_list
-    )
-    make = kinds.add_parser("make", help="write a corpus that needs no network")
-    make.add_argument("name", metavar="NAME")
-    make.add_argument("--size", metavar="100MB", help="for `stories`: of the split, any size")
-    make.add_argument(
-        "--split",
-        choices=("train", "validation"),
-        help="default: both in their usual sizes; with --size, train",
-    )
-    make.set_defaults(run=run_data_make)
-    get = kinds.add_parser("get", help="download a corpus; goes on where it was cut off")
-    get.add_argument("name", metavar="NAME")
-    get.set_defaults(run=run_data_get)
-    tokenize = kinds.add_parser("tokenize", help="encode a corpus; goes on where it was cut off")
-    tokenize.add_argument("name", metavar="NAME")
-    tokenize.add_argument("--size", metavar="100MB", help="for `stories`: of the train split")
-    tokenize.add_argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer")
-    tokenize.add_argument("--merges", metavar="merges.txt", help="default: this corpus' own")
-    workers = presets.between(1, presets.MOST_WORKERS)
-    tokenize.add_argument("--workers", type=workers, metavar="N", help="default: one a core")
-    tokenize.set_defaults(run=run_data_tokenize)
-
-    train = commands.add_parser(
-        "train",
-        help="train a model; goes on where it was stopped",
-        description="Train a model. The settings that are not given are those of the preset.",
-    )
-    presets.add_options(train)
-    train.set_defaults(run=run_train)
-    model_commands.add_to(commands)
-    experiment_commands.add_to(commands)
-
-    export = commands.add_parser(
-        "export", help="write-up of saved answers: Markdown, HTML, PDF and code.zip"
-    )
-    export.add_argument(
-        "folder", metavar="FOLDER", nargs="?", help="such as study; default: the worked notebooks"
-    )
-    export.add_argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025")
-    export.add_argument("--strict", action="store_true", help="fail where anything is missing")
-    export.add_argument("--to", metavar="FOLDER", default="build", help="default: build")
-    export.set_defaults(run=run_export)
-
-    count = presets.between(1, 10**9)
-    bench = commands.add_parser("bench", help="time our code beside that of other libraries")
-    subjects = bench.add_subparsers(metavar="tokenizer | train | generate | scaling", required=True)
-    tokenizer = subjects.add_parser(
-        "tokenizer", help="training and encoding, on one core, in turns"
-    )
-    tokenizer.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts")
-    tokenizer.add_argument("--size", default="100MB", metavar="100MB", help="of the default texts")
-    tokenizer.add_argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000")
-    tokenizer.add_argument("--rounds", type=count, default=3, metavar="N", help="default: 3")
-    tokenizer.set_defaults(run=run_bench_tokenizer)
-    training = subjects.add_parser("train", help="our trainer beside other loops, in turns")
-    training.add_argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories")
-    training.add_argument("--rounds", type=count, default=5, metavar="N", help="default: 5")
-    training.add_argument("--steps", type=count, default=5, metavar="N", help="a turn; default: 5")
-    training.set_defaults(run=run_bench_train)
-    generate = subjects.add_parser("generate", help="writing with a model, on one thread")
-    generate.add_argument("--rounds", type=count, default=5, metavar="N", help="default: 5")
-    generate.set_defaults(run=run_bench_generate)
-    scaling = subjects.add_parser("scaling", help="two workers beside one, and memory on more text")
-    scaling.add_argument(
-        "--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"
-    )
-    scaling.add_argument("--rounds", type=count, default=3, metavar="N", help="default: 3")
-    scaling.set_defaults(run=run_bench_scaling)
-
-    notebooks = commands.add_parser(
-        "notebooks", help="run the worked notebooks again and store their outputs"
-    )
-    notebooks.add_argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all")
-    notebooks.add_argument(
-        "--fresh", action="store_true", help="store the new run also where only noise differs"
-    )
-    notebooks.add_argument(
-        "--check", action="store_true", help="run nothing, name the cells not in normal form"
-    )
-    notebooks.set_defaults(run=run_notebooks)
+    places = {"": top.add_subparsers(metavar="COMMAND", required=True)}
+    for name, help, arguments, run in COMMANDS:
+        group, _, kind = name.rpartition(" ")
+        if group not in places:
+            kinds = [other.split()[1] for other, *_ in COMMANDS if other.startswith(f"{group} ")]
+            added = places[""].add_parser(group, help=GROUPS[group])
+            places[group] = added.add_subparsers(metavar=" | ".join(kinds), required=True)
+        added = places[group].add_parser(kind, help=help, description=run.__doc__)
+        added.set_defaults(run=run)
+        for add in arguments:
+            add(added)
     return top
 
 
+def command(name: str, help: str, *arguments: Callable) -> Callable:
+    """Make the function below a subcommand, such as "lab", or "data make" in the group "data".
+
+    Its docstring, if any, is the description in its own help.
+    """
+
+    def register(run: Callable) -> Callable:
+        COMMANDS.append((name, help, arguments, run))
+        return run
+
+    return register
+
+
+def argument(*names: str, **options) -> Callable:
+    """Say what argparse is to add to the parser of a subcommand."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+NAME = argument("name", metavar="NAME")
+WORKERS = presets.between(1, presets.MOST_WORKERS)
+COUNT = presets.between(1, 10**9)
+SCALE = argument(
+    "--scale",
+    metavar="SCALE",
+    help="laptop, full or full-cpu; default: the profile, WORKBOOK_PROFILE",
+)
+
+
+@command(
+    "lab",
+    "open JupyterLab on your own copy of the notebooks",
+    argument(
+        "--port",
+        type=presets.between(1, 2**16 - 1),
+        help="default: the next free one from 8888",
+    ),
+)
+def run_lab(options: argparse.Namespace) -> None:
+    from workbook.study import lab
+
+    lab.start(options.port)
+
+
+@command(
+    "study",
+    "show what you have attempted, solved and answered",
+    argument("--reset", metavar="PROBLEM", help="start this problem over"),
+)
+def run_study(options: argparse.Namespace) -> None:
+    from workbook.study import copy
+
+    if options.reset is not None:
+        copy.reset(options.reset)
+    print(copy.overview())
+
+
+JUDGE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is not the user's own
+sys.path.insert(0, {root!a})
+import workbook  # this one, whichever is installed
+sys.path.append(sys.path.pop(0))
+from workbook.cli import judge
+judge({!a}, {!a}, {!a}, {!a}, {!a})
+"""
+
+
+@command(
+    "check",
+    "check an attempt that you wrote in a Python file",
+    argument("problem", metavar="PROBLEM", help="such as train_bpe"),
+    argument(
+        "file",
+        metavar="FILE.py[:NAME]",
+        help="NAME may be left out where it is the problem's own, such as train_bpe or Tokenizer",
+    ),
+    argument("--part", help="of a written problem, such as a"),
+)
+def run_check(options: argparse.Namespace) -> int:
+    """Check an attempt in a Python file; exit status 0 says that it is correct."""
+    # It is judged in a process of its own, which the attempt may end.
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
+    problem = problems.get(options.problem)
+    part = problems.part_of(problem, options.part)
+    path, name = attempt_place(options.file, problem)
+    with tempfile.TemporaryDirectory() as folder:
+        verdict = Path(folder, "verdict.json")
+        arguments = (problem.id, part, str(path), name, str(verdict))
+        code = JUDGE.format(*arguments, root=str(settings.repository()))
+        # -P: no file of the learner's folder is imported in place of Python's own
+        ended = subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode
+        if ended in (130, -signal.SIGINT):
+            raise KeyboardInterrupt
+        if not verdict.exists():
+            raise OSError(f"the check could not begin: Python ended with status {ended}")
+        written = verdict.read_text()
+    status, words = json.loads(written) if written else (1, str(ended_early(problem, part, ended)))
+    if status == 2:
+        raise ValueError(words)
+    print(words)
+    return status
+
+
+def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
+    """Write the exit status and the words for an attempt to the file `verdict`."""
+    from workbook.study import verbs
+
+    try:
+        problems.get(problem).checker()  # imported before an attempt can be in its way
+        Path(verdict).touch()  # from here on, what ends the process is the attempt
+        report = verbs.check(problem, load_attempt(Path(path), name), part)
+        outcome = (0 if report.status == "correct" else 1, str(report))
+    except (OSError, ValueError) as error:
+        outcome = (2, str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    Path(verdict).write_text(json.dumps(outcome))
+
+
+def ended_early(problem: problems.Problem, part: str | None, ended: int):
+    """Report on an attempt that ended the process which ran it."""
+    from workbook.study.progress import record_check
+    from workbook.study.verbs import Report
+
+    if ended < 0:
+        how = f"by signal {-ended} ({signal.strsignal(-ended)})"
+        likely = "It took more memory than there is, or a recursion went too deep."
+    else:
+        how = f"with exit status {ended}"
+        likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
+    if part or not problem.parts:
+        record_check(problem.id, part, "wrong", None)
+    claim = f"It ended the Python process, {how}, before the check was over."
+    return Report("wrong", problem.id, part, claim, likely=likely)
+
+
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
-    """The parts of "path.py:name"; without a name, the one that the problem asks for."""
+    """Split "path.py:name"; without a name, take the one that the problem asks for."""
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
     return Path(path), name or asked_name(problem)
 
 
-def load_attempt(path: Path, name: str):
-    """The object of this name in the file `path`."""
-    defined = vars(load_module(path))
-    if name not in defined:
-        raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
-    return defined[name]
-
-
 def asked_name(problem: problems.Problem) -> str:
-    """The name of the function or class to hand in, such as "Tokenizer"."""
+    """Name the function or class to hand in, such as "Tokenizer"."""
     names = [signature.name for signature in problem.signatures if signature.name]
     if len(names) != 1:
         raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
     return names[0]
 
 
+def load_attempt(path: Path, name: str):
+    """Load the object of this name from the file `path`."""
+    defined = vars(load_module(path))
+    if name not in defined:
+        raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
+    return defined[name]
+
+
 def load_module(path: Path):
-    """The module in the file `path`, run as an import would run it, but not for ever."""
+    """Run the file `path` as an import would, but not for ever; return the module."""
     from workbook.checks.guard import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
@@ -228,86 +270,24 @@ def load_module(path: Path):
     return module
 
 
-def run_lab(options: argparse.Namespace) -> None:
-    from workbook.study import lab
-
-    lab.start(options.port)
-
-
-def run_study(options: argparse.Namespace) -> None:
-    from workbook.study import copy
-
-    if options.reset is not None:
-        copy.reset(options.reset)
-    print(copy.overview())
-
-
-def run_check(options: argparse.Namespace) -> int:
-    """Have an attempt judged in a process of its own, which the attempt may end."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
-    problem = problems.get(options.problem)
-    part = problems.part_of(problem, options.part)
-    path, name = attempt_place(options.file, problem)
-    with tempfile.TemporaryDirectory() as folder:
-        verdict = Path(folder, "verdict.json")
-        arguments = (problem.id, part, str(path), name, str(verdict))
-        code = JUDGE.format(*arguments, root=str(PACKAGE.parent))
-        # -P: no file of the learner's folder is imported in place of Python's own
-        ended = subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode
-        if ended in (130, -signal.SIGINT):
-            raise KeyboardInterrupt
-        if not verdict.exists():
-            raise OSError(f"the check could not begin: Python ended with status {ended}")
-        written = verdict.read_text()
-    status, words = json.loads(written) if written else (1, str(ended_early(problem, part, ended)))
-    if status == 2:
-        raise ValueError(words)
-    print(words)
-    return status
-
-
-def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
-    """Write the exit status and the words for an attempt to the file `verdict`."""
-    from workbook.study import verbs
-
-    try:
-        problems.get(problem).checker()  # imported before an attempt can be in its way
-        Path(verdict).touch()  # from here on, what ends the process is the attempt
-        report = verbs.check(problem, load_attempt(Path(path), name), part)
-        said = (0 if report.status == "correct" else 1, str(report))
-    except (OSError, ValueError) as error:
-        said = (2, str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    Path(verdict).write_text(json.dumps(said))
-
-
-def ended_early(problem: problems.Problem, part: str | None, ended: int):
-    """The report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import record_check
-    from workbook.study.verbs import Report
-
-    if ended < 0:
-        how = f"by signal {-ended} ({signal.strsignal(-ended)})"
-        likely = "It took more memory than there is, or a recursion went too deep."
-    else:
-        how = f"with exit status {ended}"
-        likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
-    if part or not problem.parts:
-        record_check(problem.id, part, "wrong", None)
-    claim = f"It ended the Python process, {how}, before the check was over."
-    return Report("wrong", problem.id, part, claim, likely=likely)
-
-
+@command("data list", "what there is, and what lies on this disk")
 def run_data_list(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
     print(corpora.overview())
 
 
+@command(
+    "data make",
+    "write a corpus that needs no network",
+    NAME,
+    argument("--size", metavar="100MB", help="for `stories`: of the split, any size"),
+    argument(
+        "--split",
+        choices=("train", "validation"),
+        help="default: both in their usual sizes; with --size, train",
+    ),
+)
 def run_data_make(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
@@ -317,19 +297,22 @@ def run_data_make(options: argparse.Namespace) -> None:
         print(corpora.path(options.name, split, size))
 
 
+@command("data get", "download a corpus; goes on where it was cut off", NAME)
 def run_data_get(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
     print(*corpora.fetch(options.name), sep="\n")
 
 
-def run_export(options: argparse.Namespace) -> None:
-    from workbook.export import export
-
-    lines = export(options.folder, edition=options.edition, strict=options.strict, to=options.to)
-    print(*lines, sep="\n")
-
-
+@command(
+    "data tokenize",
+    "encode a corpus; goes on where it was cut off",
+    NAME,
+    argument("--size", metavar="100MB", help="for `stories`: of the train split"),
+    argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer"),
+    argument("--merges", metavar="merges.txt", help="default: this corpus' own"),
+    argument("--workers", type=WORKERS, metavar="N", help="default: one per core"),
+)
 def run_data_tokenize(options: argparse.Namespace) -> None:
     from concurrent.futures import ProcessPoolExecutor
 
@@ -345,7 +328,9 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         print(f"{path}  {number:,} ids")
 
 
+@command("train", "train a model; goes on where it was stopped", presets.add_options)
 def run_train(options: argparse.Namespace) -> int:
+    """Train a model. The settings that are not given are those of the preset."""
     from workbook.experiments import dry_run
     from workbook.training import train
 
@@ -356,12 +341,163 @@ def run_train(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_bench_train(options: argparse.Namespace) -> None:
-    from workbook.bench import training as train_bench
+@command(
+    "generate",
+    "let a trained model write",
+    argument("folder", metavar="FOLDER", help="of a run, or of an exported model"),
+    argument("prompt", metavar="PROMPT", nargs="?", default="", help="default: none"),
+    argument("--tokens", type=int, default=256, metavar="N", help="default: 256"),
+    argument("--temperature", type=float, default=0.8, metavar="X", help="0: greedy; default: 0.8"),
+    argument("--top-p", type=float, default=0.95, metavar="X", help="default: 0.95"),
+    argument("--top-k", type=int, metavar="N", help="default: all tokens"),
+    argument(
+        "--seed",
+        type=presets.between(0, 2**63 - 1),
+        metavar="N",
+        help="default: another text each time",
+    ),
+)
+def run_generate(options: argparse.Namespace) -> None:
+    import torch
 
-    print(train_bench.run(options.rounds, options.steps, options.shapes))
+    from workbook.generation import formats
+    from workbook.generation.generate import write
+
+    model, tokenizer = formats.open_model(options.folder)
+    if tokenizer is None:
+        raise ValueError(f"{options.folder} has no tokenizer.json, so no text can go in or out")
+    generator = torch.Generator()
+    generator.seed() if options.seed is None else generator.manual_seed(options.seed)
+    print(options.prompt, end="", flush=True)
+    how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
+    for piece in write(model, tokenizer, options.prompt, *how):
+        print(piece, end="", flush=True)
+    print()
 
 
+@command(
+    "export-model",
+    "write a trained model in the format of Hugging Face's Llama",
+    argument("folder", metavar="FOLDER", help="of a run of `workbook train`"),
+    argument("--to", metavar="FOLDER", help="default: a folder `llama` inside it"),
+)
+def run_export_model(options: argparse.Namespace) -> None:
+    from workbook.generation import formats
+
+    model, tokenizer = formats.open_model(options.folder)
+    target = Path(options.to) if options.to else Path(options.folder) / "llama"
+    print(formats.save_model(model, target, tokenizer))
+
+
+@command(
+    "experiments run",
+    "make the runs that have no record; goes on where it was stopped",
+    argument("names", metavar="NAME", nargs="*", help="see `list`; default: all"),
+    argument(
+        "--workers",
+        type=WORKERS,
+        metavar="N",
+        help="processes of one thread; default: one per core",
+    ),
+    argument(
+        "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
+    ),
+    SCALE,
+)
+def run_experiments(options: argparse.Namespace) -> int:
+    """Make the runs that have no record. Goes on where it was stopped."""
+    from workbook.experiments import dry_run, records
+    from workbook.experiments import plans as experiments
+    from workbook.training import devices
+
+    asked = plans_of(options.names, options.scale)
+    one_device = devices.pick_device().type != "cpu" and options.workers is None
+    workers = None if one_device else options.workers or os.cpu_count()
+    if options.dry_run:
+        return dry_run.tell(asked, workers)
+    if one_device:
+        found = experiments.run(asked)  # one after the other
+    else:
+        with experiments.crew(workers) as executor:
+            found = experiments.run(asked, executor)
+    for name, results in found.items():
+        print(f"{name}: {len(results)} runs in {records.folders()[0]}")
+    return 0
+
+
+@command("experiments list", "the experiments, and how many of their runs there are", SCALE)
+def list_experiments(options: argparse.Namespace) -> None:
+    from workbook.experiments.studies import STUDIES
+
+    for name, stage in stages_of([], options.scale).items():
+        print(f"{name:16} {len(stage.so_far()):3} runs{'' if stage.over else ', more to come':14}"
+              f" {STUDIES[name].question}")  # fmt: skip
+
+
+@command(
+    "experiments show",
+    "a table of the runs of an experiment",
+    argument("names", metavar="NAME", nargs="+", help="see `list`"),
+    SCALE,
+)
+def show_experiments(options: argparse.Namespace) -> None:
+    from workbook.experiments import records
+
+    for name, stage in stages_of(options.names, options.scale).items():
+        found, missing = stage.so_far(), len(stage.missing())
+        print(name, end="\n\n")
+        if found:
+            print(records.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+        if missing:
+            print(f"{missing} runs are missing before it can go on; `make experiments`\n")
+
+
+def plans_of(names: list[str], scale: str | None) -> dict:
+    """Make the plans of these experiments, or of all. Raises: ValueError for an unknown name."""
+    from workbook.experiments import studies
+    from workbook.experiments.studies import STUDIES
+
+    size = studies.scale_named(scale or settings.profile().name, settings.edition())
+    if unknown := [name for name in names if name not in STUDIES]:
+        raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
+    return {name: STUDIES[name].plan(size) for name in names or STUDIES}
+
+
+def stages_of(names: list[str], scale: str | None) -> dict:
+    """Bring each of these experiments as far as its records lead."""
+    from workbook.experiments.plans import Stage
+
+    found = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
+    for stage in found.values():
+        stage.advance()
+    return found
+
+
+@command(
+    "export",
+    "write-up of saved answers: Markdown, HTML, PDF and code.zip",
+    argument(
+        "folder", metavar="FOLDER", nargs="?", help="such as study; default: the worked notebooks"
+    ),
+    argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
+    argument("--strict", action="store_true", help="fail where anything is missing"),
+    argument("--to", metavar="FOLDER", default="build", help="default: build"),
+)
+def run_export(options: argparse.Namespace) -> None:
+    from workbook.export import export
+
+    lines = export(options.folder, edition=options.edition, strict=options.strict, to=options.to)
+    print(*lines, sep="\n")
+
+
+@command(
+    "bench tokenizer",
+    "training and encoding, on one core, in turns",
+    argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts"),
+    argument("--size", default="100MB", metavar="100MB", help="of the default texts"),
+    argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000"),
+    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
+)
 def run_bench_tokenizer(options: argparse.Namespace) -> None:
     from workbook.bench import tokenizers
     from workbook.corpora import corpora
@@ -370,12 +506,36 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
     print(tokenizers.run(size, options.rounds, options.file, options.vocab_size))
 
 
+@command(
+    "bench train",
+    "our trainer beside other loops, in turns",
+    argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories"),
+    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
+    argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
+)
+def run_bench_train(options: argparse.Namespace) -> None:
+    from workbook.bench import training as train_bench
+
+    print(train_bench.run(options.rounds, options.steps, options.shapes))
+
+
+@command(
+    "bench generate",
+    "writing with a model, on one thread",
+    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
+)
 def run_bench_generate(options: argparse.Namespace) -> None:
     from workbook.bench import generation
 
     print(generation.run(options.rounds))
 
 
+@command(
+    "bench scaling",
+    "two workers beside one, and memory on more text",
+    argument("--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"),
+    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
+)
 def run_bench_scaling(options: argparse.Namespace) -> None:
     from workbook.bench import tokenizers
     from workbook.corpora import corpora
@@ -383,6 +543,15 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds))
 
 
+@command(
+    "notebooks",
+    "run the worked notebooks again and store their outputs",
+    argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
+    argument(
+        "--fresh", action="store_true", help="store the new run also where only noise differs"
+    ),
+    argument("--check", action="store_true", help="run nothing, name the cells not in normal form"),
+)
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
 

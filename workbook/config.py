@@ -264,6 +264,7 @@ PROFILES = {
         ),
     )
 }
+PACKAGE = Path(__file__).resolve().parent
 EDITIONS: tuple[Edition, ...] = ("2025", "2026")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
@@ -294,7 +295,7 @@ def precision() -> str:
 
 def repository() -> Path:
     """The checkout that this package was installed from: it holds `notebooks/` and `data/`."""
-    return Path(__file__).resolve().parents[1]
+    return PACKAGE.parent
 
 
 def data_folder() -> Path:

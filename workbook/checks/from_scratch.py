@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from workbook.checks.guard import PACKAGE
 from workbook.checks.verdicts import Words, Wrong
+from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)
 CHECKS = str(PACKAGE / "checks")  # from where a function of torch's is called that is handed in

@@ -25,18 +25,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import psutil
+
+from workbook.config import PACKAGE
 
 try:
     import resource
 except ImportError:  # Windows has no such limits
     resource = None
 
-PACKAGE = Path(__file__).resolve().parents[1]
 STDLIB = sysconfig.get_path("stdlib")
 # Files that no line of a learner's is in.
 NOT_THEIRS = (str(PACKAGE), *{STDLIB, sysconfig.get_path("purelib")}, "<frozen")

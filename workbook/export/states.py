@@ -196,7 +196,7 @@ def _attempts(folder: Path, notes: list[str]) -> dict[str, list[tuple[str, str]]
     """Read the learner's last attempts at code that passed, by problem."""
     if not (folder / MARK).is_dir():
         return {}
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    files = sorted(config.PACKAGE.rglob("*.py"))
     package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
     attempts = {}
     for problem, entry in Progress(folder).read().items():

@@ -131,7 +131,7 @@ def code_zip(write_up: WriteUp) -> bytes:
 
 
 def _package() -> dict[str, str]:
-    package, root = Path(__file__).parents[1], config.repository()
+    package, root = config.PACKAGE, config.repository()
     files = {
         f"workbook/{path.relative_to(package).as_posix()}": path
         for path in package.rglob("*")

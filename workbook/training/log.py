@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbook.config import PACKAGE
 from workbook.files import write_json
 
 if TYPE_CHECKING:
@@ -185,9 +186,8 @@ def environment(**more) -> dict:
 
 def commit() -> str | None:
     """The commit of the checkout that this package runs from; None where git knows of none."""
-    root = Path(__file__).resolve().parents[1]
     try:
-        asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        asked = ["git", "-C", str(PACKAGE), "rev-parse", "HEAD"]
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
