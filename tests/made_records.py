@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tiny_runs
 
-from workbook.experiments.records import TEXTS, Result
+from workbook.experiments.records import TEXTS, Run
 from workbook.training import log
 from workbook.training.presets import varied
 
@@ -27,7 +27,7 @@ def config(**changes):
     return varied(tiny_runs.tiny(), **changes)
 
 
-def record(folder: Path, asked, losses, *, diverged: bool = False) -> Result:
+def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
     """The record of a run with these validation losses, one a step from 0 on, two seconds each."""
     place = folder / f"{asked.name}-{asked.key}"
     place.mkdir(parents=True, exist_ok=True)
@@ -54,4 +54,4 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Result:
     for name, content in contents.items():
         (place / name).write_text(json.dumps(content))
     (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return Result(asked, place)
+    return Run(asked, place)

@@ -52,7 +52,7 @@ def test_a_record_is_found_by_its_config_and_has_its_seed(folder):
 
 @every_record
 def test_tokens_are_batch_times_steps_times_context(folder):
-    result = records.Result(records.read_config(folder), folder)
+    result = records.Run(records.read_config(folder), folder)
     asked = result.config
     assert result.tokens == asked.batch_size * result.steps * asked.model.context_length
     assert result.outcome["status"] in records.ENDED and result.outcome["flags"] == []

@@ -13,11 +13,11 @@ from pathlib import Path
 from workbook.config import TrainConfig
 from workbook.experiments import records
 from workbook.experiments.plans import Plan, Results, Stage
-from workbook.experiments.records import Result
+from workbook.experiments.records import Run
 
 
 @dataclass(frozen=True)
-class Imagined(Result):
+class Imagined(Run):
     """A result as it may come out, for whoever wants to know what a plan would ask for then."""
 
     nats: float = math.inf
@@ -38,7 +38,7 @@ def imagined(asked: Mapping[str, TrainConfig]) -> Results:
     rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
     middle = rates[len(rates) // 2]
 
-    def result(config: TrainConfig) -> Result:
+    def result(config: TrainConfig) -> Run:
         decades = math.log10(config.optimizer.max_learning_rate / middle)
         return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
 

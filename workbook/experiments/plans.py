@@ -32,15 +32,15 @@ from tqdm import tqdm
 
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
-from workbook.experiments import records as runs
-from workbook.experiments.records import Result
+from workbook.experiments import records
+from workbook.experiments.records import Run
 from workbook.files import write_json
 from workbook.generation.generate import write
 from workbook.training import log
 from workbook.training.data import train_data
-from workbook.training.train import DivergedError, Run, run_folder, train
+from workbook.training.train import DivergedError, run_folder, train
 
-Results = dict[str, Result]
+Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
@@ -59,7 +59,7 @@ def replay(plan: Plan) -> Results:
     try:
         asked = next(plan)
         while True:
-            found = {label: runs.find(config) for label, config in asked.items()}
+            found = {label: records.find(config) for label, config in asked.items()}
             missing = [label for label, result in found.items() if result is None]
             if missing:
                 raise MissingRunsError(
@@ -120,17 +120,17 @@ class Stage:
         return [
             replace(config, name=re.sub(r"[^a-z0-9.]+", "-", label.lower()))
             for label, config in self.asked.items()
-            if runs.find(config) is None
+            if records.find(config) is None
         ]
 
     def advance(self) -> None:
         """Nothing; the plan is taken as far as the records allow."""
         while not self.over and not self.missing():
-            self._go({label: runs.find(config) for label, config in self.asked.items()})
+            self._go({label: records.find(config) for label, config in self.asked.items()})
 
     def so_far(self) -> Results:
         """What has a record, of this round and those before."""
-        found = {label: runs.find(config) for label, config in self.asked.items()}
+        found = {label: records.find(config) for label, config in self.asked.items()}
         return self.seen | {label: result for label, result in found.items() if result}
 
     def _go(self, results: Results | None) -> None:
@@ -160,8 +160,8 @@ def make(config: TrainConfig) -> None:
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            write_json(folder / runs.SAMPLE, sample(finished))
-    runs.keep(config, folder)
+            write_json(folder / records.SAMPLE, sample(finished))
+    records.keep(config, folder)
 
 
 def sample(finished: Run) -> dict:
@@ -218,20 +218,20 @@ class OneBar:
         """Nothing; the bar shows how far all runs are."""
         if self.bar is not None:
             far = sum(tokens_so_far(config) for config in list(self.configs.values()))
-            ended = sum(runs.find(config) is not None for config in list(self.configs.values()))
+            ended = sum(records.find(config) is not None for config in list(self.configs.values()))
             self.bar.set_description(f"{ended} of {len(self.configs)} runs", refresh=False)
             self.bar.update(far - self.bar.n)
 
 
 def tokens_so_far(config: TrainConfig) -> int:
     """The tokens that a run has seen; all of them once it has ended, however it did."""
-    if runs.find(config) is not None:
+    if records.find(config) is not None:
         return config.tokens
     try:
-        records = log.records(run_folder(config))
+        lines = log.records(run_folder(config))
     except (OSError, ValueError):
         return 0
-    return records[-1]["tokens"] if records else 0
+    return lines[-1]["tokens"] if lines else 0
 
 
 @contextmanager

@@ -23,71 +23,8 @@ from workbook.training import log as runlog
 if TYPE_CHECKING:
     import pandas as pd
 
-SAMPLE = "sample.json"
-TEXTS = (runlog.CONFIG, runlog.ENVIRONMENT, runlog.LINES, runlog.OUTCOME, SAMPLE)
+TEXTS = (runlog.CONFIG, runlog.ENVIRONMENT, runlog.LINES, runlog.OUTCOME, runlog.SAMPLE)
 ENDED = ("finished", "diverged")
-
-
-@dataclass(frozen=True)
-class Result:
-    """A run that has ended, well or badly."""
-
-    config: TrainConfig
-    folder: Path
-
-    @cached_property
-    def outcome(self) -> dict:
-        """Its "status" ("finished" or "diverged"), the last "step", the "reason" and "flags"."""
-        return runlog.load_json(self.folder / runlog.OUTCOME)
-
-    @cached_property
-    def log(self) -> "pd.DataFrame":
-        """The log: a row a logged step."""
-        return runlog.read(self.folder)
-
-    @cached_property
-    def environment(self) -> dict:
-        """Where it ran: device, threads, versions, commit."""
-        return runlog.load_json(self.folder / runlog.ENVIRONMENT)
-
-    @property
-    def diverged(self) -> bool:
-        """Whether it was given up."""
-        return self.outcome["status"] == "diverged"
-
-    @property
-    def steps(self) -> int:
-        """The steps it took: fewer than it was asked for if it diverged, or its time was over."""
-        return int(self.log.index[-1])
-
-    @property
-    def tokens(self) -> int:
-        """The tokens it saw."""
-        return int(self.log["tokens"].iloc[-1])
-
-    @property
-    def seconds(self) -> float:
-        """What it took."""
-        return float(self.log["seconds"].iloc[-1])
-
-    @property
-    def loss(self) -> float:
-        """The last validation loss in nats a token; infinite for a run that diverged."""
-        return self._last("validation_loss")
-
-    @property
-    def bits_per_byte(self) -> float:
-        """The same in bits a byte."""
-        return self._last("validation_bits_per_byte")
-
-    def _last(self, name: str) -> float:
-        return float("inf") if self.diverged else float(self.log[name].dropna().iloc[-1])
-
-    @property
-    def sample(self) -> dict | None:
-        """What the trained model wrote, "text", and how: None for a run that diverged."""
-        path = self.folder / SAMPLE
-        return runlog.load_json(path) if path.is_file() else None
 
 
 _apart: ContextVar[Path | None] = ContextVar("_apart", default=None)
@@ -115,16 +52,16 @@ def folders() -> tuple[Path, ...]:
     return (own,) if own == given else (own, given)
 
 
-def find(config: TrainConfig) -> Result | None:
+def find(config: TrainConfig) -> Run | None:
     """The record of the run of this config, whatever it was called; None if there is none."""
     for place in folders():
         for folder in sorted(place.glob(f"*-{config.key}")):
             if (folder / runlog.OUTCOME).is_file():
-                return Result(config, folder)
+                return Run(config, folder)
     return None
 
 
-def every() -> Iterator[Result]:
+def every() -> Iterator[Run]:
     """All records there are, each once."""
     seen = set()
     for place in folders():
@@ -133,7 +70,7 @@ def every() -> Iterator[Result]:
                 config = read_config(folder)
                 if config.key not in seen:
                     seen.add(config.key)
-                    yield Result(config, folder)
+                    yield Run(config, folder)
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -146,7 +83,7 @@ def read_config(folder: Path) -> TrainConfig:
     return TrainConfig(**asked | parts)
 
 
-def keep(config: TrainConfig, run: Path) -> Result:
+def keep(config: TrainConfig, run: Path) -> Run:
     """The record of a run that has ended: its texts, copied from its folder, all of them or none.
 
     Raises: ValueError for a run that has not ended.
@@ -165,7 +102,7 @@ def keep(config: TrainConfig, run: Path) -> Result:
         if target.exists():
             shutil.rmtree(target)
         os.replace(whole, target)
-    return Result(config, target)
+    return Run(config, target)
 
 
 def settings_of(config: TrainConfig) -> dict:
@@ -182,7 +119,7 @@ def differing(configs: Mapping[str, TrainConfig]) -> list[str]:
     ]
 
 
-def table(results: Mapping[str, Result]) -> "pd.DataFrame":
+def table(results: Mapping[str, Run]) -> "pd.DataFrame":
     """A row a run: what differs between them, and what came out."""
     import pandas as pd  # here: whoever only trains need not load it
 

@@ -41,7 +41,7 @@ from workbook.accounting import parameters
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import significance
-from workbook.experiments.records import Result, differing, settings_of
+from workbook.experiments.records import Run, differing, settings_of
 from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import best, by_seed, losses, rate_of
 from workbook.training.data import train_data
@@ -53,9 +53,9 @@ class Ablation:
     """A change beside the unchanged model: each with several seeds at its own best rate."""
 
     label: str
-    unchanged: dict[int, Result]  # by seed
-    changed: dict[int, Result]  # by seed
-    tuned: dict[float, Result]  # the changed model by learning rate; none where it kept the old one
+    unchanged: dict[int, Run]  # by seed
+    changed: dict[int, Run]  # by seed
+    tuned: dict[float, Run]  # the changed model by learning rate; none where it kept the old one
 
     @property
     def old_rate(self) -> float:
@@ -68,7 +68,7 @@ class Ablation:
         return rate_of(first(self.changed))
 
     @property
-    def at_old_rate(self) -> Result:
+    def at_old_rate(self) -> Run:
         """The changed model at the best rate of the unchanged."""
         return self.tuned.get(self.old_rate) or first(self.changed)
 
@@ -87,7 +87,7 @@ class Ablation:
         """How much higher the losses of the changed model are, each at its own best rate."""
         return significance.difference(losses(self.changed), losses(self.unchanged))
 
-    def groups(self, usual: str = "unchanged") -> dict[str, list[Result]]:
+    def groups(self, usual: str = "unchanged") -> dict[str, list[Run]]:
         """The runs to draw curves of, by names: the changed model at the old best rate as well."""
         found = {usual: [*self.unchanged.values()], self.label: [*self.changed.values()]}
         if self.own_rate == self.old_rate:
@@ -96,7 +96,7 @@ class Ablation:
         return found | {f"{self.label}, old best rate": [self.at_old_rate]}
 
 
-def read_ablation(results: Mapping[str, Result], label: str) -> Ablation:
+def read_ablation(results: Mapping[str, Run], label: str) -> Ablation:
     """The ablation of this label, from the results of `studies.ablation`."""
     prefix = f"{label}, rate "
     tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
@@ -115,7 +115,7 @@ def ablation_table(*found: Ablation) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("setting")
 
 
-def row(label: str, runs: Mapping[int, Result], at_old_rate: str) -> dict:
+def row(label: str, runs: Mapping[int, Run], at_old_rate: str) -> dict:
     """What the table says of one setting."""
     return {
         "setting": label,
@@ -141,18 +141,18 @@ def side_by_side(*found: Ablation) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("change")
 
 
-def by_rate(results: Mapping[str, Result], seed: int) -> dict[float, Result]:
+def by_rate(results: Mapping[str, Run], seed: int) -> dict[float, Run]:
     """The runs with this seed by their learning rates, from the smallest rate to the largest."""
     found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
     return dict(sorted(found.items()))
 
 
-def by_batch(results: Mapping[str, Result], suffix: str = "") -> dict[int, Result]:
+def by_batch(results: Mapping[str, Run], suffix: str = "") -> dict[int, Run]:
     """The best run of each batch size, from the results of `studies.batch_size`.
 
     `suffix` is what stands behind the batch size in the label, such as " on 1/4".
     """
-    found: dict[int, dict[str, Result]] = {}
+    found: dict[int, dict[str, Run]] = {}
     for label, each in results.items():
         size = each.config.batch_size
         if label.startswith(f"batch {size}{suffix}, rate "):
@@ -160,7 +160,7 @@ def by_batch(results: Mapping[str, Result], suffix: str = "") -> dict[int, Resul
     return {size: best(tried) for size, tried in sorted(found.items())}
 
 
-def first(runs: Mapping[int, Result]) -> Result:
+def first(runs: Mapping[int, Run]) -> Run:
     """The first of some runs; all have the same settings but the seed."""
     return next(iter(runs.values()))
 
@@ -178,7 +178,7 @@ def verdict(difference: Difference) -> str:
     return f"{way} by {abs(nats):.3f} nats/token, more than luck explains ({chance})"
 
 
-def ending(result: Result) -> str:
+def ending(result: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
     if result.diverged:
         return f"diverged at step {result.outcome['step']:,}"
@@ -226,7 +226,7 @@ def levels(config: TrainConfig) -> Levels:
     )
 
 
-def loss_facts(result: Result) -> dict[str, str]:
+def loss_facts(result: Run) -> dict[str, str]:
     """A run's loss in both units, and what helps to judge it, as a column of a table."""
     found = levels(result.config)
     return {
@@ -244,7 +244,7 @@ def loss_facts(result: Result) -> dict[str, str]:
     }
 
 
-def last_training_loss(result: Result) -> float:
+def last_training_loss(result: Run) -> float:
     """The mean of the last `LAST` logged training losses of a run, in nats a token."""
     return float(result.log["train_loss"].dropna().iloc[-LAST:].mean())
 
@@ -361,7 +361,7 @@ FOLLOWING = {
 
 
 def journal(
-    studied: Mapping[str, Mapping[str, Result]], bases: Mapping[str, TrainConfig]
+    studied: Mapping[str, Mapping[str, Run]], bases: Mapping[str, TrainConfig]
 ) -> "pd.DataFrame":
     """A row a run: who asked for it first, how it differs from the base, and what came out.
 
@@ -400,9 +400,9 @@ def journal_text(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
     return "\n".join(lines[1:])
 
 
-def each_once(studied: Mapping[str, Mapping[str, Result]]) -> list[tuple[str, str, Result]]:
+def each_once(studied: Mapping[str, Mapping[str, Run]]) -> list[tuple[str, str, Run]]:
     """The experiment, the label and the result of every run, each where it was first asked for."""
-    seen: dict[str, tuple[str, str, Result]] = {}
+    seen: dict[str, tuple[str, str, Run]] = {}
     for name, results in studied.items():
         for label, result in results.items():
             seen.setdefault(result.config.key, (name, label, result))
@@ -410,7 +410,7 @@ def each_once(studied: Mapping[str, Mapping[str, Result]]) -> list[tuple[str, st
 
 
 def overview(
-    studied: Mapping[str, Mapping[str, Result]], questions: Mapping[str, str]
+    studied: Mapping[str, Mapping[str, Run]], questions: Mapping[str, str]
 ) -> "pd.DataFrame":
     """A row an experiment: its question, its runs, those that no other had asked for before it."""
     import pandas as pd
@@ -432,7 +432,7 @@ def overview(
     return pd.DataFrame(rows).set_index("experiment")
 
 
-def environments(studied: Mapping[str, Mapping[str, Result]]) -> "pd.DataFrame":
+def environments(studied: Mapping[str, Mapping[str, Run]]) -> "pd.DataFrame":
     """A row for every kind of place that runs were made in: device, versions, commit."""
     import pandas as pd
 
@@ -452,7 +452,7 @@ def environments(studied: Mapping[str, Mapping[str, Result]]) -> "pd.DataFrame":
     return table.groupby(list(table.columns), sort=False).size().rename("runs").reset_index()
 
 
-def machine(result: Result) -> str:
+def machine(result: Run) -> str:
     """Where a run was made, in words: the machine, its threads, and the precision of matmuls."""
     found = result.environment
     device = found["device"]
@@ -480,7 +480,7 @@ def short(value) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def outcome(result: Result) -> str:
+def outcome(result: Run) -> str:
     """How a run ended: "finished", or why it was given up, in a few words."""
     if not result.diverged:
         return "finished"
@@ -490,19 +490,19 @@ def outcome(result: Result) -> str:
 WIDTH = 88  # characters of a line
 
 
-def text_of(result: Result) -> str:
+def text_of(result: Run) -> str:
     """What the model of a run wrote, without end tokens. Raises: ValueError for one that failed."""
     if result.sample is None:
         raise ValueError(f"{result.folder.name} wrote nothing: it diverged; give a finished run")
     return result.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
 
 
-def sample_text(result: Result) -> str:
+def sample_text(result: Run) -> str:
     """The same in short lines, its own line ends kept."""
     return "\n".join(textwrap.fill(line, WIDTH) for line in text_of(result).split("\n"))
 
 
-def fluency_facts(result: Result) -> dict[str, str]:
+def fluency_facts(result: Run) -> dict[str, str]:
     """How much of the text is known, repeated and copied, as a column of a table."""
     text_of(result)  # refuses a run that wrote none
     counts = result.sample["counts"]

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from workbook.config import Edition, TrainConfig
 from workbook.experiments.plans import Plan, Results
-from workbook.experiments.records import Result
+from workbook.experiments.records import Run
 from workbook.training import presets
 from workbook.training.presets import varied
 
@@ -285,7 +285,7 @@ def tuned(config: TrainConfig, start: float, label: str, factor: float = HALF_DE
     return results
 
 
-def seeds(result: Result, others: Sequence[int], label: str = "") -> Plan:
+def seeds(result: Run, others: Sequence[int], label: str = "") -> Plan:
     """The run, and its like with other seeds."""
     config = result.config
     return (yield {f"{label}seed {config.seed}": config} | seeds_of(config, others, label))
@@ -347,17 +347,17 @@ def changed(config: TrainConfig, **changes) -> TrainConfig:
     return varied(config, **changes)
 
 
-def best(results: Mapping[str, Result]) -> Result:
+def best(results: Mapping[str, Run]) -> Run:
     """The result with the lowest validation loss; where all diverged, with the lowest rate."""
     return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
 
 
-def rate_of(result: Result) -> float:
+def rate_of(result: Run) -> float:
     """The largest learning rate of a run."""
     return result.config.optimizer.max_learning_rate
 
 
-def next_best(results: Mapping[str, Result], top: Result) -> float:
+def next_best(results: Mapping[str, Run], top: Run) -> float:
     """The lowest loss of the runs that differ from this one in their learning rate alone."""
     found = [
         result.loss
@@ -368,7 +368,7 @@ def next_best(results: Mapping[str, Result], top: Result) -> float:
     return min(found, default=math.inf)
 
 
-def edge_of_stability(results: Mapping[str, Result]) -> tuple[float, float] | None:
+def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
     """The largest learning rate below all that diverged, and the smallest that did; None if none.
 
     So the edge of stability is between the two.
@@ -380,7 +380,7 @@ def edge_of_stability(results: Mapping[str, Result]) -> tuple[float, float] | No
     return (max(lower), min(diverged)) if lower else None
 
 
-def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
+def by_seed(results: Mapping[str, Run], label: str) -> dict[int, Run]:
     """The runs of a setting by their seeds."""
     return {
         each.config.seed: each
@@ -389,11 +389,11 @@ def by_seed(results: Mapping[str, Result], label: str) -> dict[int, Result]:
     }
 
 
-def losses(runs: Mapping[int, Result]) -> list[float]:
+def losses(runs: Mapping[int, Run]) -> list[float]:
     """The final validation losses of some runs."""
     return [each.loss for each in runs.values()]
 
 
-def better(results: Mapping[str, Result], label: str, than: str) -> bool:
+def better(results: Mapping[str, Run], label: str, than: str) -> bool:
     """Whether a setting was better with every seed than another one with any."""
     return max(losses(by_seed(results, label))) < min(losses(by_seed(results, than)))

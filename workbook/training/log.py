@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
+SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
 LIBRARIES = ("workbook", "numpy", "torch")
 
 Listener = Callable[[dict], object]  # is told each record, as a dict

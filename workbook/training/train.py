@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -373,34 +374,82 @@ __all__ = ["DivergedError", "Run", "run_folder", "train", "trained"]
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk."""
+    """A run on disk, in progress or over: its folder has the log, `train`'s the weights as well."""
 
     config: TrainConfig
     folder: Path
 
-    @property
+    @cached_property
     def log(self) -> "pd.DataFrame":
-        """The log: a row a logged step."""
+        """The log, one row per logged step, as it is when it is first asked for."""
         return runlog.read(self.folder)
 
     @property
-    def status(self) -> str:
-        """How far it has come: new, running, stopped, diverged or finished."""
-        outcome = self.folder / runlog.OUTCOME
-        return runlog.load_json(outcome)["status"] if outcome.is_file() else "new"
+    def environment(self) -> dict:
+        """Where it was begun: device, precision, threads, versions, commit."""
+        return runlog.load_json(self.folder / runlog.ENVIRONMENT)
 
     @property
-    def precision(self) -> str:
-        """What its matmuls are computed in, such as "bfloat16"."""
-        return runlog.load_json(self.folder / runlog.ENVIRONMENT)["precision"]
+    def outcome(self) -> dict:
+        """How far it has come: its "status", the last "step", the "reason" and the "flags"."""
+        return runlog.load_json(self.folder / runlog.OUTCOME)
+
+    @property
+    def status(self) -> str:
+        """The word for that: new, running, stopped, diverged or finished."""
+        return self.outcome["status"] if (self.folder / runlog.OUTCOME).is_file() else "new"
 
     @property
     def flags(self) -> list[str]:
         """What speaks against believing the curve; empty where every check holds."""
-        return runlog.load_json(self.folder / runlog.OUTCOME)["flags"]
+        return self.outcome["flags"]
+
+    @property
+    def precision(self) -> str:
+        """What its matmuls are computed in, such as "bfloat16"."""
+        return self.environment["precision"]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it was given up."""
+        return self.status == "diverged"
+
+    @property
+    def steps(self) -> int:
+        """The steps it took: fewer than it was asked for if it diverged or ran out of time."""
+        return int(self.log.index[-1])
+
+    @property
+    def tokens(self) -> int:
+        """The tokens it was trained on."""
+        return int(self.log["tokens"].iloc[-1])
+
+    @property
+    def seconds(self) -> float:
+        """The time it took."""
+        return float(self.log["seconds"].iloc[-1])
+
+    @property
+    def loss(self) -> float:
+        """The last validation loss in nats per token; infinite for a run that diverged."""
+        return self._last("validation_loss")
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The last validation loss in bits per byte; infinite for a run that diverged."""
+        return self._last("validation_bits_per_byte")
+
+    def _last(self, name: str) -> float:
+        return math.inf if self.diverged else float(self.log[name].dropna().iloc[-1])
+
+    @property
+    def sample(self) -> dict | None:
+        """The "text" that the model wrote, and how; None where none was written."""
+        path = self.folder / runlog.SAMPLE
+        return runlog.load_json(path) if path.is_file() else None
 
     def model(self) -> TransformerLM:
-        """The model as it was last saved, on the CPU."""
+        """The model as it was last saved, on the CPU. Only `train` leaves one, a record does not."""
         state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
         model = TransformerLM.from_config(self.config.model)
         checkpoints.restore(state, model)

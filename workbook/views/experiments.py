@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
 
-from workbook.experiments.records import Result
+from workbook.experiments.records import Run
 from workbook.experiments.results import BatchCurve
 from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes
 
@@ -25,7 +25,7 @@ LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 CEILING = 9.7  # nats a token: higher losses are drawn here
 CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
-Groups = Mapping[str, Sequence[Result]]  # the runs of a setting, one a seed
+Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one a seed
 
 
 def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None):
@@ -69,7 +69,7 @@ def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Ax
     return ax
 
 
-def along(run: Result, x: str) -> pd.Series:
+def along(run: Run, x: str) -> pd.Series:
     """Where the logged steps of a run lie on an axis, by step."""
     log = run.log
     return pd.Series(log.index, log.index) if x == "steps" else log[x]
@@ -119,7 +119,7 @@ def everything(groups: Groups) -> Figure:
 
 
 def sweep(
-    sweeps: Mapping[str, Mapping[float, Result]],
+    sweeps: Mapping[str, Mapping[float, Run]],
     marks: Mapping[str, float] | None = None,
     edge: tuple[float, float] | None = None,
     ax: Axes | None = None,
@@ -154,7 +154,7 @@ def sweep(
     return ax
 
 
-def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Result]]) -> Figure:
+def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Run]]) -> Figure:
     """Curves with the range over seeds on the left, and the loss by learning rate on the right.
 
     On the right the first sweep is shown around the rates of the second.
@@ -170,7 +170,7 @@ def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Result]]) -> Fi
 
 
 def batches(
-    full: Mapping[int, Result], part: Mapping[int, Result], rates: Mapping[int, Sequence[float]]
+    full: Mapping[int, Run], part: Mapping[int, Run], rates: Mapping[int, Sequence[float]]
 ) -> Figure:
     """The best loss by batch size on the left, and the rate that it took on the right.
 
@@ -252,7 +252,7 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
     return figure
 
 
-def tokens_of(runs: Mapping[int, Result]) -> int:
+def tokens_of(runs: Mapping[int, Run]) -> int:
     """The tokens that each of some comparable runs saw."""
     return next(iter(runs.values())).tokens
 
