@@ -441,13 +441,13 @@ def list_experiments(options: argparse.Namespace) -> None:
     SCALE,
 )
 def show_experiments(options: argparse.Namespace) -> None:
-    from workbook.experiments import records
+    from workbook.experiments import results
 
     for name, stage in stages_of(options.names, options.scale).items():
         found, missing = stage.so_far(), len(stage.missing())
         print(name, end="\n\n")
         if found:
-            print(records.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+            print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
             print(f"{missing} runs are missing before it can go on; `make experiments`\n")
 

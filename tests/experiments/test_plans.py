@@ -10,7 +10,7 @@ import pytest
 import tiny_runs
 
 from workbook import cli
-from workbook.experiments import plans, records, studies
+from workbook.experiments import plans, records, results, studies
 from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import train
@@ -106,7 +106,7 @@ def test_a_run_that_diverges_is_a_result(alone):
     assert found["bad"].sample is None and found["good"].sample["text"]
     plans.run({"plan": plan()})
     assert len(alone) == 2
-    table = records.table(found)
+    table = results.table(found)
     assert table["status"].tolist() == ["diverged", "finished"]
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
     assert not {"d_model", "seed", "model"} & set(table.columns)
@@ -134,8 +134,8 @@ def test_a_record_names_where_and_from_what_it_was_made(alone):
     assert {"device", "precision", "threads", "versions", "commit", "processor"} <= set(
         result.environment
     )
-    assert records.read_config(result.folder) == replace(result.config, name="rate-0.01")
-    assert next(records.every()).config.key == result.config.key
+    assert records.load(result.folder).config == replace(result.config, name="rate-0.01")
+    assert records.load_all()[0].config.key == result.config.key
     assert not list(result.folder.glob("*.pt")), "a record is text"
 
 

@@ -11,13 +11,12 @@ from workbook.experiments import plans, records, studies
 from workbook.study import notebooks
 from workbook.study.answers import MIME
 from workbook.study.notebooks import role
-from workbook.training import log, train
+from workbook.training import train
 from workbook.views import plots
 
 PLACE = config.repository() / "data" / "runs"
 FOLDERS = sorted(PLACE.glob("*-*"))
 NOTEBOOK = config.repository() / "notebooks" / "08_experiments.ipynb"
-every_record = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
 @pytest.fixture(autouse=True)
@@ -33,44 +32,63 @@ def only_what_came_along(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@every_record
-def test_a_record_names_where_and_from_what_it_was_made(folder):
-    found = log.load_json(folder / log.ENVIRONMENT)
-    assert found["device"] and found["processor"] and found["precision"]
-    assert found["threads"] >= 1 and found["cores"] >= 1
-    assert {"python", "numpy", "torch", "workbook"} <= found["versions"].keys()
-    assert re.fullmatch("[0-9a-f]{40}", found["commit"])
+def offenders(problem) -> list[str]:
+    """The names of the recorded runs about which `problem` is true."""
+    return [run.folder.name for run in map(records.load, FOLDERS) if problem(run)]
 
 
-@every_record
-def test_a_record_is_found_by_its_config_and_has_its_seed(folder):
-    asked = records.read_config(folder)
-    assert folder.name == f"{asked.name}-{asked.key}"
-    assert records.find(asked).folder == folder
-    assert isinstance(asked.seed, int)
+def test_records_name_where_and_from_what_they_were_made():
+    def problem(run):
+        found = run.environment
+        named = found["device"] and found["processor"] and found["precision"]
+        counted = found["threads"] >= 1 and found["cores"] >= 1
+        versioned = {"python", "numpy", "torch", "workbook"} <= found["versions"].keys()
+        return not (
+            named and counted and versioned and re.fullmatch("[0-9a-f]{40}", found["commit"])
+        )
+
+    assert offenders(problem) == []
 
 
-@every_record
-def test_tokens_are_batch_times_steps_times_context(folder):
-    result = records.Run(records.read_config(folder), folder)
-    asked = result.config
-    assert result.tokens == asked.batch_size * result.steps * asked.model.context_length
-    assert result.outcome["status"] in records.ENDED and result.outcome["flags"] == []
-    if not result.diverged and asked.max_seconds is None:
-        assert result.tokens == asked.tokens
-    assert result.diverged == (result.sample is None)
-    assert asked.max_seconds is None or result.seconds <= asked.max_seconds
+def test_records_are_found_by_their_configs():
+    def problem(run):
+        named = run.folder.name == f"{run.config.name}-{run.config.key}"
+        return not named or records.find(run.config).folder != run.folder
+
+    assert offenders(problem) == []
 
 
-@every_record
-def test_a_record_holds_text_alone(folder):
-    assert {file.name for file in folder.iterdir()} <= set(records.TEXTS)
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 60_000
+def test_tokens_are_batch_times_steps_times_context():
+    def problem(run):
+        asked = run.config
+        whole = run.diverged or asked.max_seconds is not None or run.tokens == asked.tokens
+        counted = run.tokens == asked.batch_size * run.steps * asked.model.context_length
+        return not (whole and counted)
+
+    assert offenders(problem) == []
+
+
+def test_records_ended_in_time_without_flags_and_with_a_text_unless_they_diverged():
+    def problem(run):
+        in_time = run.config.max_seconds is None or run.seconds <= run.config.max_seconds
+        ended = run.status in records.ENDED and run.flags == []
+        return not (in_time and ended and run.diverged == (run.sample is None))
+
+    assert offenders(problem) == []
+
+
+def test_records_hold_text_alone():
+    def problem(run):
+        files = list(run.folder.iterdir())
+        large = sum(file.stat().st_size for file in files) >= 60_000
+        return large or not {file.name for file in files} <= set(records.TEXTS)
+
+    assert offenders(problem) == []
 
 
 def test_there_are_at_most_100_of_at_most_2_million_tokens():
     assert 0 < len(FOLDERS) <= 100
-    assert max(records.read_config(folder).tokens for folder in FOLDERS) <= 2_000_000
+    assert offenders(lambda run: run.config.tokens > 2_000_000) == []
 
 
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():

@@ -15,7 +15,6 @@ from made_records import config, record
 
 from workbook.corpora import corpora, fluency
 from workbook.experiments import results
-from workbook.experiments.records import SAMPLE
 from workbook.experiments.results import (
     BatchCurve,
     fit_batch_curve,
@@ -24,6 +23,7 @@ from workbook.experiments.results import (
     unigram_loss,
 )
 from workbook.experiments.significance import difference
+from workbook.training.log import SAMPLE
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_an_id_that_training_never_saw_is_not_impossible():
 
 
 def test_a_vocabulary_that_is_too_small_is_named():
-    with pytest.raises(ValueError, match="the id 7, and there are 4 ids"):
+    with pytest.raises(ValueError, match="the token 7, and there are 4 tokens"):
         unigram_loss(np.array([7]), np.array([0]), 4)
 
 
@@ -177,7 +177,7 @@ def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
     bits = data.entropy or data.floor
     assert found.text == pytest.approx(bits * math.log(2) * 2)
     assert found.text_bits == pytest.approx(bits)
-    assert (found.bytes_a_token, found.train_tokens) == (2.0, len(data.train))
+    assert (found.bytes_per_token, found.train_tokens) == (2.0, len(data.train))
 
 
 def test_a_stated_level_is_not_called_known(data, tmp_path):
@@ -332,4 +332,4 @@ def test_what_is_known_repeated_and_copied_is_counted(result):
 
 def test_a_run_that_diverged_wrote_nothing(tmp_path):
     with pytest.raises(ValueError, match="wrote nothing: it diverged"):
-        results.text_of(record(tmp_path, config(), [4.0], diverged=True))
+        results.sample_text(record(tmp_path, config(), [4.0], diverged=True))

@@ -17,8 +17,8 @@ from workbook.checks.experiments_run import Run, best
 from workbook.checks.experiments_text import Said, clauses, corpora_in, rates
 from workbook.checks.figures import claims, text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
+from workbook.experiments.studies import TARGET, TARGET_ON_CPU
 
-ASKED, ASKED_ON_CPU = 1.45, 2.00  # nats a token on TinyStories
 CPU_TOKENS = 40_960_000
 # The factor between two rates that says no more of the edge than that there is one: between
 # neighbours of a sweep, and between the best rate and any that diverges.
@@ -93,20 +93,20 @@ def _reached(loss: float, corpus: str) -> str:
     refuse_untrained(loss, "simple")
     if corpus != "tinystories":
         return (
-            f"{loss:.4g} nats a token is possible on {corpus}. The handout's {ASKED} and"
-            f" {ASKED_ON_CPU:.2f} are for TinyStories, whose floor and tokens are others."
+            f"{loss:.4g} nats a token is possible on {corpus}. The handout's {TARGET} and"
+            f" {TARGET_ON_CPU:.2f} are for TinyStories, whose floor and tokens are others."
         )
-    if loss > ASKED_ON_CPU or not math.isfinite(loss):
+    if loss > TARGET_ON_CPU or not math.isfinite(loss):
         raise Wrong(
             "That is not low enough.",
             expected=Words(
-                f"{ASKED} nats a token or less; {ASKED_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
+                f"{TARGET} nats a token or less; {TARGET_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
             ),
             got=loss,
             mistake="Let it see all the tokens, and tune the largest rate: both matter most.",
         )
-    budget = "" if loss <= ASKED else f", which is what is asked with {CPU_TOKENS:,} tokens"
-    return f"{loss:.4g} is {ASKED if loss <= ASKED else ASKED_ON_CPU:.2f} or less{budget}."
+    budget = "" if loss <= TARGET else f", which is what is asked with {CPU_TOKENS:,} tokens"
+    return f"{loss:.4g} is {TARGET if loss <= TARGET else TARGET_ON_CPU:.2f} or less{budget}."
 
 
 def _said_of_the_sweep(text: str, said: list[Said]) -> Facts:

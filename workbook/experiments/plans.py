@@ -160,7 +160,7 @@ def make(config: TrainConfig) -> None:
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            write_json(folder / records.SAMPLE, sample(finished))
+            write_json(folder / log.SAMPLE, sample(finished))
     records.keep(config, folder)
 
 

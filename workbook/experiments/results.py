@@ -1,51 +1,271 @@
-"""An ablation, read from its runs: at the old best rate, at its own, and whether it is luck.
+"""What is read from finished runs: tables, the log of all experiments, and what a loss is worth.
 
-What a loss is worth: beside blind guessing, beside counting, and beside what the text costs.
-
-A model that finds every id equally likely has ln V. One that only knows how frequent each id is,
-whatever stands before it, has less, and is the least that training should beat.
-
-How large a batch pays: the steps to one loss by batch size, and the bend in them.
-
-A larger batch takes fewer steps to a loss, but never fewer than some number; a smaller one takes
-less text, but never less than some amount. In between lies the critical batch. There a run takes
-twice the fewest steps and twice the least text:
-
-    steps = fewest · (1 + critical / batch)        text = least · (1 + batch / critical)
-
-Source: McCandlish, Kaplan, Amodei & the OpenAI Dota Team 2018, "An Empirical Model of Large-Batch
-Training", eq. 2.11 and 2.12 (their S_min is `fewest`, B_crit is `critical`).
-
-The log of all experiments, read from their records: what was tried, why, and what came out.
-
-Nothing in it is typed by hand, so nothing can be forgotten: a run that failed is a row like any
-other.
-
-What trained models wrote, from their records: laid out to be read, and counted.
-
-The counts are those of `workbook.corpora.fluency`; none of them says that a text makes sense.
+Functions take runs by their labels, as a plan returns them. Nothing in a table is typed by hand, so
+nothing can be forgotten: a run that failed is a row like any other.
 """
 
 import math
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import linear_regression
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from workbook import accounting
-from workbook.accounting import parameters
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import significance
-from workbook.experiments.records import Run, differing, settings_of
+from workbook.experiments.plans import Results
 from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import best, by_seed, losses, rate_of
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
+from workbook.training.train import Run
+
+# Settings that follow from others: the column "changed" leaves them out.
+DERIVED = {"warmup_iters", "log_every", "eval_every", "checkpoint_every", "corpus_bytes"}
+LAST = 5  # logged training losses: one by itself is that of a single batch
+WIDTH = 88  # characters of a line of a text that a model wrote
+
+
+# ------------------------------------------------------------------------- tables of runs
+
+
+def table(results: Results) -> pd.DataFrame:
+    """One row per run: the settings in which the runs differ, and what came out."""
+    names = differing(*(run.config for run in results.values()))
+    rows = [
+        {
+            "run": label,
+            **{name: settings_of(run.config)[name] for name in names},
+            "status": run.status,
+            "steps taken": run.steps,
+            "tokens": run.tokens,
+            "seconds": run.seconds,
+            "validation_loss": run.loss,
+            "bits_per_byte": run.bits_per_byte,
+        }
+        for label, run in results.items()
+    ]
+    return pd.DataFrame(rows).set_index("run")
+
+
+def settings_of(config: TrainConfig) -> dict:
+    """All settings by name, those of the model and the optimizer among them."""
+    flat = asdict(config)
+    return flat.pop("model") | flat.pop("optimizer") | flat
+
+
+def differing(*configs: TrainConfig) -> list[str]:
+    """The names of the settings in which these configs are not all the same."""
+    flat = [settings_of(config) for config in configs]
+    return [
+        name for name in flat[0] if name != "name" and len({str(each[name]) for each in flat}) > 1
+    ]
+
+
+# ------------------------------------------------------------------------- the log of experiments
+
+
+def journal(studied: Mapping[str, Results], bases: Mapping[str, TrainConfig]) -> pd.DataFrame:
+    """One row per run: who asked for it first, how it differs from the base, and what came out.
+
+    `studied` holds the results of each experiment by its name, `bases` the base config of each
+    corpus.
+    """
+    rows = [
+        {
+            "experiment": name,
+            "run": label,
+            "corpus": run.config.corpus,
+            "changed": changes(run.config, bases[run.config.corpus]),
+            "outcome": "finished"
+            if not run.diverged
+            else "diverged: " + run.outcome["reason"].split(";")[0],
+            "steps": run.outcome["step"],
+            "seconds": run.seconds,
+            "loss": run.loss,
+        }
+        for name, label, run in each_once(studied)
+    ]
+    return pd.DataFrame(rows).set_index("experiment")
+
+
+def journal_text(log: pd.DataFrame, questions: Mapping[str, str]) -> str:
+    """A `journal` as text, two lines per run, under the question of its experiment.
+
+    Losses are those of validation in nats per token.
+    """
+    lines = []
+    for name, rows in log.groupby("experiment", sort=False):
+        lines += ["", f"{name}: {questions[name]}"]
+        for row in rows.itertuples():
+            came_out = f"loss {row.loss:.3f}" if row.outcome == "finished" else row.outcome
+            lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
+            lines.append(f"      {row.corpus}, {row.changed}")
+    return "\n".join(lines[1:])
+
+
+def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
+    """One row per experiment: its question, its runs, and those that none before it asked for."""
+    first_asked = each_once(studied)
+    rows = []
+    for name, results in studied.items():
+        own = [run for asked_by, _, run in first_asked if asked_by == name]
+        rows.append(
+            {
+                "experiment": name,
+                "question": questions[name],
+                "runs": len(results),
+                "of them new": len(own),
+                "diverged": sum(run.diverged for run in own),
+                "minutes": sum(run.seconds for run in own) / 60,
+            }
+        )
+    return pd.DataFrame(rows).set_index("experiment")
+
+
+def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
+    """One row for each environment in which runs were made: machine, versions, commit."""
+    rows = []
+    for _, _, run in each_once(studied):
+        found = run.environment
+        machine = f"{found['processor']}, {found['cores']} cores"
+        if found["device"] == "cpu":
+            machine += f", {found['threads']} thread per run"
+        else:
+            machine = f"{found['device']}, {machine}"
+        rows.append(
+            {
+                "machine": f"{machine}, {found['precision']}",
+                "system": found["system"],
+                "threads": found["threads"],
+                **found["versions"],
+                "commit": str(found["commit"])[:10],
+            }
+        )
+    found = pd.DataFrame(rows)
+    return found.groupby(list(found.columns), sort=False).size().rename("runs").reset_index()
+
+
+def each_once(studied: Mapping[str, Results]) -> list[tuple[str, str, Run]]:
+    """The experiment, the label and the run of every config, where it was first asked for."""
+    seen: dict[str, tuple[str, str, Run]] = {}
+    for name, results in studied.items():
+        for label, run in results.items():
+            seen.setdefault(run.config.key, (name, label, run))
+    return list(seen.values())
+
+
+def changes(config: TrainConfig, base: TrainConfig) -> str:
+    """How a config differs from the base, such as "batch_size=64, steps=48"."""
+
+    def lowest(config: TrainConfig) -> float:  # the smallest learning rate, relative to the largest
+        rates = config.optimizer
+        return round(rates.min_learning_rate / rates.max_learning_rate, 9)
+
+    hidden = DERIVED | ({"min_learning_rate"} if lowest(config) == lowest(base) else set())
+    values = {name: settings_of(config)[name] for name in differing(config, base)}
+    shown = [
+        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in values.items()
+        if name not in hidden
+    ]
+    return ", ".join(shown) or "the base run"
+
+
+def ending(run: Run) -> str:
+    """How a run ended, in words: its loss, or the step at which it was given up."""
+    if run.diverged:
+        return f"diverged at step {run.outcome['step']:,}"
+    return f"ended at {run.loss:.3f} nats/token"
+
+
+# ------------------------------------------------------------------------- what a loss is worth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """Baselines for the losses of a run in nats per token, on the tokens it is evaluated on."""
+
+    guessing: float  # every token equally likely: ln V
+    counting: float  # every token as likely as it is frequent in the training text
+    text: float  # the entropy of the text, or what no small model is known to do better than
+    known: bool  # whether `text` is the entropy, and not just a stated bound
+    bytes_per_token: float
+    train_tokens: int  # of the training text
+
+    @property
+    def text_bits(self) -> float:
+        """The loss `text` in bits per byte."""
+        return bits_a_byte(self.text, self.bytes_per_token)
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The levels to draw, by the words to draw beside them."""
+        text = "what the text itself costs" if self.known else "nobody does better (stated)"
+        return {"knows only how frequent tokens are": self.counting, text: self.text}
+
+
+def levels(config: TrainConfig) -> Levels:
+    """The levels for runs of this config."""
+    data, size = train_data(config), config.model.vocab_size
+    held_out = data.validation[: config.eval_tokens]
+    bytes_per_token = float(data.token_bytes[held_out].mean())
+    return Levels(
+        guessing=guessing(size),
+        counting=unigram_loss(data.train, held_out, size),
+        text=nats_a_token(data.entropy or data.floor, bytes_per_token),
+        known=data.entropy is not None,
+        bytes_per_token=bytes_per_token,
+        train_tokens=len(data.train),
+    )
+
+
+def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:
+    """The loss in nats per token of a model that has only counted the tokens of the training text.
+
+    Each token counts once more than it occurred, so that none is impossible.
+
+    >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
+    0.714
+    """
+    counts = np.bincount(train, minlength=vocab_size) + 1
+    if len(counts) > vocab_size:
+        raise ValueError(
+            f"the training text has the token {len(counts) - 1:,}, and there are {vocab_size:,}"
+            " tokens; give the vocab_size of its tokenizer"
+        )
+    nats = -np.log(counts / counts.sum())
+    return float(nats[held_out].mean())
+
+
+def loss_facts(run: Run) -> dict[str, str]:
+    """A run's loss in both units, and what helps to judge it, as a column of a table."""
+    found = levels(run.config)
+    return {
+        "vocabulary": f"{run.config.model.vocab_size:,}",
+        "parameters": f"{accounting.parameters(run.config.model).total:,}",
+        "bytes per token": f"{found.bytes_per_token:.2f}",
+        "tokens in the training text": f"{found.train_tokens:,}",
+        "tokens seen, as a part of it": f"{run.tokens / found.train_tokens:.2f}",
+        "guessing (nats/token)": f"{found.guessing:.2f}",
+        "counting (nats/token)": f"{found.counting:.2f}",
+        f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
+        "validation loss (nats/token)": f"{run.loss:.3f}",
+        "validation loss (bits/byte)": f"{run.bits_per_byte:.3f}",
+        "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
+    }
+
+
+def last_training_loss(run: Run) -> float:
+    """The mean of the last `LAST` logged training losses of a run, in nats per token."""
+    return float(run.log["train_loss"].dropna().iloc[-LAST:].mean())
+
+
+# ------------------------------------------------------------------------- ablations
 
 
 @dataclass(frozen=True)
@@ -55,21 +275,21 @@ class Ablation:
     label: str
     unchanged: dict[int, Run]  # by seed
     changed: dict[int, Run]  # by seed
-    tuned: dict[float, Run]  # the changed model by learning rate; none where it kept the old one
+    tuned: dict[float, Run]  # the changed model by learning rate; empty where it kept the old one
 
     @property
     def old_rate(self) -> float:
-        """The best rate of the unchanged model."""
+        """The best learning rate of the unchanged model."""
         return rate_of(first(self.unchanged))
 
     @property
     def own_rate(self) -> float:
-        """The best rate of the changed model, of those that were tried."""
+        """The best learning rate of the changed model, of those that were tried."""
         return rate_of(first(self.changed))
 
     @property
     def at_old_rate(self) -> Run:
-        """The changed model at the best rate of the unchanged."""
+        """The changed model at the best learning rate of the unchanged one."""
         return self.tuned.get(self.old_rate) or first(self.changed)
 
     @property
@@ -79,7 +299,7 @@ class Ablation:
 
     @property
     def after(self) -> Spread:
-        """The losses of the changed model at its own best rate."""
+        """The losses of the changed model at its own best learning rate."""
         return significance.spread(losses(self.changed))
 
     @property
@@ -89,14 +309,17 @@ class Ablation:
 
     def groups(self, usual: str = "unchanged") -> dict[str, list[Run]]:
         """The runs to draw curves of, by names: the changed model at the old best rate as well."""
-        found = {usual: [*self.unchanged.values()], self.label: [*self.changed.values()]}
+        unchanged, changed = [*self.unchanged.values()], [*self.changed.values()]
         if self.own_rate == self.old_rate:
-            return found
-        found[f"{self.label}, own best rate"] = found.pop(self.label)
-        return found | {f"{self.label}, old best rate": [self.at_old_rate]}
+            return {usual: unchanged, self.label: changed}
+        return {
+            usual: unchanged,
+            f"{self.label}, own best rate": changed,
+            f"{self.label}, old best rate": [self.at_old_rate],
+        }
 
 
-def read_ablation(results: Mapping[str, Run], label: str) -> Ablation:
+def read_ablation(results: Results, label: str) -> Ablation:
     """The ablation of this label, from the results of `studies.ablation`."""
     prefix = f"{label}, rate "
     tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
@@ -104,30 +327,27 @@ def read_ablation(results: Mapping[str, Run], label: str) -> Ablation:
 
 
 def ablation_table(*found: Ablation) -> pd.DataFrame:
-    """A row a setting: its size, its best rate, its losses there, and at the old best rate."""
-    some = found[0]
-    rows = [row("unchanged", some.unchanged, ending(first(some.unchanged)))]
+    """One row per setting: its size, its best rate, its losses there, and at the old best rate."""
+
+    def row(label: str, runs: Mapping[int, Run], at_old_rate: Run, note: str = "") -> dict:
+        return {
+            "setting": label,
+            "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
+            "at the old best rate": ending(at_old_rate),
+            "own best rate": f"{rate_of(first(runs)):.3g}{note}",
+            "loss there (nats/token)": str(significance.spread(losses(runs))),
+        }
+
+    usual = found[0].unchanged
+    rows = [row("unchanged", usual, first(usual))]
     for each in found:
-        row_of = row(each.label, each.changed, ending(each.at_old_rate))
-        if not each.tuned:
-            row_of["own best rate"] += " (not tuned)"
-        rows.append(row_of)
+        note = "" if each.tuned else " (not tuned)"
+        rows.append(row(each.label, each.changed, each.at_old_rate, note))
     return pd.DataFrame(rows).set_index("setting")
 
 
-def row(label: str, runs: Mapping[int, Run], at_old_rate: str) -> dict:
-    """What the table says of one setting."""
-    return {
-        "setting": label,
-        "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
-        "at the old best rate": at_old_rate,
-        "own best rate": f"{rate_of(first(runs)):.3g}",
-        "loss there (nats/token)": str(significance.spread(losses(runs))),
-    }
-
-
 def side_by_side(*found: Ablation) -> pd.DataFrame:
-    """A row a change, the costliest first: what it costs at its own best rate, and how sure."""
+    """One row per change, the costliest first: what it costs at its own best rate, and how sure."""
     rows = [
         {
             "change": each.label,
@@ -141,16 +361,37 @@ def side_by_side(*found: Ablation) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("change")
 
 
-def by_rate(results: Mapping[str, Run], seed: int) -> dict[float, Run]:
-    """The runs with this seed by their learning rates, from the smallest rate to the largest."""
+def verdict(difference: Difference) -> str:
+    """What may be said of a difference in words, without claiming what may be luck."""
+    nats, chance = difference.nats, f"p = {difference.chance:.3f}"
+    if not difference.claimed:
+        seen = "runs of one side diverged" if math.isinf(nats) else f"{nats:+.3f} nats/token"
+        return f"no difference that these runs can show ({seen}, {chance})"
+    if math.isinf(nats):
+        way = "it diverges" if nats > 0 else "it trains where the other diverges"
+    else:
+        way = f"{'worse' if nats > 0 else 'better'} by {abs(nats):.3f} nats/token"
+    return f"{way}, more than luck explains ({chance})"
+
+
+def first(runs: Mapping[int, Run]) -> Run:
+    """The first of some runs, which have the same settings except for the seed."""
+    return next(iter(runs.values()))
+
+
+def by_rate(results: Results, seed: int) -> dict[float, Run]:
+    """The runs with this seed by their learning rates, from the smallest to the largest."""
     found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
     return dict(sorted(found.items()))
 
 
-def by_batch(results: Mapping[str, Run], suffix: str = "") -> dict[int, Run]:
+# ------------------------------------------------------------------------- batch sizes
+
+
+def by_batch(results: Results, suffix: str = "") -> dict[int, Run]:
     """The best run of each batch size, from the results of `studies.batch_size`.
 
-    `suffix` is what stands behind the batch size in the label, such as " on 1/4".
+    `suffix` is what follows the batch size in the label, such as " on 1/4".
     """
     found: dict[int, dict[str, Run]] = {}
     for label, each in results.items():
@@ -160,120 +401,19 @@ def by_batch(results: Mapping[str, Run], suffix: str = "") -> dict[int, Run]:
     return {size: best(tried) for size, tried in sorted(found.items())}
 
 
-def first(runs: Mapping[int, Run]) -> Run:
-    """The first of some runs; all have the same settings but the seed."""
-    return next(iter(runs.values()))
-
-
-def verdict(difference: Difference) -> str:
-    """What may be said of a difference, in words that luck does not make wrong."""
-    nats, chance = difference.nats, f"p = {difference.chance:.3f}"
-    if not difference.claimed:
-        seen = "runs of one side diverged" if math.isinf(nats) else f"{nats:+.3f} nats/token"
-        return f"no difference that these runs can show ({seen}, {chance})"
-    if math.isinf(nats):
-        way = "it diverges" if nats > 0 else "it trains where the other diverges"
-        return f"{way}, more than luck explains ({chance})"
-    way = "worse" if nats > 0 else "better"
-    return f"{way} by {abs(nats):.3f} nats/token, more than luck explains ({chance})"
-
-
-def ending(result: Run) -> str:
-    """How a run ended, in words: its loss, or the step at which it was given up."""
-    if result.diverged:
-        return f"diverged at step {result.outcome['step']:,}"
-    return f"ended at {result.loss:.3f} nats/token"
-
-
-LAST = 5  # logged training losses: one alone is that of a single batch
-
-
-@dataclass(frozen=True, kw_only=True)
-class Levels:
-    """Levels for the losses of a run, in nats a token, on the very ids that it is evaluated on."""
-
-    guessing: float  # every id equally likely
-    counting: float  # every id as likely as it is frequent in the training text
-    text: float  # what the text itself costs, or what no small model is known to do better than
-    known: bool  # whether that is known, and not just stated
-    bytes_a_token: float
-    train_tokens: int  # of the training text
-
-    @property
-    def text_bits(self) -> float:
-        """What the text costs in bits a byte."""
-        return bits_a_byte(self.text, self.bytes_a_token)
-
-    @property
-    def named(self) -> dict[str, float]:
-        """Those that belong into a plot."""
-        text = "what the text itself costs" if self.known else "nobody does better (stated)"
-        return {"knows only how frequent tokens are": self.counting, text: self.text}
-
-
-def levels(config: TrainConfig) -> Levels:
-    """The levels for runs of this config."""
-    data, size = train_data(config), config.model.vocab_size
-    held_out = data.validation[: config.eval_tokens]
-    bytes_a_token = float(data.token_bytes[held_out].mean())
-    return Levels(
-        guessing=guessing(size),
-        counting=unigram_loss(data.train, held_out, size),
-        text=nats_a_token(data.entropy or data.floor, bytes_a_token),
-        known=data.entropy is not None,
-        bytes_a_token=bytes_a_token,
-        train_tokens=len(data.train),
-    )
-
-
-def loss_facts(result: Run) -> dict[str, str]:
-    """A run's loss in both units, and what helps to judge it, as a column of a table."""
-    found = levels(result.config)
-    return {
-        "ids": f"{result.config.model.vocab_size:,}",
-        "parameters": f"{parameters(result.config.model).total:,}",
-        "bytes a token": f"{found.bytes_a_token:.2f}",
-        "tokens in the training text": f"{found.train_tokens:,}",
-        "tokens seen, as a part of it": f"{result.tokens / found.train_tokens:.2f}",
-        "guessing (nats/token)": f"{found.guessing:.2f}",
-        "counting (nats/token)": f"{found.counting:.2f}",
-        f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(result):.2f}",
-        "validation loss (nats/token)": f"{result.loss:.3f}",
-        "validation loss (bits/byte)": f"{result.bits_per_byte:.3f}",
-        "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
-    }
-
-
-def last_training_loss(result: Run) -> float:
-    """The mean of the last `LAST` logged training losses of a run, in nats a token."""
-    return float(result.log["train_loss"].dropna().iloc[-LAST:].mean())
-
-
-def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:
-    """The loss in nats a token of a model that has only counted the ids of the training text.
-
-    Each id counts once more than it occurred, so that none is impossible.
-
-    >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
-    0.714
-    """
-    counts = np.bincount(train, minlength=vocab_size) + 1
-    if len(counts) > vocab_size:
-        raise ValueError(
-            f"the training text has the id {len(counts) - 1:,}, and there are {vocab_size:,} ids;"
-            " give the vocab_size of its tokenizer"
-        )
-    nats = -np.log(counts / counts.sum())
-    return float(nats[held_out].mean())
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 @dataclass(frozen=True)
 class BatchCurve:
-    """The two numbers of the curve of steps over batch size."""
+    """The steps to one loss by batch size, and with them the critical batch size.
+
+    A larger batch takes fewer steps to a loss, but never fewer than some number; a smaller one
+    takes less text, but never less than some amount. A run with the critical batch takes twice the
+    fewest steps and twice the least text:
+
+        steps = fewest · (1 + critical / batch)        text = least · (1 + batch / critical)
+
+    Source: McCandlish, Kaplan, Amodei & the OpenAI Dota Team 2018, "An Empirical Model of
+    Large-Batch Training", eq. 2.11 and 2.12 (their S_min is `fewest`, B_crit is `critical`).
+    """
 
     fewest: float  # steps to the loss, however large the batch
     critical: float  # sequences; 0 where no batch was small, inf where none was large
@@ -283,29 +423,13 @@ class BatchCurve:
         return self.fewest * (1 + self.critical / batch_size)
 
 
-def steps_to(log: "pd.DataFrame", loss: float) -> float:
-    """The step at which the validation loss first is `loss`, on a line between evaluations.
-
-    Infinite where the run never came so low.
-    """
-    held_out = log["validation_loss"].dropna()
-    before = None
-    for step, value in held_out.items():
-        if value <= loss:
-            if before is None:
-                return float(step)
-            early, high = before
-            return early + (step - early) * (high - loss) / (high - value)
-        before = step, value
-    return math.inf
-
-
 def fit_batch_curves(
-    logs: Mapping[int, "pd.DataFrame"],
+    logs: Mapping[int, pd.DataFrame],
 ) -> dict[float, tuple[dict[int, float], BatchCurve]]:
     """By loss, the steps that each batch size took to it, and the curve through them.
 
-    The losses are those that the runs ended at, as far as four batch sizes came as low.
+    `logs` are those of runs by batch size. The losses are the final ones of the runs, as far as
+    four batch sizes came as low.
     """
     found = {}
     for loss in sorted(log["validation_loss"].dropna().iloc[-1] for log in logs.values())[3:]:
@@ -315,16 +439,6 @@ def fit_batch_curves(
     return found
 
 
-def growth_exponent(values: Mapping[float, float]) -> float:
-    """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
-
-    >>> round(power({8: 2.0, 32: 4.0, 128: 8.0}), 6)
-    0.5
-    """
-    line = linear_regression([*map(math.log, values)], [*map(math.log, values.values())])
-    return line.slope
-
-
 def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
     """The curve nearest to the steps by batch size, each step count taken relative to itself.
 
@@ -332,180 +446,61 @@ def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
     """
     if len(steps) < 3:
         raise ValueError(f"expected the steps of at least 3 batch sizes, got {len(steps)}")
-    # Least squares of fewest/steps + slope/(batch · steps) = 1, in two unknowns.
-    pairs = [(1 / count, 1 / (batch * count)) for batch, count in steps.items()]
-    xx, xy, yy = (
-        sum(x * x for x, _ in pairs),
-        sum(x * y for x, y in pairs),
-        sum(y * y for _, y in pairs),
-    )
-    sx, sy = (sum(values) for values in zip(*pairs, strict=True))
-    determinant = xx * yy - xy * xy
-    fewest, slope = (sx * yy - sy * xy) / determinant, (sy * xx - sx * xy) / determinant
-    if fewest <= 0:
+    # Divided by `count`, the equation is linear in its two unknowns, `fewest` and
+    # `slope` = fewest · critical:  fewest / count + slope / (batch · count) = 1.
+    rows = np.array([(1 / count, 1 / (batch * count)) for batch, count in steps.items()])
+    fewest, slope = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0].tolist()
+    if fewest <= 0:  # steps fall as 1/batch or faster
         return BatchCurve(0.0, math.inf)
     return BatchCurve(fewest, max(slope, 0.0) / fewest)
 
 
-if TYPE_CHECKING:
-    import pandas as pd
+def steps_to(log: pd.DataFrame, loss: float) -> float:
+    """The step at which the validation loss first is `loss`, interpolated between evaluations.
 
-# Settings that follow from others: who reads what was changed need not see them.
-FOLLOWING = {
-    "warmup_iters",
-    "log_every",
-    "eval_every",
-    "checkpoint_every",
-    "corpus_bytes",
-}
-
-
-def journal(
-    studied: Mapping[str, Mapping[str, Run]], bases: Mapping[str, TrainConfig]
-) -> "pd.DataFrame":
-    """A row a run: who asked for it first, how it differs from the base, and what came out.
-
-    `studied` holds the runs of each experiment by their labels, `bases` a config for each corpus.
+    Infinite where the run never came so low.
     """
-    import pandas as pd  # here: whoever only trains need not load it
-
-    rows = [
-        {
-            "experiment": name,
-            "run": label,
-            "corpus": result.config.corpus,
-            "changed": changes(result.config, bases[result.config.corpus]),
-            "outcome": outcome(result),
-            "steps": result.outcome["step"],
-            "seconds": result.seconds,
-            "loss": result.loss,
-        }
-        for name, label, result in each_once(studied)
-    ]
-    return pd.DataFrame(rows).set_index("experiment")
+    before = None
+    for step, value in log["validation_loss"].dropna().items():
+        if value <= loss:
+            if before is None:
+                return float(step)
+            early, high = before
+            return early + (step - early) * (high - loss) / (high - value)
+        before = step, value
+    return math.inf
 
 
-def journal_text(table: "pd.DataFrame", questions: Mapping[str, str]) -> str:
-    """The whole table as text, a line a run, under the question of its experiment.
+def growth_exponent(values: Mapping[float, float]) -> float:
+    """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
 
-    Losses are those of validation in nats a token.
+    >>> round(growth_exponent({8: 2.0, 32: 4.0, 128: 8.0}), 6)
+    0.5
     """
-    lines = []
-    for name, rows in table.groupby("experiment", sort=False):
-        lines += ["", f"{name}: {questions[name]}"]
-        for row in rows.itertuples():
-            came_out = f"loss {row.loss:.3f}" if row.outcome == "finished" else row.outcome
-            lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
-            lines.append(f"      {row.corpus}, {row.changed}")
-    return "\n".join(lines[1:])
+    line = linear_regression([*map(math.log, values)], [*map(math.log, values.values())])
+    return line.slope
 
 
-def each_once(studied: Mapping[str, Mapping[str, Run]]) -> list[tuple[str, str, Run]]:
-    """The experiment, the label and the result of every run, each where it was first asked for."""
-    seen: dict[str, tuple[str, str, Run]] = {}
-    for name, results in studied.items():
-        for label, result in results.items():
-            seen.setdefault(result.config.key, (name, label, result))
-    return list(seen.values())
+# ------------------------------------------------------------------------- generated texts
 
 
-def overview(
-    studied: Mapping[str, Mapping[str, Run]], questions: Mapping[str, str]
-) -> "pd.DataFrame":
-    """A row an experiment: its question, its runs, those that no other had asked for before it."""
-    import pandas as pd
+def sample_text(run: Run) -> str:
+    """What the model of a run wrote, without end tokens and in short lines.
 
-    fresh = each_once(studied)
-    rows = []
-    for name, results in studied.items():
-        own = [result for asked_by, _, result in fresh if asked_by == name]
-        rows.append(
-            {
-                "experiment": name,
-                "question": questions[name],
-                "runs": len(results),
-                "of them new": len(own),
-                "diverged": sum(result.diverged for result in own),
-                "minutes": sum(result.seconds for result in own) / 60,
-            }
-        )
-    return pd.DataFrame(rows).set_index("experiment")
+    Raises: ValueError for a run that diverged.
+    """
+    if run.sample is None:
+        raise ValueError(f"{run.folder.name} wrote nothing: it diverged; give a finished run")
+    text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
+    return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
 
-def environments(studied: Mapping[str, Mapping[str, Run]]) -> "pd.DataFrame":
-    """A row for every kind of place that runs were made in: device, versions, commit."""
-    import pandas as pd
+def fluency_facts(run: Run) -> dict[str, str]:
+    """How much of its text is known, repeated and copied, as a column of a table.
 
-    rows = []
-    for _, _, result in each_once(studied):
-        found = result.environment
-        rows.append(
-            {
-                "machine": machine(result),
-                "system": found["system"],
-                "threads": found["threads"],
-                **found["versions"],
-                "commit": str(found["commit"])[:10],
-            }
-        )
-    table = pd.DataFrame(rows)
-    return table.groupby(list(table.columns), sort=False).size().rename("runs").reset_index()
-
-
-def machine(result: Run) -> str:
-    """Where a run was made, in words: the machine, its threads, and the precision of matmuls."""
-    found = result.environment
-    device = found["device"]
-    cores = f"{found['processor']}, {found['cores']} cores"
-    on_cpu = f"{cores}, {found['threads']} thread per run"
-    return f"{on_cpu if device == 'cpu' else f'{device}, {cores}'}, {found['precision']}"
-
-
-def changes(config: TrainConfig, base: TrainConfig) -> str:
-    """How a config differs from the base, such as "batch_size=64, steps=48"."""
-    hidden = FOLLOWING | ({"min_learning_rate"} if last_part(config) == last_part(base) else set())
-    names = [name for name in differing({"it": config, "base": base}) if name not in hidden]
-    values = settings_of(config)
-    return ", ".join(f"{name}={short(values[name])}" for name in names) or "the base run"
-
-
-def last_part(config: TrainConfig) -> float:
-    """The smallest learning rate as a part of the largest."""
-    rates = config.optimizer
-    return round(rates.min_learning_rate / rates.max_learning_rate, 9)
-
-
-def short(value) -> str:
-    """A value of a setting as a person would write it."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def outcome(result: Run) -> str:
-    """How a run ended: "finished", or why it was given up, in a few words."""
-    if not result.diverged:
-        return "finished"
-    return "diverged: " + result.outcome["reason"].split(";")[0]
-
-
-WIDTH = 88  # characters of a line
-
-
-def text_of(result: Run) -> str:
-    """What the model of a run wrote, without end tokens. Raises: ValueError for one that failed."""
-    if result.sample is None:
-        raise ValueError(f"{result.folder.name} wrote nothing: it diverged; give a finished run")
-    return result.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
-
-
-def sample_text(result: Run) -> str:
-    """The same in short lines, its own line ends kept."""
-    return "\n".join(textwrap.fill(line, WIDTH) for line in text_of(result).split("\n"))
-
-
-def fluency_facts(result: Run) -> dict[str, str]:
-    """How much of the text is known, repeated and copied, as a column of a table."""
-    text_of(result)  # refuses a run that wrote none
-    counts = result.sample["counts"]
+    The counts are those of `workbook.corpora.fluency`; none of them says that a text makes sense.
+    """
+    counts = run.sample["counts"]
     return {
         "words": f"{counts['words']:,}",
         "known words": f"{counts['known']:.0%}",

@@ -449,7 +449,7 @@ class Run:
         return runlog.load_json(path) if path.is_file() else None
 
     def model(self) -> TransformerLM:
-        """The model as it was last saved, on the CPU. Only `train` leaves one, a record does not."""
+        """The model as it was last saved, on the CPU. A record of a run has none."""
         state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
         model = TransformerLM.from_config(self.config.model)
         checkpoints.restore(state, model)
