@@ -20,7 +20,22 @@ MUST_HAVE = {
     "written": ["prompt", "hint", "evidence", "answer"],
 }
 MOST_LINES, MEDIAN_LINES, STUB_LINES, MOST_WORDS = 25, 6, 15, 120
-every_notebook = pytest.mark.parametrize("name", PATHS)
+
+
+def every_notebook(test):
+    """Hold a rule against all notebooks, and name each that breaks it."""
+
+    def on_all():
+        broken = {}
+        for name in PATHS:
+            try:
+                test(name)
+            except AssertionError as error:
+                broken[name] = str(error)
+        assert broken == {}
+
+    on_all.__name__ = test.__name__
+    return on_all
 
 
 @cache
