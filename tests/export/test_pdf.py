@@ -172,7 +172,7 @@ def test_an_answer_that_cannot_be_set_stands_as_typed_and_is_named(tmp_path, mon
     )
     said = export(tmp_path / "study", to=tmp_path / "build")
     notes = [line for line in said if "as it was typed" in line]
-    assert notes == ["  note: unicode1 (b) cannot be set, and stands as it was typed"]
+    assert notes == ["  note: unicode1 (b) cannot be set, and is shown as it was typed"]
     text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
     assert text.count("**Bold**") == 2 and "    This is ~~struck~~ out." in text
 

@@ -126,7 +126,7 @@ def test_cells_that_were_written_and_not_run_are_named(tmp_path):
     notes = states.assess(learner(tmp_path, silent, broken, empty), "2025").notes
     assert notes == [
         "the cell that answers unicode1 (a) was not run: run and save it",
-        "the cell that answers unicode1 (b) ended in an error: mend it",
+        "the cell that answers unicode1 (b) ended in an error: fix it and run it again",
     ]
 
 

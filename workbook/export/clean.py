@@ -68,7 +68,7 @@ class Cleaner:
     """The texts of a write-up, read together: pandoc starts a few times, however many there are."""
 
     def __init__(self, texts: Iterable[tuple[str, str]], note: Callable[[str], None]):
-        """Read `texts`, each with its kind, "markdown" or "html"; `note` hears what is left out."""
+        """Read `texts`, each with its kind, "markdown" or "html"; tell `note` what is left out."""
         self.note = note
         self.album = Album()
         self.formulas: dict[str, str] = {}  # and the place where each stands
@@ -82,7 +82,7 @@ class Cleaner:
         """Return the clean blocks of one text; `place` names it where something is left out."""
         found = self._trees[kind, text]
         if found is None:
-            self.note(f"{place} is nested too deeply to be read: it stands as it was typed")
+            self.note(f"{place} is nested too deeply to be read: it is shown as it was typed")
             return printed(text[:MOST])
         blocks = rebuilt(found, lambda item: self._clean(item, place))
         if len(text) > MOST:
@@ -118,7 +118,7 @@ class Cleaner:
         if kind == "Math":
             if nesting(content[1]) > DEEPEST_FORMULA:
                 self.note(
-                    f"a formula of {place} is nested too deeply to be set, and stands as it was"
+                    f"a formula of {place} is nested too deeply to be set, and is shown as it was"
                     f" typed: {content[1][:40]!a}"
                 )
                 return code(visible(content[1]))
@@ -209,21 +209,25 @@ def _with_html(trees: list[list[Node]]) -> list[list[Node]]:
             return take(item, "Code")
         return take(item, "CodeBlock") if item["t"] == "CodeBlock" else item
 
+    def original(found: re.Match) -> Node:
+        return rebuilt(taken[int(found[1])], put_back)  # a note may hold code that was taken, too
+
     def put_back(item: Node) -> Node:
-        kind, text = item["t"], item["c"][1] if item["t"] in ("Code", "CodeBlock") else ""
+        if item["t"] not in ("Code", "CodeBlock") or mark not in item["c"][1]:
+            return item
+        kind, (_, text) = item["t"], item["c"]
         if found := re.fullmatch(rf"{mark}{kind}-(\d+)", text):
-            return rebuilt(taken[int(found[1])], put_back)  # a note may hold code that was taken
-        if mark in text:  # it stands in another's code
-            text = re.sub(rf"{mark}\w+-(\d+)", lambda found: text_of(taken[int(found[1])]), text)
-            return node(kind, [PLAIN, text])
-        return item
+            return original(found)
+        # It is inside of other code: only its text fits there.
+        text = re.sub(rf"{mark}\w+-(\d+)", lambda found: text_of(original(found)), text)
+        return node(kind, [PLAIN, text])
 
     prepared = [
         [rebuilt(block, taken_out) if _tags(block) else take(block, "CodeBlock") for block in tree]
         for tree in trees
         if _tags(tree)
     ]
-    html = pandoc.write_each(prepared, "html")
+    html = pandoc.write_each(prepared, "html") if prepared else []
     read = iter(rebuilt(pandoc.read(html, FORMATS["html"]), put_back))
     return [next(read) if _tags(tree) else tree for tree in trees]
 

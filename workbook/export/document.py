@@ -59,7 +59,7 @@ class Document:
 def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
     """Compose the whole write-up, with notes on what had to be left out.
 
-    The answers to the places `as_typed` stand in it as printed output, with no markup read.
+    The answers to the places `as_typed` are shown as printed output, with no markup read.
     """
     notes: list[str] = []
     cleaner = Cleaner(_texts(write_up), notes.append)
@@ -211,7 +211,7 @@ class _Composer:
     def answer(self, answer: Answer) -> list[Node]:
         """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
-            self.notes.append(f"{answer} cannot be set, and stands as it was typed")
+            self.notes.append(f"{answer} cannot be set, and is shown as it was typed")
             blocks = printed(answer.text)
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))

@@ -163,7 +163,10 @@ def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
 
 
 def joined(tree: Any) -> Any:
-    """Build the tree anew, with words that follow each other, and their spaces, as one `Str`."""
+    """Build the tree anew, with words that follow each other, and their spaces, as one `Str`.
+
+    Typst, which is given each `Str` as a string, then takes a quarter of the time.
+    """
     if isinstance(tree, list):
         found: list = []
         for is_text, group in groupby(tree, _is_text):

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[str]]:
-    """Set the PDF; also return the formulas that stand in it as typed, as they cannot be set.
+    """Typeset a document; also return the formulas that cannot be set and are shown as typed.
 
     The letters that are `missing` from all fonts are shown by their numbers.
     """
@@ -82,7 +82,7 @@ def _markup(
 ) -> tuple[str, list[str]]:
     """Write the body in typst's language; also return the formulas that pandoc cannot put into it.
 
-    The formulas that are `bad` stand in it as code.
+    The formulas that are `bad` become code.
     """
     album, parts, refused = document.album, [], []
     for blocks in (document.lead, document.blocks):
@@ -272,7 +272,7 @@ def complaints(missing: Iterable[str]) -> list[str]:
     return [
         f"no installed font shows {'; '.join(names[:8])}"
         + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        + f": their numbers stand instead (on Debian: apt install {package})"
+        + f": their numbers are shown instead (on Debian: apt install {package})"
         for package, names in by_package.items()
     ]
 

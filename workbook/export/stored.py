@@ -84,19 +84,19 @@ def read_folder(folder: Path) -> Found:
 
 def cells_of(path: Path) -> Iterator[dict]:
     """Read the code cells of a notebook; raise ValueError where the file is no such thing."""
-    mend = "open it in JupyterLab and save it again, or move it out of the folder"
+    advice = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
         notebook = json.loads(path.read_bytes())
     except OSError as error:
-        raise ValueError(f"{path} cannot be read ({error.strerror}); {mend}") from None
+        raise ValueError(f"{path} cannot be read ({error.strerror}); {advice}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ValueError(f"{path} is not a whole notebook ({reason}); {mend}") from None
+        raise ValueError(f"{path} is not a whole notebook ({reason}); {advice}") from None
     if not isinstance(notebook, dict) or notebook.get("nbformat") != FORMAT:
-        raise ValueError(f"{path} is not a notebook of format {FORMAT}; {mend}")
+        raise ValueError(f"{path} is not a notebook of format {FORMAT}; {advice}")
     cells = notebook.get("cells")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise ValueError(f"{path} has no list of cells; {mend}")
+        raise ValueError(f"{path} has no list of cells; {advice}")
     return (cell for cell in cells if cell.get("cell_type") == "code")
 
 
@@ -176,7 +176,9 @@ def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) ->
     if place is None:
         return
     if any(output.get("output_type") == "error" for output in outputs):
-        found.notes.append(f"the cell that answers {named(place)} ended in an error: mend it")
+        found.notes.append(
+            f"the cell that answers {named(place)} ended in an error: fix it and run it again"
+        )
     elif '"""\n"""' not in _text(cell.get("source")):
         found.notes.append(f"the cell that answers {named(place)} was not run: run and save it")
 

@@ -67,7 +67,7 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
     said = pdf.complaints(missing)
     for formula in refused:
         place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
-        said.append(f"a formula{place} cannot be set and stands as it was typed: {formula[:60]}")
+        said.append(f"a formula{place} cannot be set and is shown as it was typed: {formula[:60]}")
     formats = {
         "writeup.md": web.markdown(document).encode(),
         "writeup.html": web.html(document, missing).encode(),
