@@ -1,4 +1,4 @@
-"""Every worked notebook keeps the house rules; what runs them is in test_running.py."""
+"""Every worked notebook keeps the house rules; what runs them is in study/test_notebooks.py."""
 
 import ast
 import re

@@ -7,8 +7,10 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from workbook import config
 from workbook.corpora import corpora
 from workbook.study import answers, notebooks
-from workbook.study.answers import MIME, answer, look_up
-from workbook.study.verbs import check, hint, reveal
+from workbook.study.answers import MIME, QUANTITIES, answer, complaints, look_up
+from workbook.study.problems import PROBLEMS
+
+STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
 
 
 @pytest.fixture
@@ -191,43 +193,49 @@ def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
     assert said in str(look_up(problem, part))
 
 
-def test_a_hint_goes_from_a_nudge_to_the_idea():
-    first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
-    assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
-    assert "Run hint again" in str(first) and "Run hint again" not in str(second)
-    assert first.steps[0] in str(second)
-    assert "<ol>" in second._repr_mimebundle_()["text/html"]
-    with pytest.raises(ValueError, match="did you mean"):
-        hint("unicode3")
-
-
-class Example:
-    def method(self):
-        """Return <b> & more."""
-        return 1
+def test_every_quantity_that_is_required_is_known():
+    required = [each for problem in PROBLEMS.values() for each in problem.requires.values()]
+    assert {kind for each in required for kind in each.quantities} == set(QUANTITIES)
 
 
 @pytest.mark.parametrize(
-    ("thing", "starts"),
+    ("text", "said"),
     [
-        (check, "# workbook.study.verbs.check\ndef check("),
-        (Example, f"# {__name__}.Example\nclass Example:"),
-        (Example.method, f"# {__name__}.Example.method\ndef method(self):"),
-        (Example(), f"# {__name__}.Example\nclass Example:"),
-        (answers, '# workbook.study.answers\n"""Written answers'),
+        (f"> {STORY}\n\nFluent.", None),
+        (f"```\n{STORY}\n```\n\nFluent.", None),
+        ("> A dog ran.\n\nIt stopped at its end token.", None),
+        ("```\nA dog ran.<|endoftext|>\n```", None),
+        ("> A dog ran to the park.\n\nFluent.", "about 8 tokens"),
+        (f"It wrote 60 tokens.\n\n> {STORY}", "60 tokens, asked are 256"),
+        ("I asked for 256 tokens.\n\n> A dog ran to the park.", "about 8 tokens"),
     ],
 )
-def test_reveal_shows_the_source(thing, starts):
-    assert str(reveal(thing)).startswith(starts)
+def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
+    found = complaints("generate", "", text, 0)
+    assert (not found) if said is None else said in found[0]
 
 
-def test_reveal_is_folded_and_escaped():
-    html = reveal(Example.method)._repr_mimebundle_()["text/html"]
-    assert html.startswith("<details><summary>") and "<b>def</b>" in html
-    assert "Return &lt;b&gt; &amp; more." in html
-
-
-@pytest.mark.parametrize("thing", [len, int, 3])
-def test_reveal_says_what_has_no_source(thing):
-    with pytest.raises(ValueError, match="whose source cannot be found"):
-        reveal(thing)
+@pytest.mark.parametrize(
+    ("problem", "part", "text", "figures", "said"),
+    [
+        ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
+        ("no_pos_emb", "", "RoPE is better.", 1, None),
+        ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not name 128"),
+        ("batch_size_experiment", "", "From 1, over 64 and 128, to 512.", 1, None),
+        ("learning_rate", "a", "The best loss is 2.31.", 1, "lowest loss is 2.31, asked is 2"),
+        ("learning_rate", "a", "Validation loss fell from 4.10 at once: loss 1.44.", 1, None),
+        ("leaderboard", "", "We did our best.", 1, "it names no loss"),
+        ("train_bpe_tinystories", "a", "3.8 s at 47 MB; the longest is ` Everything`.", 0, None),
+        ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it names no time"),
+        ("tokenizer_experiments", "c", "0.49 MB/s; the Pile takes 40.5 days.", 0, None),
+        ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
+        ("unicode2", "c", r"`b'\xc3\x28'` is none.", 0, None),
+        ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
+        ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
+        ("unicode2", "c", "Two bytes are none.", 0, "it names no example in bytes"),
+        ("unicode1", "a", "", 0, None),
+    ],
+)
+def test_what_is_missing_is_named(problem, part, text, figures, said):
+    found = complaints(problem, part, text, figures)
+    assert (not found) if said is None else said in found[0]

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function
-from workbook.study import verbs
+from workbook.study import answers, verbs
 from workbook.study.problems import Problem
-from workbook.study.verbs import check
+from workbook.study.verbs import check, hint, reveal
 
 SECONDS = 60  # for each call
 
@@ -364,3 +364,45 @@ def test_an_attempt_that_cannot_tell_its_signature_is_called():
 )
 def test_an_answer_may_come_in_any_container(problem, part, attempt):
     assert check(problem, attempt, part).status == "correct"
+
+
+def test_a_hint_goes_from_a_nudge_to_the_idea():
+    first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
+    assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
+    assert "Run hint again" in str(first) and "Run hint again" not in str(second)
+    assert first.steps[0] in str(second)
+    assert "<ol>" in second._repr_mimebundle_()["text/html"]
+    with pytest.raises(ValueError, match="did you mean"):
+        hint("unicode3")
+
+
+class Example:
+    def method(self):
+        """Return <b> & more."""
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("thing", "starts"),
+    [
+        (check, "# workbook.study.verbs.check\ndef check("),
+        (Example, f"# {__name__}.Example\nclass Example:"),
+        (Example.method, f"# {__name__}.Example.method\ndef method(self):"),
+        (Example(), f"# {__name__}.Example\nclass Example:"),
+        (answers, '# workbook.study.answers\n"""Written answers'),
+    ],
+)
+def test_reveal_shows_the_source(thing, starts):
+    assert str(reveal(thing)).startswith(starts)
+
+
+def test_reveal_is_folded_and_escaped():
+    html = reveal(Example.method)._repr_mimebundle_()["text/html"]
+    assert html.startswith("<details><summary>") and "<b>def</b>" in html
+    assert "Return &lt;b&gt; &amp; more." in html
+
+
+@pytest.mark.parametrize("thing", [len, int, 3])
+def test_reveal_says_what_has_no_source(thing):
+    with pytest.raises(ValueError, match="whose source cannot be found"):
+        reveal(thing)

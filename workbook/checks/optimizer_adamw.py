@@ -86,7 +86,7 @@ def adamw(attempt: Any, part: str | None = None) -> str:
 
 
 def _expect_right(learner: Learner, outcomes: list[Outcome], case: Case) -> None:
-    """Nothing; notes the outcome of a case, and raises what is wrong with it."""
+    """Note the outcome of a case, and raise what is wrong with it."""
     outcome = learner.outcome(case)
     outcomes.append(outcome)
     if outcome.right:
@@ -115,7 +115,7 @@ def _nearest(rights: Sequence[Sequence[float]], got: Sequence[float]) -> Sequenc
 
 
 def _find_keys(learner: Learner) -> None:
-    """Nothing; learns under which names a group keeps rate and decay. Raises where it does not."""
+    """Learn under which names a group keeps rate and decay. Raises: Wrong where it has none."""
     case = Case((ONE,), (), weight_decay=0.5)
     optimizer = learner.make([parameter(ONE)], case, described(case))
     group = optimizer.param_groups[0]
@@ -181,7 +181,7 @@ def _check_groups(learner: Learner) -> None:
 
 
 def _try_closure(learner: Learner) -> None:
-    """Nothing; notes where `step(closure)` does not work as in torch, which the course leaves open.
+    """Note where `step(closure)` does not work as in torch, which the course leaves open.
 
     Raises `Wrong` where the closure is called, but too late.
     """

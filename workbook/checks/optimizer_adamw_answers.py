@@ -96,7 +96,7 @@ def step(
     gradients: Sequence[Values | None],
     shown: Words,
 ) -> None:
-    """Nothing; takes one step with these gradients. Raises `Wrong` where they are rewritten."""
+    """Take one step with these gradients. Raises: Wrong where they are rewritten."""
     for theta, gradient in zip(thetas, gradients, strict=True):
         theta.grad = None if gradient is None else parameter(gradient).detach()
     before = [theta.grad if theta.grad is None else theta.grad.clone() for theta in thetas]

@@ -83,7 +83,7 @@ class _Shortener(reprlib.Repr):
 
 
 def shown(value: Any) -> str:
-    """`value` as a short literal; a value whose repr fails is named by its type."""
+    """Show `value` as a short literal; a value whose repr fails is named by its type."""
     if type(value) is Words:
         return str(value)
     try:
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
 
 
 def contrast(expected: Any, got: Any) -> tuple[str, str]:
-    """Both values as short literals; two long sequences are cut to where they begin to differ."""
+    """Show both values as short literals; cut two long sequences to where they begin to differ."""
     kinds = (list, tuple, str, bytes)
     if type(expected) is type(got) in kinds and max(len(expected), len(got)) > 16:
         start = max(0, _first_difference(expected, got) - 4)
@@ -107,7 +107,7 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
 
 
 def _first_difference(expected: Any, got: Any) -> int:
-    """The position where two sequences begin to differ; items that cannot be compared differ."""
+    """Find where two sequences begin to differ; items that cannot be compared differ."""
     for i, (a, b) in enumerate(zip(expected, got, strict=False)):
         try:
             if a != b:
@@ -118,7 +118,7 @@ def _first_difference(expected: Any, got: Any) -> int:
 
 
 def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN, **kwargs) -> Any:
-    """What the learner's function returns, under a time limit and with its failures in words.
+    """Call the learner's function, under a time limit and with its failures in words.
 
     A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
     becomes `Wrong`. An iterator must be used up inside the call: `call(lambda: list(f(x)))`.
@@ -163,7 +163,7 @@ def ended_process(error: EndedProcess) -> Wrong:
 
 
 def failure(error: BaseException) -> str:
-    """Type, message and place of an error, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
+    """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
     try:
         message = _Shortener().repr_str(str(error), 1)[1:-1] if str(error) else ""
     except Exception:
@@ -173,7 +173,7 @@ def failure(error: BaseException) -> str:
 
 
 def where(error: BaseException | None) -> str:
-    """The learner's line that an error came from, as ", at line 7, in encode: `ids[3]`"."""
+    """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
     trace, last = error.__traceback__ if error is not None else None, None
     while trace is not None:  # one by one: an endless recursion leaves millions
         if not trace.tb_frame.f_code.co_filename.startswith(NOT_THEIRS):
@@ -187,7 +187,7 @@ def where(error: BaseException | None) -> str:
 
 
 def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
-    """The call as the learner would type it."""
+    """Show a call as the learner would type it."""
     name = getattr(function, "__name__", type(function).__name__)
     shown_args = [shown(str(arg) if isinstance(arg, Path) else arg) for arg in args]
     shown_args += [f"{key}={shown(value)}" for key, value in kwargs.items()]
@@ -195,7 +195,7 @@ def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
 
 
 def is_stub(function: Any) -> bool:
-    """True for a function that does nothing: `pass`, `...`, a docstring, `return None`."""
+    """Tell whether a function does nothing: `pass`, `...`, a docstring, `return None`."""
     if type(function) is MethodType:
         function = function.__func__
     if type(function) is not FunctionType:
@@ -230,7 +230,7 @@ def expect_class(attempt: Any, signature: str) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words: "the function `encode`", "a module", "an int: 3"."""
+    """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
     kind = type(value).__name__
     name = getattr(value, "__name__", None) if callable(value) or inspect.ismodule(value) else None
     if inspect.isclass(value):

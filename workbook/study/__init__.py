@@ -1,1 +1,28 @@
-"""TODO."""
+"""The learner's side: the 38 problems, the verbs of the notebooks, and a copy to work in.
+
+Open first: `problems`, with one record for each problem (what is asked and handed in, hints, what
+an answer must contain, where its check is). `verbs` are what notebooks call: `check`, `hint`,
+`reveal`, `answer` and `look_up`. `answers` stores written answers in the notebook itself, `copy`
+makes the learner's own notebooks in `study/`, `progress` counts what is solved there, `lab` opens
+JupyterLab on them, and `notebooks` runs the worked ones and stores them in normal form.
+"""
+
+from importlib import import_module
+
+_PLACES = {
+    "PROBLEMS": "problems",
+    "Problem": "problems",
+    "answer": "verbs",
+    "check": "verbs",
+    "hint": "verbs",
+    "look_up": "verbs",
+    "reveal": "verbs",
+}
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str):
+    """Load a public name on first use: the verbs load more than `workbook --help` needs."""
+    if name in _PLACES:
+        return getattr(import_module(f"workbook.study.{_PLACES[name]}"), name)
+    raise AttributeError(f"module 'workbook.study' has no attribute {name!r}")

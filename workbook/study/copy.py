@@ -22,14 +22,15 @@ STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 
 
 def default_folder() -> Path:
-    """Where the learner works unless they say otherwise."""
+    """Name the folder where the learner works unless they say otherwise."""
     return config.repository() / "study"
 
 
 def make(folder: str | Path | None = None) -> list[Path]:
-    """The notebooks that were added to the study folder, `study/` in the checkout by default.
+    """Add the notebooks that a study folder lacks; return what was added.
 
-    What is there already is the learner's and stays as it is; a line is printed for each addition.
+    The folder is `study/` in the checkout by default. What is there already is the learner's and
+    stays as it is; a line is printed for each addition.
     """
     folder = Path(folder or default_folder())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def make(folder: str | Path | None = None) -> list[Path]:
 
 
 def copy_of(worked: NotebookNode) -> NotebookNode:
-    """A worked notebook as the learner gets it."""
+    """Copy a worked notebook as the learner gets it."""
     cells, has_look_up = [], False
     for cell in deepcopy(worked.cells):
         if cell.cell_type == "code":
@@ -56,7 +57,7 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
 
 
 def _with_look_up(source: str) -> str:
-    """The code of the import cell, with one import more."""
+    """Add one import to the code of the import cell."""
     imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
     lines = source.split("\n")
     last = imports[-1].end_lineno if imports else 0
@@ -65,8 +66,10 @@ def _with_look_up(source: str) -> str:
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
-    """An empty answer in place of ours, and the look-up of ours below it; none to a code problem,
-    where the code is the answer."""
+    """Make an empty answer in place of ours, and the look-up of ours below it.
+
+    There is none to a code problem, where the code is the answer.
+    """
     about = worked.metadata.workbook
     if problems.get(about.problem).kind == "code":
         return []
@@ -82,14 +85,14 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
 
 
 def _corpora_of(source: str) -> list[str]:
-    """The argument by which our answer names its corpora, for the learner's to name them too."""
+    """Find the argument by which our answer names its corpora: the learner's names them too."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     keywords = [keyword for call in calls for keyword in call.keywords]
     return [ast.unparse(keyword) for keyword in keywords if keyword.arg == "corpora"]
 
 
 def _folder() -> Path:
-    """The study folder that we are in, or else `study/` in the checkout."""
+    """Find the study folder that we are in, or else `study/` in the checkout."""
     inside = current()
     return inside.folder if inside else default_folder()
 
@@ -105,16 +108,16 @@ def reset(problem: str, folder: str | Path | None = None) -> None:
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
         raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
-    study = notebooks.read(path)
-    backup = _backup(folder, found.id, study)
-    study.cells = _with_fresh_stubs(study.cells, copy_of(worked).cells, found.id)
-    notebooks.write(path, study)
+    mine = notebooks.read(path)
+    backup = _backup(folder, found.id, mine)
+    mine.cells = _with_fresh_stubs(mine.cells, copy_of(worked).cells, found.id)
+    notebooks.write(path, mine)
     Progress(folder).forget(found.id)
     print(f"{found.id} starts over in {path.name}; what you had is in {backup}.")
 
 
 def _backup(folder: Path, problem: str, study: NotebookNode) -> Path:
-    """The new notebook that holds the learner's cells of one problem, outputs and all."""
+    """Store the learner's cells of one problem, outputs and all, in a new notebook."""
     backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
     names = (backups / f"{problem}-{today}-{n}.ipynb" for n in count(1))
     path = next(name for name in names if not name.exists())
@@ -130,7 +133,7 @@ def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
 def _with_fresh_stubs(
     mine: list[NotebookNode], fresh: list[NotebookNode], problem: str
 ) -> list[NotebookNode]:
-    """The learner's cells, with fresh stubs in the places of theirs, wherever those were moved to.
+    """Put fresh stubs in the places of the learner's, wherever those were moved to.
 
     A stub that was deleted comes back after the cell that it follows in the fresh copy.
     """
@@ -152,7 +155,7 @@ def _with_fresh_stubs(
 
 
 def overview(folder: str | Path | None = None) -> str:
-    """A table of the chapters: problems attempted and correct, parts answered, each of how many."""
+    """Make a table of the chapters: problems attempted and correct, parts answered, of how many."""
     done = Progress(folder or _folder()).read()
     shipped = {path.stem for path in notebooks.find()}
     rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
@@ -168,8 +171,7 @@ def overview(folder: str | Path | None = None) -> str:
 
 
 def _counts(problem: problems.Problem, entry: dict | None) -> tuple[bool, bool, int, int]:
-    """Whether a problem was attempted, whether all that was attempted is correct, and how many
-    parts are answered, of how many that ask for an answer."""
+    """Count one problem: attempted, all attempts correct, parts answered, parts to answer."""
     parts = problem.parts or ([] if problem.kind == "code" else [""])
     if entry is None:
         return False, False, 0, len(parts)

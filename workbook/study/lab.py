@@ -1,4 +1,4 @@
-"""Starts JupyterLab for this checkout: the learner's copy open, the worked notebooks beside it."""
+"""JupyterLab for this checkout: the learner's copy open, the worked notebooks beside it."""
 
 import os
 import secrets
@@ -55,8 +55,8 @@ def serve(root: Path, page: str, port: int | None) -> None:
 
 
 def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
-    """What JupyterLab is told; the learner's own settings (theme, keys) stay in force."""
-    told = [
+    """Make JupyterLab's arguments; the learner's own settings (theme, keys) stay in force."""
+    options = [
         f"--ServerApp.root_dir={root}",
         f"--ServerApp.ip={HOST}",
         f"--ServerApp.port={FIRST_PORT if port is None else port}",
@@ -68,21 +68,21 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         f"--LabApp.workspaces_dir={copy.default_folder() / MARK / 'workspaces'}",
     ]
     if zmq.has("curve"):  # what a notebook and its kernel say stays between them
-        told.append("--KernelManager.transport_encryption=auto")
+        options.append("--KernelManager.transport_encryption=auto")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        told.append("--allow-root")  # in a container; JupyterLab refuses root otherwise
-    return told
+        options.append("--allow-root")  # in a container; JupyterLab refuses root otherwise
+    return options
 
 
 def without_news(handler, page: dict) -> dict:
-    """JupyterLab's settings for a page, with one extension more switched off."""
+    """Switch one more extension off in JupyterLab's settings for a page."""
     return page | {"disabledExtensions": [*page["disabledExtensions"], NEWS]}
 
 
 def keep_in_normal_form(model: dict, path: str, **_) -> None:
-    """Have a worked notebook stored as it was, where JupyterLab only adds what machine it is on.
+    """Keep a worked notebook in normal form when JupyterLab saves it.
 
-    It saves what is merely looked at, and git would then take that for a change.
+    JupyterLab saves what is merely looked at, with notes on the machine: a change to git.
     """
     if model["type"] == "notebook" and path.startswith("notebooks/"):
         model["content"] = normalise(nbformat.from_dict(model["content"]))
@@ -115,7 +115,7 @@ def require_free(port: int) -> None:
 
 
 def has_browser() -> bool:
-    """Whether a page can be opened in a window; a browser inside this terminal would block it."""
+    """Tell whether a page opens in a window; a browser inside this terminal would block it."""
     try:
         return type(webbrowser.get()) is not webbrowser.GenericBrowser
     except webbrowser.Error:
@@ -123,7 +123,7 @@ def has_browser() -> bool:
 
 
 def first_notebook(folder: Path) -> Path:
-    """The notebook to begin with: the first by number."""
+    """Find the notebook to begin with: the first by number."""
     notebooks = sorted(folder.glob("*.ipynb"))
     if not notebooks:
         raise FileNotFoundError(f"{folder} holds no notebook; remove it, and it is made anew")

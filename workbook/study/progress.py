@@ -35,7 +35,7 @@ class Progress:
         self.path = self.folder / MARK / "progress.json"
 
     def read(self) -> dict[str, dict]:
-        """The record of every problem touched so far; a file that cannot be read is moved aside."""
+        """Read the record of every problem so far; move a file aside that cannot be read."""
         try:
             problems = json.loads(self.path.read_text(encoding="utf-8"))["problems"]
             for entry in problems.values():
@@ -54,8 +54,8 @@ class Progress:
 
     @contextmanager
     def changing(self, problem: str) -> Iterator[dict]:
-        """The record of one problem, to be changed in place and then stored."""
-        with _alone(self.path.with_suffix(".lock")):
+        """Give the record of one problem, to be changed in place; store it when the block ends."""
+        with _locked(self.path.with_suffix(".lock")):
             problems = self.read()
             yield problems.setdefault(problem, {**{key: [] for key in LISTS}, "source": {}})
             with atomic_write(self.path) as file:
@@ -68,7 +68,7 @@ class Progress:
 
 
 def current(start: str | os.PathLike | None = None) -> Progress | None:
-    """The record of the study folder that `start` (the working directory) lies in, None outside."""
+    """Find the record of the study folder around `start`, by default the working directory."""
     here = Path(start or Path.cwd()).resolve()
     return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
 
@@ -116,7 +116,7 @@ def _note_answer(problem: str, part: str, is_answered: bool) -> None:
 
 
 def source_of(attempt: Any) -> str:
-    """The code of a function or class, of each in a tuple; the repr of any other value."""
+    """Get the code of a function or class, of each in a tuple; the repr of any other value."""
     if isinstance(attempt, tuple) and any(callable(item) for item in attempt):
         return "\n\n".join(source_of(item) for item in attempt)
     try:
@@ -126,7 +126,7 @@ def source_of(attempt: Any) -> str:
 
 
 def _class_source(cls: type) -> str | None:
-    """The code of a class from a notebook cell, found through the lines that its methods come from.
+    """Get the code of a class from a notebook cell, through the lines that its methods come from.
 
     `inspect` looks for a class in the file of its module, and a notebook has none.
     """
@@ -142,8 +142,8 @@ def _class_source(cls: type) -> str | None:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Wait until no other kernel is inside; a lock that stays was left by one that died."""
+def _locked(lock: Path) -> Iterator[None]:
+    """Hold the lock file; take over one that stays, for the kernel that left it died."""
     give_up = time.monotonic() + PATIENCE
     while True:
         try:
@@ -172,5 +172,5 @@ def _include(parts: list[str], part: str) -> None:
 
 
 def _tell(message: str) -> None:
-    """One line beside the learner's output, not in it."""
+    """Print one line beside the learner's output, not in it."""
     print(message, file=sys.stderr)
