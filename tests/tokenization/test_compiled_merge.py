@@ -4,9 +4,9 @@ import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
-from fast_helpers import as_counter, counted, merges_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pretoken_helpers import as_counter, counted, merges_of
 
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import regex
-from fast_helpers import ODD, STRESS, TEXTS, odd_strings
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pretoken_helpers import ODD, STRESS, TEXTS, odd_strings
 
 from workbook.tokenization.compiled import scan
 from workbook.tokenization.compiled.machine import byte, compiled, leading_letters, padded, word

@@ -1,27 +1,34 @@
-"""Ids are tiktoken's on the same ranks, decoding inverts encoding, and streams change nothing."""
+"""Ids are tiktoken's on the same ranks, in plain Python and compiled, however the text comes."""
 
 import pickle
+import random
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import count, islice, pairwise
 
+import numpy as np
 import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
+from pretoken_helpers import STRESS, TEXTS, odd_strings
 
+from workbook.tokenization import spans, tokenizer
 from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.simple import ByteTokenizer, CharacterTokenizer, WordTokenizer
-from workbook.tokenization.spans import count_pretokens
-from workbook.tokenization.tokenizer import Tokenizer, compression_ratio
+from workbook.tokenization.spans import cut_points
+from workbook.tokenization.tokenizer import LONGEST_REMEMBERED, Tokenizer, compression_ratio
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
     "Once upon a time the owl's tiny mouse said: 'it's 1,000 o'clock, isn't it?'  \n\n"
     "The weather was nice. Le café naïve coûte 3 €. 天气很好。我们去公园。 🙂🙂 aaaaaaaaaa\r\n"
 ) * 3
-TEXTS = st.text(st.sampled_from("abet htowls'mI1,. \n\r好天éü🙂|<>")) | st.text()
+# Letters of the corpus, so that merges apply, and odd characters.
+LETTERS = st.text(st.sampled_from("abet htowls'mI1,. \n\r好天éü🙂|<>")) | TEXTS
+SPECIALS = ["mouse", " the", "he", "天气", "<|a|>", "<|a|><|b|>", " ", "\n\n", "é"]
 
 
 @pytest.fixture(scope="module")
@@ -32,90 +39,123 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tokenizer(trained):
+def readable(trained):
     return Tokenizer(*trained, [END, LONGER])
 
 
+@pytest.fixture
+def compiled(trained, monkeypatch):
+    """The same tokenizer where every text is long enough for the compiled engine."""
+    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    return Tokenizer(*trained, [END, LONGER])
+
+
+def compiled_ids(one: Tokenizer, text: str) -> list[int]:
+    """The ids by the compiled engine, which must have an encoder for the tokenizer."""
+    with one.compiled_encoder() as encoder:
+        assert encoder is not None
+        return encoder.encode(text).tolist()
+
+
 @pytest.fixture(scope="module")
-def peer(tokenizer):
-    specials = {token: tokenizer.encode(token)[0] for token in tokenizer.special_tokens}
-    ranks = {
-        token: id_
-        for id_, token in tokenizer.vocab.items()
-        if token.decode("latin-1") not in specials
-    }
+def peer(readable):
+    """tiktoken on the same ranks."""
+    specials = {token: readable.encode(token)[0] for token in readable.special_tokens}
+    ranks = {token: id_ for id_, token in readable.vocab.items()}
+    for token in specials:
+        del ranks[token.encode()]
     return tiktoken.Encoding(
         "peer", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=specials
     )
 
 
-@given(TEXTS)
-def test_ids_equal_tiktoken_on_the_same_ranks(tokenizer, peer, text):
-    assert tokenizer.encode(text) == peer.encode(text, allowed_special="all")
+def check_ids(readable, peer, text):
+    """Both ways give tiktoken's ids, and the ids the text."""
+    ids = peer.encode(text, allowed_special="all")
+    assert readable.encode(text) == ids
+    assert compiled_ids(readable, text) == ids
+    assert readable.decode(ids) == text
 
 
-@given(st.integers(0, 10_000), st.integers(0, 200))
-def test_ids_of_real_text_equal_tiktoken(tokenizer, peer, start, length):
-    text = (CORPUS + END)[start % len(CORPUS) :][:length]
-    assert tokenizer.encode(text) == peer.encode(text, allowed_special="all")
+@given(LETTERS)
+def test_ids_equal_tiktoken_on_the_same_ranks(readable, peer, text):
+    check_ids(readable, peer, text)
+    check_ids(readable, peer, text + END + text)
 
 
-@given(TEXTS)
-def test_decode_inverts_encode(tokenizer, text):
-    assert tokenizer.decode(tokenizer.encode(text)) == text
+@given(st.integers(0, 10_000), st.integers(0, 300))
+def test_ids_of_real_text_equal_tiktoken(readable, peer, start, length):
+    check_ids(readable, peer, (CORPUS + END)[start % len(CORPUS) :][:length])
 
 
-@given(TEXTS, st.lists(st.integers(0, 1000)))
-def test_a_stream_gives_the_ids_of_the_whole(tokenizer, text, places):
+@pytest.mark.stress
+def test_ids_of_a_hundred_thousand_strings_equal_tiktoken(readable, peer):
+    draw = random.Random(STRESS)
+    for _ in range(50 * STRESS):
+        text = END.join(odd_strings(draw, 2000))
+        assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
+
+
+@given(LETTERS, st.lists(st.integers(0, 1000)))
+def test_a_stream_gives_the_ids_of_the_whole(readable, text, places):
     text = text + END + text
     bounds = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
     pieces = [text[start:end] for start, end in pairwise(bounds)]
-    assert list(tokenizer.encode_iterable(pieces)) == tokenizer.encode(text)
+    assert list(readable.encode_iterable(pieces)) == readable.encode(text)
 
 
 @given(st.lists(st.integers(0, 360)))
-def test_any_ids_decode_to_their_bytes_with_replacement(tokenizer, ids):
-    expected = b"".join(tokenizer.vocab[id_] for id_ in ids).decode("utf-8", errors="replace")
-    assert tokenizer.decode(ids) == expected
+def test_any_ids_decode_to_their_bytes_with_replacement(readable, ids):
+    expected = b"".join(readable.vocab[id_] for id_ in ids).decode("utf-8", errors="replace")
+    assert readable.decode(ids) == expected
 
 
-def test_a_stream_is_read_no_further_than_needed(tokenizer):
+def test_a_stream_is_read_no_further_than_needed(readable):
     taken = count()
-    ids = tokenizer.encode_iterable(f"owl {next(taken)} " for _ in iter(int, 1))
+    ids = readable.encode_iterable(f"owl {next(taken)} " for _ in iter(int, 1))
     assert len(list(islice(ids, 10))) == 10
     assert next(taken) < 20
 
 
-def test_overlapping_special_tokens_the_longest_wins(tokenizer):
-    double = tokenizer.encode(LONGER)
-    single = tokenizer.encode(END)
+def test_overlapping_special_tokens_the_longest_wins(readable):
+    double = readable.encode(LONGER)
+    single = readable.encode(END)
     assert (len(double), len(single)) == (1, 1)
-    assert tokenizer.encode(END * 3) == double + single
-    assert tokenizer.decode(double) == LONGER
+    assert readable.encode(END * 3) == double + single
+    assert readable.decode(double) == LONGER
+
+
+@given(st.lists(st.sampled_from(SPECIALS), max_size=5), st.lists(st.sampled_from([*SPECIALS, "t"])))
+def test_special_tokens_of_any_text_are_found(trained, specials, parts):
+    one = Tokenizer(*trained, specials)
+    text = "".join(parts)
+    expected = list(one.encode_iterable([text]))
+    assert compiled_ids(one, text) == expected
+    assert one.encode(text) == expected
 
 
 def test_special_tokens_the_vocabulary_lacks_are_appended(trained):
     vocab, merges = trained
-    tokenizer = Tokenizer(vocab, merges, [END, "<|pad|>", "<|user|>"])
-    assert tokenizer.encode("<|pad|><|user|>") == [len(vocab), len(vocab) + 1]
-    assert tokenizer.encode(END) == [0]
-    assert tokenizer.vocab_size == len(vocab) + 2
+    one = Tokenizer(vocab, merges, [END, "<|pad|>", "<|user|>"])
+    assert one.encode("<|pad|><|user|>") == [len(vocab), len(vocab) + 1]
+    assert one.encode(END) == [0]
+    assert one.vocab_size == len(vocab) + 2
     assert len(vocab) == 360  # the caller's own dictionary stays as it was
-    once = Tokenizer(vocab, merges, (token for token in ["<|pad|>"]))
-    assert once.encode("<|pad|>") == [len(vocab)]
+    again = Tokenizer(vocab, merges, (token for token in ["<|pad|>"]))
+    assert again.encode("<|pad|>") == [len(vocab)]
 
 
 def test_without_special_tokens_their_text_is_ordinary(trained):
-    tokenizer = Tokenizer(*trained)
-    assert len(tokenizer.encode(END)) > 1
-    assert tokenizer.decode(tokenizer.encode(END)) == END
+    one = Tokenizer(*trained)
+    assert len(one.encode(END)) > 1
+    assert one.decode(one.encode(END)) == END
 
 
 def test_merges_are_applied_in_the_order_learnt():
     vocab = dict(enumerate([b"a", b"b", b"c", b"bc", b"ab", b"abc"]))
-    tokenizer = Tokenizer(vocab, [(b"b", b"c"), (b"a", b"b")])
-    assert tokenizer.encode("abc") == [0, 3]  # not ab + c, which comes first in the text
-    assert tokenizer.encode("abab") == [4, 4]
+    one = Tokenizer(vocab, [(b"b", b"c"), (b"a", b"b")])
+    assert one.encode("abc") == [0, 3]  # not ab + c, which comes first in the text
+    assert one.encode("abab") == [4, 4]
 
 
 def test_a_vocabulary_in_any_order_works(trained):
@@ -125,41 +165,84 @@ def test_a_vocabulary_in_any_order_works(trained):
     assert Tokenizer(turned, merges).encode(CORPUS) == ids
 
 
-def test_a_very_long_word_takes_no_quadratic_time(tokenizer):
+def test_of_two_ids_for_the_same_bytes_text_gets_the_lower(trained):
+    vocab, merges = trained
+    one = Tokenizer(vocab | {5000: vocab[300]}, merges)
+    assert compiled_ids(one, CORPUS) == Tokenizer(vocab, merges).encode(CORPUS)
+
+
+@pytest.mark.parametrize("length", [1 << 10, (1 << 10) + 1, 4_000])
+def test_long_words_have_the_same_ids(readable, length):
+    text = " ".join(("owlmouse" * 600)[start:][:length] for start in range(3))
+    assert compiled_ids(readable, text) == readable.encode(text)
+
+
+def test_very_long_words_and_rows_of_special_tokens_take_seconds(readable):
     word = "owlmouse" * 12_500
-    assert tokenizer.decode(tokenizer.encode(word)) == word
+    assert readable.decode(readable.encode(word)) == word
+    for text in (word * 10, "\0" * 300_000, END * 99_999):
+        assert readable.decode(compiled_ids(readable, text)) == text
+
+
+def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
+    """Tables that fill up are emptied, in the middle of a text, and no id changes."""
+    monkeypatch.setattr(encode, "MOST_SLOTS", 1 << 14)
+    monkeypatch.setattr(encode, "MOST_BYTES", 1 << 17)
+    one = pickle.loads(pickle.dumps(readable))
+    text = " ".join(f"{number:x}owl" * (1 + number % 5) for number in range(40_000))
+    expected = readable.encode(text)
+    with one.compiled_encoder() as encoder:
+        for _ in range(2):
+            assert encoder.encode(text).tolist() == expected
+    assert len(encoder.table.slots) == 1 << 14
+    assert encoder.table.pool_used + 8 * encoder.used_pieces < 1 << 18
+
+
+def test_the_table_owns_its_keys(readable):
+    """A second text at the address of the first is not taken for it."""
+    texts = [f"{letter * 40} {letter}b" for letter in "abc"]
+    for text in texts * 2:
+        assert compiled_ids(readable, text) == readable.encode(text)
+
+
+def test_odd_vocabularies_fall_back(trained, monkeypatch):
+    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    vocab, merges = trained
+    no_z = {id_: token for id_, token in vocab.items() if token != b"z"}
+    twice = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
+    tokens = [b"ab", b"bc", b"abc", b"qq", b"qqq"]
+    more = vocab | dict(enumerate(tokens, start=1000))
+    for one in (
+        Tokenizer(no_z, merges),
+        Tokenizer(more, twice),
+        Tokenizer(more, [(b"qq", b"q")]),  # no merge makes "qq"
+        Tokenizer(vocab | {1 << 40: b"zzz"}, merges),  # ids that need more than 32 bits
+    ):
+        with one.compiled_encoder() as encoder:
+            assert encoder is None
+        assert one.encode("abc abcd " * 9) == list(one.encode_iterable(["abc abcd " * 9]))
+
+
+def test_what_is_remembered_is_right_asked_for_once_and_bounded():
+    asked = []
+    memory = tokenizer._Memory(lambda string: asked.append(string) or len(string), 2)
+    long = "x" * (LONGEST_REMEMBERED + 1)
+    strings = ["one", "three", "one", long, long, "", "three", "x" * LONGEST_REMEMBERED]
+    assert [memory[string] for string in strings] == list(map(len, strings))
+    assert asked == ["one", "three", long, long, "", "three", strings[-1]]
+    assert list(memory) == [strings[-1]]
 
 
 def test_files_keep_the_tokenizer(tmp_path, trained):
-    tokenizer = Tokenizer(*trained, [END, "<|im start é|>"])
     files = tmp_path / "vocab.json", tmp_path / "merges.txt"
-    tokenizer.save(*files)
-    again = Tokenizer.from_files(*files, [END, "<|im start é|>"])
-    assert (again.vocab, again.merges) == (tokenizer.vocab, tokenizer.merges)
-    assert again.encode(CORPUS + END) == tokenizer.encode(CORPUS + END)
-
-
-@pytest.mark.parametrize(
-    "special", [" a b ", "\n", '"', "é", "ÿ", "Ġlow", "Ã©", "#version", "日", "«e»"]
-)
-def test_files_keep_special_tokens_of_any_letters(tmp_path, trained, special):
-    tokenizer = Tokenizer(*trained, [special])
-    tokenizer.save(tmp_path / "vocab.json", tmp_path / "merges.txt")
-    again = Tokenizer.from_files(tmp_path / "vocab.json", tmp_path / "merges.txt", [special])
-    assert again.vocab == tokenizer.vocab
-    assert again.encode(f"low{special}é ÿ") == tokenizer.encode(f"low{special}é ÿ")
-
-
-def test_a_large_file_is_encoded_by_its_name(tmp_path, tokenizer, monkeypatch):
-    monkeypatch.setattr("workbook.tokenization.tokenizer.COMPILED_FROM", 1)
-    path = tmp_path / "text.txt"
-    path.write_bytes(f"the cat{END}".encode() * 9)
-    assert tokenizer.encode_file(str(path)).tolist() == tokenizer.encode(f"the cat{END}" * 9)
-
-
-def test_another_process_gets_the_same_tokenizer(tokenizer):
-    again = pickle.loads(pickle.dumps(tokenizer))
-    assert again.encode(CORPUS + LONGER) == tokenizer.encode(CORPUS + LONGER)
+    odd = ["<|im start é|>", " a b ", "\n", '"', "é", "ÿ", "Ġlow", "Ã©", "#version", "日", "«e»"]
+    for special in odd:
+        one = Tokenizer(*trained, [END, special])
+        one.save(*files)
+        again = Tokenizer.from_files(*files, [END, special])
+        assert (again.vocab, again.merges) == (one.vocab, one.merges)
+        text = f"{CORPUS}{END}low{special}é ÿ"
+        assert again.encode(text) == one.encode(text)
 
 
 LONG_SPECIAL = """
@@ -179,26 +262,26 @@ def test_a_special_token_of_many_equal_letters_is_found_at_once():
     subprocess.run([sys.executable, "-c", LONG_SPECIAL], timeout=120, check=True)
 
 
-def test_wrong_inputs_are_clear_errors(tokenizer, trained):
+def test_wrong_inputs_are_clear_errors(readable, trained):
     with pytest.raises(ValueError, match="id 4000 is not in the vocabulary"):
-        tokenizer.decode([4000])
+        readable.decode([4000])
     with pytest.raises(ValueError, match="id -1 is not"):
-        tokenizer.decode([-1])
+        readable.decode([-1])
     with pytest.raises(TypeError, match=r"an id is an integer, got 3\.0"):
-        tokenizer.decode([3.0])
+        readable.decode([3.0])
     with pytest.raises(TypeError, match="an id is an integer, got 'a'"):
-        tokenizer.decode("abc")
+        readable.decode("abc")
     with pytest.raises(TypeError, match=r"decode takes a list of ids, got 5; .*\[5\]"):
-        tokenizer.decode(5)
+        readable.decode(5)
     for vocab in ({0: "a"}, {"a": 0}, {b"a": 0}, {2.5: b"a"}, {0: bytearray(b"a")}):
         with pytest.raises(TypeError, match="vocab maps ids to bytes, got"):
             Tokenizer(vocab, [])
     with pytest.raises(TypeError, match="encode takes a string, got bytes"):
-        tokenizer.encode(b"abc")
+        readable.encode(b"abc")
     with pytest.raises(TypeError, match="expected pieces of str"):
-        list(tokenizer.encode_iterable([b"abc"]))
+        list(readable.encode_iterable([b"abc"]))
     with pytest.raises(ValueError, match="lone surrogate"):
-        tokenizer.encode("a\ud800b")
+        readable.encode("a\ud800b")
     with pytest.raises(ValueError, match=r"needs the token b'qz'"):
         Tokenizer(trained[0], [(b"q", b"z")])
     with pytest.raises(ValueError, match=r"merge 1 is two tokens, got 3: \(b'a', b'b', b'c'\)"):
@@ -209,6 +292,14 @@ def test_wrong_inputs_are_clear_errors(tokenizer, trained):
         Tokenizer(*trained, ["<\ud800>"])
     with pytest.raises(ValueError, match=r"lacks the byte b'z'"):
         Tokenizer({0: b"a"}, []).encode("az")
+
+
+def test_lone_surrogates_and_bytes_are_refused_by_the_compiled_engine_too(readable, compiled):
+    with pytest.raises(ValueError, match=r"'\\ud800' holds a lone surrogate"):
+        compiled.encode("\ud800")
+    with pytest.raises(TypeError, match="encode takes a string, got bytes"):
+        compiled.encode(b"abc")
+    assert compiled.encode("abc") == readable.encode("abc")
 
 
 STREAM_IN_ONE_MEGABYTE = """
@@ -223,9 +314,9 @@ with open(sys.argv[3], encoding="utf-8") as file:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
-def test_a_stream_needs_less_than_a_megabyte(tmp_path, tokenizer):
+def test_a_stream_needs_less_than_a_megabyte(tmp_path, readable):
     files = [tmp_path / name for name in ("vocab.json", "merges.txt", "text.txt")]
-    tokenizer.save(*files[:2])
+    readable.save(*files[:2])
     # 5 MB with 30,000 different words, so that a cache without a bound would show.
     lines = (f"{CORPUS[: number % 90]} word{number % 30_000:x}{END}\n" for number in range(60_000))
     files[2].write_text("".join(lines), encoding="utf-8")
@@ -235,38 +326,58 @@ def test_a_stream_needs_less_than_a_megabyte(tmp_path, tokenizer):
     assert int(run.stdout) > 1_000_000
 
 
-SIMPLE = [
-    CharacterTokenizer(),
-    ByteTokenizer(),
-    WordTokenizer(["the", " owl", "!", " "]),
-]
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """A file that is cut into a hundred spans, a few to a task."""
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 7)
+    monkeypatch.setattr(spans, "SPAN", 256)
+    path = tmp_path / "text.txt"
+    path.write_bytes((CORPUS + END).encode() * 40)
+    return path
 
 
-@pytest.mark.parametrize("simple", SIMPLE, ids=lambda simple: type(simple).__name__)
-def test_all_tokenizers_share_the_interface(simple):
-    text = "the owl!"
-    ids = simple.encode(text)
-    assert simple.decode(ids) == text
-    assert list(simple.encode_iterable(["th", "e ow", "l!"])) == ids
-    assert all(0 <= id_ < simple.vocab_size for id_ in ids)
-    with pytest.raises(TypeError, match="encode takes a string"):
-        simple.encode(b"the")
+def test_a_file_gives_the_ids_of_its_text(text, readable, compiled):
+    expected = readable.encode(text.read_bytes().decode())
+    for one in (readable, compiled):
+        for executor in (None, ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
+            ids = one.encode_file(text, executor)
+            assert ids.dtype == np.uint16
+            assert ids.tolist() == expected
+            if executor:
+                executor.shutdown()
 
 
-@given(TEXTS)
-def test_characters_and_bytes_round_trip(text):
-    for simple in (CharacterTokenizer(), ByteTokenizer()):
-        assert simple.decode(simple.encode(text)) == text
-    assert compression_ratio(text + "a", ByteTokenizer().encode(text + "a")) == 1
+def test_spans_together_are_the_file(text, compiled):
+    cuts = cut_points(text, [END])
+    parts = [list(compiled.encode_spans(text, [start, end])) for start, end in pairwise(cuts)]
+    whole = np.concatenate(list(compiled.encode_spans(text, cuts)))
+    assert np.array_equal(np.concatenate([ids for part in parts for ids in part]), whole)
 
 
-def test_unknown_words_share_one_id(tmp_path):
-    (tmp_path / "text.txt").write_text("the owl the owl the owl the mouse")
-    words = WordTokenizer.from_counts(count_pretokens(tmp_path / "text.txt"), 3)
-    assert words.decode(words.encode(" the cat")) == " the<unk>"
-    assert words.vocab_size == 3
-    with pytest.raises(ValueError, match="id 3 is not"):
-        words.decode([3])
+def test_files_that_are_empty_or_no_utf8(tmp_path, readable, compiled):
+    path = tmp_path / "text.txt"
+    for one in (readable, compiled):
+        path.write_bytes(b"")
+        assert one.encode_file(path).tolist() == []
+        path.write_bytes("a file that ends inside é".encode()[:-1])
+        with pytest.raises(ValueError, match=r"not UTF-8: byte 0xc3 at offset 24"):
+            one.encode_file(path)
+        with pytest.raises(FileNotFoundError, match="expected a UTF-8 text file"):
+            one.encode_file(tmp_path / "nowhere.txt")
+
+
+def test_threads_may_share_a_tokenizer(compiled, readable):
+    texts = [CORPUS[start:] * 20 for start in range(0, 200, 10)]
+    with ThreadPoolExecutor(4) as executor:
+        ids = list(executor.map(compiled.encode, texts))
+    assert ids == [readable.encode(text) for text in texts]
+    assert len(compiled._idle_encoders) <= 4
+
+
+def test_pickling_keeps_the_tokenizer_and_not_what_it_remembers(compiled):
+    ids = compiled.encode(CORPUS + LONGER)
+    assert pickle.loads(pickle.dumps(compiled)).encode(CORPUS + LONGER) == ids
+    assert len(pickle.dumps(compiled)) < 50_000
 
 
 def test_no_tokens_have_no_compression_ratio():

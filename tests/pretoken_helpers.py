@@ -1,19 +1,30 @@
-"""What the tests of the compiled engine share: odd texts, and its results in Python's own types."""
+"""Odd texts, their pre-tokens by the obvious way, and compiled results in Python's own types."""
 
 import os
 import random
 from collections import Counter
+from itertools import chain
 
 import numpy as np
+import regex
 from hypothesis import strategies as st
 
 from workbook.tokenization.compiled import count, merge, table, text
 from workbook.tokenization.compiled.machine import padded
+from workbook.tokenization.pretokens import PATTERN
 
 # Characters that the pattern tells apart, and some that look alike to a careless scanner.
 ODD = "'sdmtlverSDMT \n\t\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b"
 ODD += "²½Ⅷaé中🙂\u0301_-<|0"
 TEXTS = st.text(st.sampled_from(ODD)) | st.text()
+
+# Texts with parts of the special tokens in them.
+MARKED = (
+    st.text(st.sampled_from("ab'sLlre19 \n\t\u00a0\u3000é好🙂\u0301!<|>\r\x1c\x85")) | st.text()
+)
+SPECIALS = st.lists(
+    st.sampled_from(["<|", "<|>", "|>", "a b", "'s", " ", "\n\n", "好"]), max_size=4
+)
 
 # `make stress` tries this many times as many random strings, from another seed.
 STRESS = int(os.environ.get("STRESS", "1"))
@@ -49,3 +60,16 @@ def as_counter(counts: count.Counts) -> Counter[str]:
 def merges_of(counts: count.Counts, number: int) -> list[tuple[bytes, bytes]]:
     """The merges as `bpe.train_naive` returns them."""
     return merge.spelled_out(merge.learn_merges(counts, number))
+
+
+def pretokens_of(text: str, special_tokens=()) -> list[str]:
+    """The pre-tokens by the obvious way: split the whole text, then match each part."""
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    parts = [text]
+    if longest_first:
+        parts = regex.split("(" + "|".join(map(regex.escape, longest_first)) + ")", text)
+    return list(
+        chain.from_iterable(
+            [part] if part in special_tokens else regex.findall(PATTERN, part) for part in parts
+        )
+    )

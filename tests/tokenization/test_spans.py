@@ -1,0 +1,218 @@
+"""Files are cut between pre-tokens, counted alike by both engines, and read whole or not at all."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import chain, pairwise
+
+import pytest
+from hypothesis import given
+from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
+
+from workbook.corpora import corpora
+from workbook.tokenization import spans, token_files, tokenizer
+from workbook.tokenization.compiled import count
+from workbook.tokenization.spans import count_pretokens, cut_points
+from workbook.tokenization.tokenizer import Tokenizer
+
+END = "<|endoftext|>"
+TEXT = f"It's {END}the  ünï 天 owl 1,000.\r\n{END}\n".encode() * 300
+ONE = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [], [END])
+
+
+def compiled_count(path, special_tokens=(), executor=None):
+    return as_counter(count.count_file(path, special_tokens, executor))
+
+
+COUNTERS = [count_pretokens, compiled_count]
+
+
+@given(text=MARKED.map(lambda text: text * 40), special_tokens=SPECIALS)
+def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens):
+    path = tmp_path_factory.mktemp("cut") / "text.txt"
+    path.write_bytes(text.encode("utf-8", errors="replace"))
+    data = path.read_bytes()
+    cuts = cut_points(path, special_tokens, span=16)
+    parts = [data[start:end].decode() for start, end in pairwise(cuts)]
+    together = list(chain.from_iterable(pretokens_of(part, special_tokens) for part in parts))
+    assert together == pretokens_of(data.decode(), special_tokens)
+
+
+def test_long_texts_of_many_scripts_are_cut(tmp_path):
+    path = tmp_path / "text.txt"
+    for line in ("one two, it's 3\r\n", "天气很好。\n", "Привет мир\n", "x<|e|> y"):
+        path.write_bytes((line * 200).encode())
+        assert len(cut_points(path, ["<|e|>"], span=256)) > 5
+
+
+def written(path):
+    path.write_bytes(TEXT)
+    os.utime(path, (0, 0))  # long ago, so that no clock is too coarse for what comes
+    return path
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A file that is cut into many spans, a few to a task."""
+    monkeypatch.setattr(spans, "SPANS_PER_TASK", 3)
+    monkeypatch.setattr(spans, "SPAN", 512)
+    monkeypatch.setattr(spans, "BLOCK", 100)
+    return written(tmp_path / "text.txt")
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_a_file_is_counted_alike_in_one_piece_and_in_many(path, counter):
+    expected = Counter(pretokens_of(TEXT.decode(), [END]))
+    del expected[END]
+    assert counter(path, [END]) == expected
+    for pool in (ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
+        with pool as executor:
+            assert counter(path, [END], executor) == expected
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_odd_files_are_counted_and_missing_ones_named(tmp_path, counter):
+    path = tmp_path / "text.txt"
+    for data, expected in (
+        (b"", {}),
+        (bytes(300_000), {"\0" * 300_000: 1}),
+        (b"x" * 100_000, {"x" * 100_000: 1}),
+        (END.encode() * 10_000 + b"a", {"a": 1}),
+    ):
+        path.write_bytes(data)
+        assert counter(path, [END]) == expected
+        with ThreadPoolExecutor(2) as executor:
+            assert counter(path, [END], executor) == expected
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="expected a UTF-8 text file"):
+        count_pretokens(tmp_path / "nowhere.txt")
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_invalid_utf8_is_refused_with_its_place(path, counter, monkeypatch):
+    path.write_bytes(TEXT[:5010] + b"\xff" + TEXT[5010:])
+    for block in (5, 6, 7, 9, 100):  # characters lie across the blocks that are decoded
+        monkeypatch.setattr(spans, "BLOCK", block)
+        monkeypatch.setattr("workbook.tokenization.compiled.text.BLOCK", block)
+        with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,010"):
+            counter(path, [END])
+    path.write_bytes(TEXT + "é".encode()[:-1])
+    with pytest.raises(ValueError, match=rf"byte 0xc3 at offset {len(TEXT):,}"):
+        counter(path, [END])
+
+
+# --- A file that changes while it is read --------------------------------------------------------
+
+
+def shrink(path):
+    os.truncate(path, len(TEXT) // 2)
+
+
+def grow(path):
+    path.write_bytes(TEXT * 2)
+
+
+def replace(path):
+    """Another file of the same size."""
+    path.with_name("other").write_bytes(TEXT.swapcase())
+    path.with_name("other").replace(path)
+
+
+def remove(path):
+    path.unlink()
+
+
+@pytest.fixture(params=[shrink, grow, replace, remove])
+def change(request, path, monkeypatch):
+    """What becomes of the file as soon as it is known where to cut it."""
+    find = spans.cut_points
+
+    def cut_points(*arguments):
+        cuts = find(*arguments)
+        request.param(path)
+        return cuts
+
+    for module in (spans, count, tokenizer, token_files):
+        monkeypatch.setattr(module, "cut_points", cut_points)
+    return request.param
+
+
+@pytest.fixture(params=["in turn", "side by side"])
+def executor(request):
+    with ThreadPoolExecutor(2) as pool:
+        yield pool if request.param == "side by side" else None
+
+
+def refused(path):
+    return pytest.raises(ValueError, match=rf"{path} changed while it was read.* call again")
+
+
+def test_the_compiled_engine_does_not_take_what_it_held_before(path, change, executor, monkeypatch):
+    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    with refused(path):
+        ONE.encode_file(path, executor)
+    with refused(path):
+        count.count_file(written(path), [END], executor)
+
+
+@pytest.mark.parametrize("change", [grow, replace, remove], indirect=True)
+def test_the_readable_one_does_not_mix_two_texts(path, change, executor):
+    with refused(path):
+        ONE.encode_file(path, executor)
+    with ThreadPoolExecutor(2) as pool, refused(path):
+        count_pretokens(written(path), [END], pool)
+
+
+SHRINKING = """
+import os, sys
+from workbook.tokenization import bpe, spans, tokenizer
+from workbook.tokenization.tokenizer import Tokenizer
+
+open_file = spans.Path.open
+
+def cut_short(path, *mode):
+    os.truncate(path, 1000)
+    return open_file(path, *mode)
+
+spans.Path.open = cut_short
+one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [])
+for read in (one.encode_file, lambda path: bpe.train_bpe(path, 260, None)):
+    with open(sys.argv[1], "wb") as file:
+        file.write(b"It's the owl. " * 300)
+    try:
+        read(sys.argv[1])
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_a_file_that_shrinks_is_not_read_for_ever(tmp_path):
+    command = [sys.executable, "-c", SHRINKING, str(tmp_path / "text.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == second
+    assert first.startswith(f"{tmp_path / 'text.txt'} changed while it was read")
+
+
+def test_no_token_file_is_made_and_no_shard_kept(path, change, executor, monkeypatch):
+    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    target = path.with_name("ids.npy")
+    with refused(path):
+        token_files.tokenize_file(ONE, path, target, executor)
+    assert not target.exists() and not list(path.parent.glob(".ids.npy.*/*.npy"))
+
+
+@pytest.mark.parametrize("change", [shrink, grow, replace, remove])
+@pytest.mark.parametrize("read", [token_files.read_text, corpora.documents])
+def test_streams_do_not_end_as_if_all_were_well(path, change, read, monkeypatch):
+    for module in (token_files, corpora):
+        monkeypatch.setattr(module, "BLOCK", 1000)
+    stream = read(path)
+    next(stream)
+    change(path)
+    with refused(path):
+        list(stream)
