@@ -1,4 +1,4 @@
-"""Token files hold the ids of their text, and a run that was killed is carried on, not repeated."""
+"""Token files hold the ids of their text; a run that was killed is resumed, not repeated."""
 
 import json
 import os
@@ -17,8 +17,15 @@ from workbook import cli
 from workbook.files import LOCK
 from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.token_files import read_tokens
-from workbook.tokenization.tokenizer import Tokenizer
+from workbook.tokenization.token_files import (
+    fingerprint,
+    read_text,
+    read_tokens,
+    tokenize_file,
+    tokenizer_for,
+    write_tokens,
+)
+from workbook.tokenization.tokenizer import Tokenizer, token_dtype
 
 END = "<|endoftext|>"
 
@@ -27,6 +34,52 @@ END = "<|endoftext|>"
 def small_spans(monkeypatch):
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 5)
     monkeypatch.setattr(spans, "SPAN", 512)
+
+
+def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(token_files, "BLOCK", 4)
+    text = "Eins\r\nzwei\ndreißig 🐉\r"
+    (tmp_path / "text.txt").write_bytes(text.encode())
+    blocks = list(read_text(tmp_path / "text.txt"))
+    assert "".join(blocks) == text
+    assert max(map(len, blocks)) == 4
+
+
+def test_the_dtype_is_the_smallest_that_holds_every_id():
+    sizes = {1: "uint16", 257: "uint16", 65_536: "uint16", 65_537: "uint32", 100_000: "uint32"}
+    assert {size: token_dtype(size) for size in sizes} == sizes
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 123])
+@pytest.mark.parametrize("vocab_size", [1_000, 100_000])
+def test_ids_come_back_from_a_memory_map(tmp_path, monkeypatch, count, vocab_size):
+    monkeypatch.setattr(token_files, "BLOCK", 10)
+    ids = list(np.random.default_rng(count).integers(vocab_size, size=count))
+    assert write_tokens(tmp_path / "ids.npy", iter(ids), vocab_size) == count
+    stored = read_tokens(tmp_path / "ids.npy")
+    assert isinstance(stored, np.memmap) or not count
+    assert stored.tolist() == ids
+    assert stored.dtype == token_dtype(vocab_size)
+
+
+def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path):
+    for bad in (-1, 500, 70_000):
+        with pytest.raises(ValueError, match="do not fit a vocabulary of 500"):
+            write_tokens(tmp_path / "ids.npy", [1, bad], 500)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="encode the corpus first"):
+        read_tokens(tmp_path / "ids.npy")
+    for left in (0, 5, 50, 128, 1000):
+        write_tokens(tmp_path / "ids.npy", range(500), 500)
+        os.truncate(tmp_path / "ids.npy", left)
+        with pytest.raises(ValueError, match=r"ids\.npy is not a whole token file .*remove it"):
+            read_tokens(tmp_path / "ids.npy")
+
+
+# --- A text to a token file ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +104,7 @@ def expected(source, tokenizer):
 def test_a_token_file_holds_the_ids_of_its_text(tmp_path, source, tokenizer, expected, pool):
     target = tmp_path / "ids.npy"
     executor = pool(2) if pool else None
-    assert token_files.tokenize_file(tokenizer, source, target, executor) == len(expected)
+    assert tokenize_file(tokenizer, source, target, executor) == len(expected)
     if executor:
         executor.shutdown()
     assert read_tokens(target).tolist() == expected
@@ -69,52 +122,50 @@ def test_processes_that_ask_for_the_same_do_not_disturb_each_other(
 ):
     target = tmp_path / "ids.npy"
     with ProcessPoolExecutor(4) as pool:
-        asked = [
-            pool.submit(token_files.tokenize_file, tokenizer, source, target) for _ in range(8)
-        ]
+        asked = [pool.submit(tokenize_file, tokenizer, source, target) for _ in range(8)]
         assert {each.result() for each in asked} == {len(expected)}
     assert read_tokens(target).tolist() == expected
 
 
 def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch):
     target = tmp_path / "ids.npy"
-    number = token_files.tokenize_file(tokenizer, source, target)
+    number = tokenize_file(tokenizer, source, target)
     monkeypatch.setattr(token_files, "encode_shard", lambda *_: 1 / 0)
-    assert token_files.tokenize_file(tokenizer, source, target) == number
+    assert tokenize_file(tokenizer, source, target) == number
     other = Tokenizer(tokenizer.vocab, tokenizer.merges[:9], [END])
     with pytest.raises(ZeroDivisionError):
-        token_files.tokenize_file(other, source, target)
+        tokenize_file(other, source, target)
     (tmp_path / "ids.json").write_text("broken")
     with pytest.raises(ZeroDivisionError):
-        token_files.tokenize_file(tokenizer, source, target)
+        tokenize_file(tokenizer, source, target)
 
 
 @pytest.mark.parametrize("left", [0, 50, 1000])
 def test_a_token_file_that_was_cut_short_is_made_anew(tmp_path, source, tokenizer, expected, left):
     target = tmp_path / "ids.npy"
-    token_files.tokenize_file(tokenizer, source, target)
+    tokenize_file(tokenizer, source, target)
     os.truncate(target, left)
-    assert token_files.tokenize_file(tokenizer, source, target) == len(expected)
+    assert tokenize_file(tokenizer, source, target) == len(expected)
     assert read_tokens(target).tolist() == expected
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path, source, tokenizer, expected):
     large = Tokenizer(tokenizer.vocab | {70_000: b"<|far|>"}, tokenizer.merges, [END])
-    token_files.tokenize_file(large, source, tmp_path / "ids.npy")
+    tokenize_file(large, source, tmp_path / "ids.npy")
     assert read_tokens(tmp_path / "ids.npy").dtype == np.uint32
     assert read_tokens(tmp_path / "ids.npy").tolist() == expected
 
 
 def test_an_empty_text_has_a_token_file_too(tmp_path, tokenizer):
     (tmp_path / "text.txt").touch()
-    assert token_files.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy") == 0
+    assert tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy") == 0
     assert len(read_tokens(tmp_path / "ids.npy")) == 0
 
 
 def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
     (tmp_path / "text.txt").write_bytes(b"owl " * 2_000 + b"\xff")
     with pytest.raises(ValueError, match="not UTF-8: byte 0xff at offset 8,000"):
-        token_files.tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy")
+        tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy")
     assert not (tmp_path / "ids.npy").exists()
 
 
@@ -153,30 +204,22 @@ def test_a_killed_run_is_carried_on(tmp_path, source, tokenizer, expected, monke
         return encode_shard(*arguments)
 
     monkeypatch.setattr(token_files, "encode_shard", watched)
-    token_files.tokenize_file(tokenizer, source, tmp_path / "ids.npy")
+    tokenize_file(tokenizer, source, tmp_path / "ids.npy")
     assert made[0] == "3.npy" and len(made) > 10
     assert read_tokens(tmp_path / "ids.npy").tolist() == expected
     assert sorted(path.name for path in tmp_path.glob("*ids*")) == ["ids.json", "ids.npy"]
 
 
-def test_the_command_encodes_both_splits(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    monkeypatch.setitem(token_files.DEFAULTS, "stories", (30_000, 400))
+def test_the_command_encodes_both_splits(tmp_path, folder, capsys):
     command = ["data", "tokenize", "stories", "--size", "40kB", "--workers", "1"]
-    monkeypatch.setattr(
-        token_files.corpora, "path", lambda name, split, size=None: text_of(tmp_path, split, size)
-    )
     assert cli.main(command) == 0
     printed = capsys.readouterr().out
     for split in ("train", "validation"):
-        path = tmp_path / "tokens" / "stories-400" / f"{split}.npy"
+        path = tmp_path / "tokens" / "stories-270" / f"{split}.npy"
         assert f"{path}  {len(read_tokens(path)):,} ids" in printed
-    record = json.loads((tmp_path / "tokens" / "stories-400" / "train.json").read_text())
+    record = json.loads((tmp_path / "tokens" / "stories-270" / "train.json").read_text())
     assert record["bytes"] == 40_000
-    files = [
-        tmp_path / "tokenizers" / "stories-400" / name for name in ("vocab.json", "merges.txt")
-    ]
-    given = ["--vocab", str(files[0]), "--merges", str(files[1])]
+    given = ["--vocab", str(folder / "vocab.json"), "--merges", str(folder / "merges.txt")]
     assert cli.main([*command, *given]) == 0
     assert cli.main([*command, *given[:2]]) == 2
     assert "belong together" in capsys.readouterr().err
@@ -192,14 +235,14 @@ def test_equal_tokenizers_have_one_fingerprint(tokenizer):
     vocab, merges = tokenizer.vocab, tokenizer.merges
     same = Tokenizer({np.int64(key): vocab[key] for key in sorted(vocab)[::-1]}, merges, [END])
     same.merges = [list(merge) for merge in merges]
-    assert token_files.fingerprint(same) == token_files.fingerprint(tokenizer)
+    assert fingerprint(same) == fingerprint(tokenizer)
     others = [
         Tokenizer(vocab, merges[:-1], [END]),
         Tokenizer(vocab, [*merges[:-2], merges[-1], merges[-2]], [END]),
         Tokenizer(vocab | {len(vocab): b"owls"}, merges, [END]),
         Tokenizer(vocab, merges),
     ]
-    assert len({token_files.fingerprint(one) for one in (tokenizer, *others)}) == 1 + len(others)
+    assert len({fingerprint(one) for one in (tokenizer, *others)}) == 1 + len(others)
 
 
 @pytest.fixture
@@ -214,14 +257,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_default_tokenizer_has_a_record_of_what_it_is(folder):
-    name, one = token_files.tokenizer_for("stories")
+    name, one = tokenizer_for("stories")
     record = json.loads((folder / "record.json").read_text())
     assert [record[key] for key in ("corpus", "bytes", "vocab_size")] == ["stories", 30_000, 270]
     for file in ("vocab.json", "merges.txt"):
         assert record[file] == sha256((folder / file).read_bytes()).hexdigest()
-    again, other = token_files.tokenizer_for("stories")
+    again, other = tokenizer_for("stories")
     assert (name, again) == ("stories-270", "stories-270")
-    assert token_files.fingerprint(one) == token_files.fingerprint(other)
+    assert fingerprint(one) == fingerprint(other)
 
 
 def damage(path, how):
@@ -236,23 +279,26 @@ def damage(path, how):
     path.write_text(text, encoding="utf-8")
 
 
+def assert_made_again(whole):
+    """The tokenizer of the stories is the one that it was."""
+    assert fingerprint(tokenizer_for("stories")[1]) == fingerprint(whole)
+
+
 @pytest.mark.parametrize("file", ["vocab.json", "merges.txt"])
 @pytest.mark.parametrize("how", ["cut at a line", "two lines swapped", "emptied"])
 def test_a_damaged_tokenizer_is_refused_by_name(folder, file, how):
-    _, whole = token_files.tokenizer_for("stories")
+    _, whole = tokenizer_for("stories")
     damage(folder / file, how)
     for _ in range(2):
         with pytest.raises(ValueError, match=f"{folder / file} is not as .* remove {folder}, and"):
-            token_files.tokenizer_for("stories")
+            tokenizer_for("stories")
     shutil.rmtree(folder)
-    assert token_files.fingerprint(
-        token_files.tokenizer_for("stories")[1]
-    ) == token_files.fingerprint(whole)
+    assert_made_again(whole)
 
 
 @pytest.mark.parametrize("record", [None, "", "[]", '{"corpus": '])
 def test_a_tokenizer_without_a_record_gets_one_if_its_merges_fit(folder, record):
-    _, whole = token_files.tokenizer_for("stories")
+    _, whole = tokenizer_for("stories")
     expected = json.loads((folder / "record.json").read_text())
 
     def lose_the_record():
@@ -261,41 +307,37 @@ def test_a_tokenizer_without_a_record_gets_one_if_its_merges_fit(folder, record)
             (folder / "record.json").write_text(record)
 
     lose_the_record()
-    assert token_files.fingerprint(
-        token_files.tokenizer_for("stories")[1]
-    ) == token_files.fingerprint(whole)
+    assert_made_again(whole)
     del expected["bytes"]
     assert json.loads((folder / "record.json").read_text()) == expected
     lose_the_record()
     damage(folder / "merges.txt", "cut at a line")
     with pytest.raises(ValueError, match=r"merges\.txt has 11 merges, .* needs 13; remove"):
-        token_files.tokenizer_for("stories")
+        tokenizer_for("stories")
 
 
 @pytest.mark.parametrize("left", ["vocab.json", "merges.txt", "record.json"])
 def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder, left):
-    _, whole = token_files.tokenizer_for("stories")
+    _, whole = tokenizer_for("stories")
     for path in folder.iterdir():
         if path.name != left:
             path.unlink()
     (folder / left).write_text("{}")
-    assert token_files.fingerprint(
-        token_files.tokenizer_for("stories")[1]
-    ) == token_files.fingerprint(whole)
+    assert_made_again(whole)
 
 
 def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folder, monkeypatch):
-    token_files.tokenizer_for("stories")
+    tokenizer_for("stories")
     monkeypatch.setattr(token_files, "locked", lambda folder: 1 / 0)
     monkeypatch.setattr(token_files.bpe, "train_bpe", lambda *_: 1 / 0)
-    token_files.tokenizer_for("stories")
+    tokenizer_for("stories")
 
     def read_only(path):
         raise OSError("read-only")
 
     (folder / "record.json").unlink()
     monkeypatch.setattr(token_files, "atomic_write", read_only)
-    assert token_files.tokenizer_for("stories")[1].vocab_size == 270
+    assert tokenizer_for("stories")[1].vocab_size == 270
 
 
 TRAIN = """
@@ -318,4 +360,4 @@ def test_processes_train_a_default_tokenizer_once(tmp_path):
 
 def test_a_corpus_that_there_is_not_has_no_tokenizer():
     with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, pydocs"):
-        token_files.tokenizer_for("nosuch")
+        tokenizer_for("nosuch")
