@@ -151,7 +151,7 @@ _RECORDS = (
         check="unicode:unicode1",
         prompt={
             "a": "Which character does `chr(0)` give? Name it, in one sentence.",
-            "b": "Compare what `repr` makes of it with what you see when it is printed.",
+            "b": "Compare its `repr` with what you see when it is printed.",
             "c": 'Put it in the middle of a text, as in `"before" + chr(0) + "after"`. Look at the '
             "text's repr, its length and its print-out: what changes, and what does not?",
         },
@@ -174,10 +174,10 @@ _RECORDS = (
         prompt={
             "a": "Encode several texts as UTF-8, UTF-16 and UTF-32 and compare the bytes. Give "
             "reasons to train a tokenizer on UTF-8 rather than on the other two. Two sentences.",
-            "b": "Somebody decodes UTF-8 by decoding each byte for itself and joining the results. "
-            "Give an input on which that goes wrong, and say why in one sentence.",
-            "c": "Find two bytes that, as UTF-8, decode to no character at all. Say in one "
-            "sentence why.",
+            "b": "Somebody decodes UTF-8 by decoding each byte on its own and joining the results. "
+            "Give an input for which that goes wrong, and say why in one sentence.",
+            "c": "Find two bytes that do not decode to any character as UTF-8. Say why in one "
+            "sentence.",
         },
         takes={
             "a": "a sentence or two",
@@ -190,12 +190,11 @@ _RECORDS = (
         },
         hints=(
             "Encode one English, one Chinese and one emoji text in all three encodings, and look "
-            "at the bytes, not only at their number. For (b) and (c): which first bytes in UTF-8 "
-            "need company?",
-            "Look for the zeros: the wide encodings are full of them, and two extra or four extra "
-            "bytes at the front say in which order the bytes come. In UTF-8 every byte above 7F is "
-            "part of a longer character. Bytes 80 to BF only ever continue one, and C2 to F4 only "
-            "ever begin one.",
+            "at the bytes, not only at how many there are. For (b) and (c): after which first "
+            "bytes does UTF-8 expect more?",
+            "Look for the zeros: the wide encodings are full of them, and two or four extra bytes "
+            "at the front give the byte order. In UTF-8 every byte above 7F is part of a longer "
+            "character. Bytes 80 to BF only ever continue one, and C2 to F4 only ever begin one.",
         ),
     ),
     _problem(
@@ -204,12 +203,12 @@ _RECORDS = (
         signatures=(Signature("function", "train_bpe", "input_path, vocab_size, special_tokens"),),
         prompt={
             "": "Write a function that learns a byte-level BPE tokenizer from a text file. It "
-            "returns the vocabulary, a dict from id to bytes, and the merges, a list of pairs of "
-            "bytes in the order in which they were made. Split the text with GPT-2's pattern "
-            "first; no merge crosses the edge of a piece. Of equally frequent pairs, merge the "
-            "greater one. Special tokens get ids of their own; they cut the text and are never "
-            "counted. `vocab_size` counts everything: special tokens, the 256 bytes, and the "
-            "merges.",
+            "returns the vocabulary, a dict from token ID to bytes, and the merges, a list of "
+            "pairs of bytes in the order in which they were made. Split the text with GPT-2's "
+            "pattern first; no merge crosses the edge of a pre-token. Of equally frequent pairs, "
+            "merge the lexicographically greater one. Special tokens get IDs of their own; they "
+            "cut the text and are never counted. `vocab_size` counts everything: special tokens, "
+            "the 256 bytes, and the merges.",
         },
         hints=(
             "Make it right on one line of text before you make it fast: count the pre-tokens, keep "
@@ -225,8 +224,8 @@ _RECORDS = (
         "train_bpe_tinystories", "A tokenizer for simple stories", 2, "2.5", 2, "02_bpe",
         check="tokenizer_experiments:train_bpe_tinystories", asks_corpora=("tinystories",),
         prompt={
-            "": "Use the TinyStories training text, 10,000 ids and `<|endoftext|>` as special "
-            "token. Allowed: 30 minutes, 30 GB, no GPU; under 2 minutes is within reach.",
+            "": "Use the TinyStories training text, a vocabulary of 10,000 and `<|endoftext|>` as "
+            "a special token. Allowed: 30 minutes, 30 GB, no GPU; under 2 minutes is within reach.",
             "a": "Train and save the tokenizer. How long did it take, and how much memory at its "
             "peak? What is the longest token, and does it make sense?",
             "b": "Profile the training. Which step takes most of the time?",
@@ -237,31 +236,33 @@ _RECORDS = (
         },
         requires={"a": Requirement(quantities=("time", "memory"))},
         hints=(
-            "Measure twice: once for the time, once under a profiler. When your counting runs in "
+            "Measure twice: once for the time, once under a profiler. If your counting runs in "
             "child processes, whose memory and whose time does your measurement see?",
-            "Add up the memory of the whole tree of processes, and profile a run that counts in "
-            "one process: the parent of a pool only waits. Sort the vocabulary by length in bytes, "
-            "and remember that a leading space is part of a token.",
+            "Add up the memory of the whole process tree, and profile a run that counts in one "
+            "process: the parent of a pool only waits. Sort the vocabulary by length in bytes, and "
+            "remember that a leading space is part of a token.",
         ),
     ),
     _problem(
         "train_bpe_expts_owt", "A tokenizer for the web", 2, "2.5", 2, "02_bpe",
         check="tokenizer_experiments:train_bpe_expts_owt", asks_corpora=("tinystories", "owt"),
         prompt={
-            "": "Use the OpenWebText sample and 32,000 ids. Allowed: 12 hours, 100 GB, no GPU.",
+            "": "Use the OpenWebText sample and a vocabulary of 32,000. Allowed: 12 hours, 100 GB, "
+            "no GPU.",
             "a": "Train and save the tokenizer. What is the longest token, and does it make sense?",
-            "b": "Set this tokenizer beside the one for TinyStories: what is alike, what differs?",
+            "b": "Compare this tokenizer with the one for TinyStories: what do they share, and how "
+            "do they differ?",
         },
         takes={
             "a": 'the longest token as bytes, such as b" hello", or a sentence',
             "b": "a sentence or two",
         },
         hints=(
-            "Look at the longest ten tokens as bytes, not as text. Would a person have written "
+            "Look at the ten longest tokens as bytes, not as text. Would a person have written "
             "them?",
             "Web pages contain rulers made of hyphens, and text that was decoded with the wrong "
             "encoding and encoded again, which doubles its bytes. To compare the tokenizers, look "
-            "at what each has as one token that the other has to spell out.",
+            "for what is one token in one and several in the other.",
         ),
     ),
     _problem(
@@ -269,21 +270,21 @@ _RECORDS = (
         check="tokenizer:tokenizer",
         signatures=(Signature("class", "Tokenizer", "vocab, merges, special_tokens=None"),),
         prompt={
-            "": "Write a class that turns text into ids and back, given a vocabulary, merges and "
-            "perhaps special tokens. It also loads itself from files, and encodes a stream of "
-            "texts lazily: the ids are those of the joined text, wherever the pieces were cut, and "
-            "memory does not grow. Merges apply in the order in which they were learned, inside "
-            "each pre-token. A special token becomes one id; where several fit, the longest wins; "
-            "one that the vocabulary lacks is added to it. Bytes that are no UTF-8 decode to "
+            "": "Write a class that turns text into tokens and back, given a vocabulary, merges "
+            "and perhaps special tokens. It also loads itself from files, and encodes a stream of "
+            "texts lazily: the tokens are those of the joined text, wherever the pieces were cut, "
+            "and memory does not grow. Merges apply in the order in which they were learned, "
+            "inside each pre-token. A special token becomes one token; where several match, the "
+            "longest wins; one that the vocabulary lacks is added to it. Invalid UTF-8 decodes to "
             "U+FFFD.",
         },
         hints=(
             "Write `decode` first: join the bytes, and decode once at the end. For `encode`, take "
             "one pre-token: which of its pairs has to be merged first?",
-            "Give each merge its rank. Inside a pre-token, merge the pair of lowest rank until "
-            "none is left. Split off special tokens first, with a pattern that tries the longest "
-            "one first. In `encode_iterable` the last pre-token of a piece may go on in the next "
-            "piece: keep it back until you know.",
+            "Give each merge its rank. Inside a pre-token, merge the pair with the lowest rank "
+            "until none is left. Split off special tokens first, with a pattern that tries the "
+            "longest one first. In `encode_iterable` the last pre-token of a piece may continue in "
+            "the next piece: hold it back until you know.",
         ),
     ),
     _problem(
@@ -291,12 +292,12 @@ _RECORDS = (
         check="tokenizer_experiments:tokenizer_experiments", asks_corpora=("tinystories", "owt"),
         prompt={
             "a": "Draw ten documents each from TinyStories and OpenWebText and encode each ten "
-            "with its own tokenizer. How many bytes does a token stand for?",
+            "with its own tokenizer. How many bytes per token do you get?",
             "b": "Now encode the OpenWebText documents with the TinyStories tokenizer. What "
             "happens to that figure, or to the tokens themselves?",
-            "c": "How many bytes a second does your tokenizer encode? At that speed, how long "
+            "c": "How many bytes per second does your tokenizer encode? At that speed, how long "
             "would the Pile, 825 GB of text, take?",
-            "d": "Encode the training and validation sets of both corpora and store the ids as "
+            "d": "Encode the training and validation sets of both corpora and store the tokens as "
             "`uint16`. Why is that type a good choice?",
         },
         takes={
@@ -308,10 +309,10 @@ _RECORDS = (
         requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
         hints=(
             "Which way round is the ratio? Think about what a better tokenizer does to your "
-            "figure. And for `uint16`: what is the largest id that you have to store?",
-            "Bytes per token: the length of the encoded text divided by the number of ids. For the "
-            "Pile, 825 GB are 825 · 10⁹ bytes; divide by bytes per second, then by 3,600. Two "
-            "bytes an id hold 65,536 different values, and both vocabularies are smaller than "
+            "figure. And for `uint16`: what is the largest token ID that you have to store?",
+            "Bytes per token: the length of the encoded text divided by the number of tokens. For "
+            "the Pile, 825 GB are 825 · 10⁹ bytes; divide by bytes per second, then by 3,600. Two "
+            "bytes per token hold 65,536 different values, and both vocabularies are smaller than "
             "that.",
         ),
     ),
@@ -322,16 +323,16 @@ _RECORDS = (
         signatures=(Signature("class", "Linear", "in_features, out_features"),),
         prompt={
             "": "Write a linear layer without bias as a module of your own. Its weight has the "
-            "shape (out, in), drawn from a truncated normal distribution with variance 2 / (in + "
-            "out).",
+            "shape (out, in), initialised from a truncated normal distribution with variance 2 / "
+            "(in + out).",
         },
         hints=(
             "Write down the shapes before the code: the last axis of the input, the two axes of "
             "the weight, the last axis of the output. Which axes are summed over?",
             "The weight has one row for each output, so that y = W x. For any number of leading "
             "axes that is `x @ W.T`, or an einsum over d_in. Fill an empty tensor with "
-            "`nn.init.trunc_normal_`: its limits are numbers, so give it three times the standard "
-            "deviation.",
+            "`nn.init.trunc_normal_`: its limits are absolute values, so give it three times the "
+            "standard deviation.",
         ),
     ),
     _problem(
@@ -339,13 +340,14 @@ _RECORDS = (
         check="transformer_embedding:embedding",
         signatures=(Signature("class", "Embedding", "num_embeddings, embedding_dim"),),
         prompt={
-            "": "Write the module that looks up one vector for each id. Its weight has one row an "
-            "id, drawn from a truncated standard normal distribution.",
+            "": "Write the module that looks up one vector for each token. Its weight has one row "
+            "per token in the vocabulary, initialised from a truncated standard normal "
+            "distribution.",
         },
         hints=(
             "What does a tensor give you when you index it with a tensor of integers?",
-            "`weight[token_ids]` has the axes of the ids, and one more. That is the whole forward. "
-            "Every row is learned, row 0 too.",
+            "`weight[token_ids]` has the axes of `token_ids` and one more. That is the whole "
+            "forward pass. Every row is learned, row 0 too.",
         ),
     ),
     _problem(
@@ -354,14 +356,14 @@ _RECORDS = (
         signatures=(Signature("class", "RMSNorm", "d_model, eps=1e-5"),),
         prompt={
             "": "Write root-mean-square normalisation with a learned gain. Work in float32 inside, "
-            "and hand back the type that came in.",
+            "and return the dtype that came in.",
         },
         hints=(
             "Take one vector and a large ε, and compute the result by hand. Where does ε go, "
             "inside the root or outside? And what is 300 squared in float16?",
             "Go to float32 first. Take the mean of the squares along the last axis with "
-            "`keepdim=True`, add ε, take the root, divide, multiply by the gain, and go back to "
-            "the type that came in.",
+            "`keepdim=True`, add ε, take the root, divide, multiply by the gain, and convert back "
+            "to the dtype that came in.",
         ),
     ),
     _problem(
@@ -375,7 +377,7 @@ _RECORDS = (
         hints=(
             "There are two ways up to d_ff and one way back. Which of the two goes through SiLU?",
             "W2 (SiLU(W1 x) ⊙ W3 x), and SiLU(x) is x times sigmoid(x), for which `torch.sigmoid` "
-            "is allowed. The product is taken number by number, before W2.",
+            "is allowed. The product is elementwise, before W2.",
         ),
     ),
     _problem(
@@ -390,28 +392,28 @@ _RECORDS = (
         ),
         prompt={
             "": "Write rotary position embedding: rotate each adjacent pair of features by an "
-            "angle that grows with the position and shrinks with the pair's number. Nothing is "
-            "learned; positions are handed in, and any leading dimensions are allowed.",
+            "angle that grows with the position and shrinks with the pair's index. Nothing is "
+            "learned; positions are passed in, and any leading dimensions are allowed.",
         },
         hints=(
-            "Draw two numbers as an arrow in the plane, and turn it by an angle. What do position "
-            "0, and the fastest pair at position 1, become?",
-            "Cosines and sines of position · Θ^(-2k/d_k), k = 0, 1, ..., can wait in a table with "
-            "one row for each position; index it with the positions. `x[..., 0::2]` and `x[..., "
-            "1::2]` are the two numbers of all pairs. Turn them, `stack` on a new last axis, and "
-            "flatten: that weaves the pairs together again.",
+            "Draw two numbers as an arrow in the plane, and rotate it by an angle. What happens to "
+            "it at position 0, and what to the fastest pair at position 1?",
+            "Cosines and sines of position · Θ^(-2k/d_k), k = 0, 1, ..., can be precomputed as a "
+            "table with one row per position; index it with the positions. `x[..., 0::2]` and "
+            "`x[..., 1::2]` are the two numbers of all pairs. Rotate them, `stack` on a new last "
+            "axis, and flatten: that interleaves the pairs again.",
         ),
     ),
     _problem(
         "softmax", "Scores to probabilities", 1, "3.5.4", 3, "03_transformer",
         check="transformer_softmax:softmax",
         signatures=(Signature("function", "softmax", "x, dim"),),
-        prompt={"": "Write softmax over one dimension, such that large scores do not overflow."},
+        prompt={"": "Write softmax over one dimension, so that large scores do not overflow."},
         hints=(
             "What is exp(1000) in float32? And what happens to softmax when the same number is "
-            "taken from all its inputs?",
-            "Take the maximum along `dim` away, exponentiate, and divide by the sum along `dim`. "
-            "`keepdim=True` in both keeps the shapes matched.",
+            "subtracted from all its inputs?",
+            "Subtract the maximum along `dim`, exponentiate, and divide by the sum along `dim`. "
+            "`keepdim=True` in both keeps the shapes compatible.",
         ),
     ),
     _problem(
@@ -426,8 +428,8 @@ _RECORDS = (
             "Name the axes: queries, keys, d_k, d_v. Which axis must be gone after the first "
             "product, and along which one do the weights of a query add up to 1?",
             "Q Kᵀ / √d_k, where the mask is False filled with -inf, softmax over the keys, times "
-            "V. An einsum with `...` in front takes care of all leading axes. What exp makes of "
-            "-inf is the reason for filling before the softmax.",
+            "V. An einsum with `...` in front takes care of all leading axes. exp(-inf) is 0, "
+            "which is why you fill before the softmax.",
         ),
     ),
     _problem(
@@ -444,12 +446,12 @@ _RECORDS = (
             "position where RoPE is asked for, and not the values.",
         },
         hints=(
-            "A head sees d_model / num_heads numbers of every position. In which order do the axes "
-            "heads, positions and numbers have to stand so that your attention function works on "
-            "heads as if they were a batch?",
+            "A head sees d_model / num_heads features of every position. In which order must the "
+            "axes heads, positions and features be so that your attention function works on heads "
+            "as if they were a batch?",
             'Project, then `rearrange(x, "... seq (heads d) -> ... heads seq d", heads=...)`, and '
-            "the same backwards before the output projection. The causal mask is a lower triangle "
-            "with its diagonal. RoPE comes after the split, on queries and keys: d_k = d_model / "
+            "the inverse before the output projection. The causal mask is a lower triangle with "
+            "its diagonal. RoPE comes after the split, on queries and keys: d_k = d_model / "
             "num_heads.",
         ),
     ),
@@ -463,14 +465,14 @@ _RECORDS = (
             ),
         ),
         prompt={
-            "": "Put attention and feed-forward together into one pre-norm block: each is fed "
-            "normalised input, and its output is added to what came in.",
+            "": "Put attention and feed-forward together into one pre-norm block: each gets "
+            "normalised input, and its output is added to the residual stream.",
         },
         hints=(
-            "Follow one vector through the block. What is added to what, and what does the second "
-            "norm get to see?",
+            "Follow one vector through the block. What is added to what, and what is the input of "
+            "the second norm?",
             "Twice the same pattern: x = x + part(norm(x)), first with attention, then with the "
-            "feed-forward layer. What is added to is never normalised itself.",
+            "feed-forward layer. The residual stream itself is never normalised.",
         ),
     ),
     _problem(
@@ -484,13 +486,13 @@ _RECORDS = (
         ),
         prompt={
             "": "Write the whole language model: embedding, blocks, final norm, output head. It "
-            "takes ids and returns logits for every position.",
+            "takes tokens and returns logits for every position.",
         },
         hints=(
-            "List the modules in the order in which the ids meet them. Which one comes between the "
-            "last block and the head, and what is it good for?",
+            "List the modules in the order in which the tokens meet them. Which one comes between "
+            "the last block and the head, and what is it for?",
             "Embedding, blocks in an `nn.ModuleList`, a final norm, and a linear layer up to the "
-            "vocabulary. Return its logits: the softmax belongs to the loss and to decoding. Hand "
+            "vocabulary. Return its logits: the softmax belongs to the loss and to decoding. Pass "
             "`context_length` and `rope_theta` on to each block.",
         ),
     ),
@@ -499,12 +501,12 @@ _RECORDS = (
         check="accounting:transformer_accounting",
         differs="the inner width of the feed-forward layer",
         prompt={
-            "": "Take the shape of GPT-2 XL: 50,257 ids, context 1,024, 48 layers, width 1,600, 25 "
-            "heads. The inner width depends on the edition.",
+            "": "Take the shape of GPT-2 XL: a vocabulary of 50,257, context 1,024, 48 layers, "
+            "width 1,600, 25 heads. The inner width depends on the edition.",
             "a": "How many parameters does it have, and how many bytes do they need in float32?",
-            "b": "List the matrix products of one forward pass over a full context. How many FLOPs "
-            "do they need together?",
-            "c": "Which parts of the model need most of them?",
+            "b": "List the matmuls of one forward pass over a full context. How many FLOPs do they "
+            "take in total?",
+            "c": "Which parts of the model take most of them?",
             "d": "Repeat for GPT-2 small (12 layers, width 768, 12 heads), medium (24, 1,024, 16) "
             "and large (36, 1,280, 20). How do the shares move as the model grows?",
             "e": "Make the context of XL 16,384. How do the total and the shares change?",
@@ -519,13 +521,13 @@ _RECORDS = (
         requires={"a": Requirement(quantities=("memory",))},
         hints=(
             "Build the model on the meta device, where it takes no memory, and print the name and "
-            "shape of every parameter. Which of those matrices take part in a product, and which "
-            "two products in attention have no parameter at all?",
+            "shape of every parameter. Which of those matrices take part in a matmul, and which "
+            "two matmuls in attention have no parameters at all?",
             "A block has four matrices of d by d, the feed-forward matrices of d by d_ff, and two "
-            "gains of length d; around the blocks stand the embedding, the last norm and the head. "
-            "A matrix of n by m costs 2·T·n·m FLOPs for T ids, scores and weighted sum 2·T·T·d "
+            "gains of length d; outside the blocks are the embedding, the last norm and the head. "
+            "A matrix of n by m costs 2·T·n·m FLOPs for T tokens, scores and weighted sum 2·T·T·d "
             "each. Write each as a row of a table, let the table add them up, and look at the "
-            "shares. Only T times T grows with the square of the context.",
+            "shares. Only the T·T terms grow with the square of the context.",
         ),
     ),
     # Chapter 4: the loss, the optimizer, the schedule.
@@ -534,13 +536,13 @@ _RECORDS = (
         check="transformer_cross_entropy:cross_entropy",
         signatures=(Signature("function", "cross_entropy", "logits, targets"),),
         prompt={
-            "": "Write the cross-entropy of logits and target ids: stable for large logits, "
+            "": "Write the cross-entropy of logits and target tokens: stable for large logits, "
             "averaged over all leading dimensions.",
         },
         hints=(
             "Write log(softmax(x)) as a formula and simplify it before you type it. Which exp and "
             "which log are left?",
-            "Take each row's maximum away; then the loss of a target is log Σ exp(x) - x[target]. "
+            "Subtract each row's maximum; then the loss of a target is log Σ exp(x) - x[target]. "
             "`gather` along the last axis picks the targets for any batch shape, and the mean runs "
             "over all of them.",
         ),
@@ -557,7 +559,8 @@ _RECORDS = (
         },
         hints=(
             "Print all ten losses of each run, with an exponent (`:.3g`), and divide each by the "
-            "one before. Which rate falls fastest, and which one grows?",
+            "one before. At which learning rate does the loss fall fastest, and at which does it "
+            "grow?",
             "The loss is a mean of squares, so its gradient is the weights times a constant, here "
             "2/100. Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + 1), "
             "and the loss by its square. Put α = 10, 100 and 1,000 in, and t = 0, 1, 2, 3.",
@@ -568,17 +571,18 @@ _RECORDS = (
         check="optimizer_adamw:adamw",
         signatures=(Signature("class", "AdamW", "params, lr, betas, eps, weight_decay"),),
         prompt={
-            "": "Write AdamW as a subclass of torch's `Optimizer`, with the decay kept apart from "
-            "the gradient.",
+            "": "Write AdamW as a subclass of torch's `Optimizer`, with the weight decay kept "
+            "separate from the gradient.",
         },
         hints=(
-            "Copy the shape of the handout's SGD example: `__init__` hands a dict of settings to "
+            "Copy the shape of the handout's SGD example: `__init__` passes a dict of settings to "
             "`super().__init__`, and `step` goes through `self.param_groups`. Where do m, v and t "
             "live between two steps, and what are they before the first?",
             "`self.state[p]` is an empty dict at first: put zeros like p for m and v, and t = 0, "
-            "into it. In each step raise t first, so that it begins at 1; update m with g and v "
-            "with g². The rate of the step is α √(1 - β2ᵗ) / (1 - β1ᵗ), in a variable of its own: "
-            "the decay takes α itself, times λ, and no gradient. Skip p where `p.grad` is None.",
+            "into it. In each step increment t first, so that it starts at 1; update m with g and "
+            "v with g². The learning rate of the step is α √(1 - β2ᵗ) / (1 - β1ᵗ), in a variable "
+            "of its own: the decay uses α itself, times λ, and no gradient. Skip p where `p.grad` "
+            "is None.",
         ),
     ),
     _problem(
@@ -587,13 +591,13 @@ _RECORDS = (
         differs="the feed-forward layer, the GPU and the unit of time",
         prompt={
             "": "Train in float32 with AdamW.",
-            "a": "Write the peak memory as a formula, apart for parameters, activations, gradients "
-            "and optimizer state.",
+            "a": "Write the peak memory as a formula, separately for parameters, activations, "
+            "gradients and optimizer state.",
             "b": "Put in GPT-2 XL's shape: memory as a number times the batch size, plus another. "
             "What is the largest batch that fits into 80 GB?",
             "c": "How many FLOPs does one AdamW step take?",
             "d": "How long do 400,000 steps with batches of 1,024 take on one GPU at half its peak "
-            "rate? The GPU depends on the edition.",
+            "FLOP/s? The GPU depends on the edition.",
         },
         takes={
             "a": "a number of bytes, or the formula in words",
@@ -624,15 +628,16 @@ _RECORDS = (
             ),
         ),
         prompt={
-            "": "Write the learning rate as a function of the step: a straight warm-up, a cosine "
+            "": "Write the learning rate as a function of the step: a linear warm-up, a cosine "
             "down to the minimum, then constant.",
         },
         hints=(
             "Three branches, told apart by comparing `it` with the two step numbers. What should "
-            "the rate be at it = 0, at the end of the warm-up, and at the end of the cosine?",
-            "Let the share done be (it - warmup_iters) / (cosine_cycle_iters - warmup_iters), "
-            "which goes from 0 to 1 in the middle branch. `math.cos(math.pi * share)` goes from 1 "
-            "to -1; add 1 and halve it, and use it to mix the maximum with the minimum.",
+            "the learning rate be at it = 0, at the end of the warm-up, and at the end of the "
+            "cosine?",
+            "Let the progress be (it - warmup_iters) / (cosine_cycle_iters - warmup_iters), which "
+            "goes from 0 to 1 in the middle branch. `math.cos(math.pi * progress)` goes from 1 to "
+            "-1; add 1 and halve it, and use it to mix the maximum with the minimum.",
         ),
     ),
     _problem(
@@ -640,7 +645,7 @@ _RECORDS = (
         check="optimizer_clipping:gradient_clipping",
         signatures=(Signature("function", "clip", "parameters, max_l2_norm"),),
         prompt={
-            "": "Write a function that scales all gradients in place, such that their common norm "
+            "": "Write a function that scales all gradients in place, so that their joint norm "
             "does not exceed a limit.",
         },
         hints=(
@@ -648,7 +653,7 @@ _RECORDS = (
             "direction of the step? And how often can you go through `model.parameters()`?",
             "Collect the gradients that are not None in a list. Add up the squares of all their "
             "entries, and take one root. Where the norm is above the limit, multiply every "
-            "gradient in place by limit / (norm + 1e-6); below it leave them alone.",
+            "gradient in place by limit / (norm + 1e-6); below it leave them unchanged.",
         ),
     ),
     # Chapters 5 and 6: training, and writing text.
@@ -662,12 +667,13 @@ _RECORDS = (
             ),
         ),
         prompt={
-            "": "Write a function that cuts random windows out of one long array of ids: a batch "
-            "of inputs, and the same windows one id later as targets, on the device asked for.",
+            "": "Write a function that cuts random windows out of one long array of tokens: a "
+            "batch of inputs, and the same windows one token later as targets, on the requested "
+            "device.",
         },
         hints=(
-            "With n ids and windows of m, at how many places can a window start such that its last "
-            "target still exists? Try n = m + 1 in your head.",
+            "With n tokens and windows of m, at how many places can a window start such that its "
+            "last target still exists? Try n = m + 1 in your head.",
             "There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, cut "
             "`dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each, and turn only these "
             "pieces into int64 tensors: a memory map stays on the disk that way.",
@@ -685,9 +691,9 @@ _RECORDS = (
             "file or a file-like object.",
         },
         hints=(
-            "What would a run that goes on tomorrow need to know? Find out what `state_dict()` of "
-            "a model and of an optimizer hold, and what `load_state_dict` does with it.",
-            "Put both state dicts and the step number into one dict, and hand it to `torch.save`: "
+            "What would a run that resumes tomorrow need to know? Find out what `state_dict()` of "
+            "a model and of an optimizer return, and what `load_state_dict` does with it.",
+            "Put both state dicts and the step number into one dict, and pass it to `torch.save`: "
             "it takes a path as well as an open file. Loading is the same backwards: `torch.load`, "
             "both `load_state_dict`, and return the number.",
         ),
@@ -701,13 +707,13 @@ _RECORDS = (
             "memory map, checkpoints, and training and validation loss reported as it goes.",
         },
         hints=(
-            "Make it learn one small batch by heart before anything else: if the loss does not "
-            "fall to almost zero, something is broken. Which settings would you want to change "
-            "without editing the file?",
-            "One step is: set the rate in `param_groups`, draw a batch, forward, loss, backward, "
-            "clip, step, clear the gradients. Around it: `numpy.memmap` (or `numpy.load` with "
-            "`mmap_mode`) for the data; every so many steps the loss on validation batches under "
-            "`torch.no_grad()`, and a checkpoint. `argparse` makes every setting an option.",
+            "Overfit one small batch before anything else: if the loss does not fall to almost "
+            "zero, something is broken. Which settings would you want to change without editing "
+            "the file?",
+            "One step is: set the learning rate in `param_groups`, draw a batch, forward, loss, "
+            "backward, clip, step, clear the gradients. Around it: `numpy.memmap` (or `numpy.load` "
+            "with `mmap_mode`) for the data; every so many steps the loss on validation batches "
+            "under `torch.no_grad()`, and a checkpoint. `argparse` makes every setting an option.",
         ),
     ),
     _problem(
@@ -725,13 +731,13 @@ _RECORDS = (
         },
         hints=(
             "Only the logits of the last position say what comes next. Make it work greedily "
-            "first, with a model that you can predict. What must happen with the id once it is "
+            "first, with a model that you can predict. What must happen to the token once it is "
             "drawn?",
             "Divide the logits by the temperature, then take the softmax. For top-p, sort the "
-            "probabilities downwards and keep those before which less than p has been added up: "
-            "the one that reaches p is kept, and so is at least one. Divide by their sum, draw "
-            "with `torch.multinomial`, and map the place in the sorted list back to the id. Stop "
-            "at the end token before you add it, and show the model no more than its context.",
+            "probabilities downwards and keep each one before which the sum is still less than p: "
+            "the one that reaches p is kept, so at least one remains. Divide by their sum, draw "
+            "with `torch.multinomial`, and map the position in the sorted list back to the token. "
+            "Stop at the end token before you add it, and give the model no more than its context.",
         ),
     ),
     # Chapter 7: experiments.
@@ -739,7 +745,7 @@ _RECORDS = (
         "experiment_log", "Keep a log", 3, "7.1", 7, "08_experiments",
         check="experiments_log:experiment_log",
         prompt={
-            "": "Record every run so that its loss can be drawn against steps and against time. "
+            "": "Record every run so that its loss can be plotted against steps and against time. "
             "Hand in the code, and the log of what you tried.",
         },
         requires={"": Requirement(figure=True)},
@@ -758,9 +764,9 @@ _RECORDS = (
         prompt={
             "": "Use the small TinyStories model.",
             "a": "Sweep the learning rate, say how you searched, show the curves, and reach the "
-            "loss that the handout names (there is a laxer one for a CPU).",
-            "b": "People say that the best rate lies at the edge of stability. Find where runs "
-            "begin to diverge, and say how your best rate relates to it.",
+            "loss that the handout names (there is an easier one for a CPU).",
+            "b": "People say that the best learning rate lies at the edge of stability. Find where "
+            "runs begin to diverge, and say how your best learning rate relates to it.",
         },
         requires={
             "a": Requirement(figure=True, loss_at_most=2.0),
@@ -768,11 +774,12 @@ _RECORDS = (
         },
         hints=(
             "Sweep over orders of magnitude first: is 2e-3 as far from 1e-3 as 1.001 is from 1? "
-            "How do you know that the best rate is not beyond the last one that you tried?",
-            "Try rates a factor of three apart until the best has worse ones on both sides, then a "
-            "finer step around it. For the edge go on upwards until a run diverges, and bisect on "
-            "a logarithmic scale: the next rate is √(stable · diverging). Keep everything else the "
-            "same: tokens, schedule, seed.",
+            "How do you know that the best learning rate is not beyond the last one that you "
+            "tried?",
+            "Try learning rates a factor of three apart until the best has worse ones on both "
+            "sides, then a finer step around it. To find the edge, go up until a run diverges, and "
+            "bisect on a logarithmic scale: the next learning rate is √(stable · diverging). Keep "
+            "everything else the same: tokens, schedule, seed.",
         ),
     ),
     _problem(
@@ -786,10 +793,10 @@ _RECORDS = (
         hints=(
             "Two runs of 1,000 steps, one with batches of 1 and one of 128: which has read more? "
             "What must stay the same, so that only the batch size differs?",
-            "Keep the tokens the same, so that steps × batch is, and shorten the warm-up with the "
-            "steps. Tune the rate again: a larger batch mostly bears a larger one. Draw the loss "
-            "against steps, tokens and seconds, for each tells another story. Where a large batch "
-            "does not fit, add up the gradients of its parts.",
+            "Keep the number of tokens (steps × batch) the same, and shorten the warm-up with the "
+            "steps. Tune the learning rate again: a larger batch usually allows a larger one. Plot "
+            "the loss against steps, tokens and seconds, for each tells another story. If a large "
+            "batch does not fit, accumulate the gradients of its parts.",
         ),
     ),
     _problem(
@@ -823,10 +830,10 @@ _RECORDS = (
         hints=(
             "A run without norms that explodes says something about one learning rate. What else "
             "would you want to know before you say that norms are needed?",
-            "First take the old best rate, and nothing else changed. Then go down by factors of "
-            "three until it is stable, and on until the loss gets worse again: that is its own "
-            "best rate. Look at the norm of the gradients in the log, too, just before the loss "
-            "jumps.",
+            "First take the old best learning rate, with nothing else changed. Then go down by "
+            "factors of three until it is stable, and on until the loss gets worse again: that is "
+            "its own best learning rate. Look at the norm of the gradients in the log, too, just "
+            "before the loss jumps.",
         ),
     ),
     _problem(
@@ -835,12 +842,12 @@ _RECORDS = (
         prompt={"": "Compare post-norm blocks with pre-norm ones by their curves."},
         requires={"": Requirement(figure=True)},
         hints=(
-            "In which of both does the gradient run from the last block to the first without "
-            "passing a norm? And which of both needs one more norm behind the last block?",
+            "In which of the two does the gradient flow from the last block to the first without "
+            "passing a norm? And which of the two needs one more norm after the last block?",
             "Post-norm normalises the sum: x = norm(x + part(x)), in place of x = x + "
-            "part(norm(x)). Train with the same seed, tokens and rate, and look at the beginning "
-            "of the curves; then tune the rate of both. Is the difference larger than that between "
-            "two seeds?",
+            "part(norm(x)). Train with the same seed, tokens and learning rate, and look at the "
+            "beginning of the curves; then tune the learning rate of both. Is the difference "
+            "larger than that between two seeds?",
         ),
     ),
     _problem(
@@ -851,9 +858,10 @@ _RECORDS = (
         hints=(
             "Without positions, can a causal model tell `dog bites man` from `man bites dog`? "
             "Think of what the first token sees, and the second.",
-            "Leave the rotation of queries and keys out and change nothing else. Each token still "
+            "Leave out the rotation of queries and keys and change nothing else. Each token still "
             "knows itself, and through the mask which tokens came before it, though hardly in "
-            "which order. How much worse is it, and is that more than two seeds differ by?",
+            "which order. How much worse is it, and is that more than the difference between two "
+            "seeds?",
         ),
     ),
     _problem(
@@ -865,12 +873,12 @@ _RECORDS = (
         },
         requires={"": Requirement(figure=True)},
         hints=(
-            "How many matrices has each feed-forward layer? If both kept the same inner width, "
-            "which model would be larger?",
-            "SwiGLU has 3·d·d_ff numbers, the plain layer 2·d·d_ff'. They are equal at d_ff' = "
+            "How many matrices does each feed-forward layer have? If both kept the same inner "
+            "width, which model would be larger?",
+            "SwiGLU has 3·d·d_ff parameters, the plain layer 2·d·d_ff'. They are equal at d_ff' = "
             "3/2·d_ff; the handout's 4·d is close to that. Print both counts. Then train both with "
-            "two or three seeds: the difference is small, so only the spread says whether it is "
-            "there.",
+            "two or three seeds: the difference is small, so only the spread across seeds shows "
+            "whether it is real.",
         ),
     ),
     _problem(
@@ -878,15 +886,17 @@ _RECORDS = (
         check="experiments_web:main_experiment", asks_corpora=("owt",),
         prompt={
             "": "Train the same model for as many steps on OpenWebText. Show the curve, say what "
-            "the loss means beside that on TinyStories, and show and judge a generated text.",
+            "the loss means compared with that on TinyStories, and show and judge a generated "
+            "text.",
         },
         requires={"": Requirement(figure=True, tokens_at_least=256)},
         hints=(
-            "Nats a token: a token of which tokenizer? Can two losses be compared when a token "
+            "Nats per token: a token of which tokenizer? Can two losses be compared if a token "
             "stands for more text in one of them?",
-            "Divide by ln 2 and by the bytes that a token stands for: bits a byte can be compared. "
-            "What remains is the text itself. Web pages hold names, numbers, code and opinions; "
-            "how much of the next word of a simple story can you guess, and how much of these?",
+            "Divide by ln 2 and by the bytes that a token stands for: bits per byte can be "
+            "compared. What remains is the text itself. Web pages hold names, numbers, code and "
+            "opinions; how much of the next word of a simple story can you guess, and how much of "
+            "these?",
         ),
     ),
     _problem(
@@ -900,10 +910,11 @@ _RECORDS = (
         hints=(
             "The time is fixed, not the steps. What makes a step faster, what makes it teach more, "
             "and how do you learn which of your changes did it?",
-            "Change one thing at a time against a base, each for a short run. Candidates: bfloat16 "
-            "and compiling, the batch size, the learning rate and a schedule that ends with the "
-            "time, tied embeddings (with a smaller initialisation), a shorter context at first, "
-            "width against depth. Stop by the clock, and leave time for the last evaluation.",
+            "Change one thing at a time against a baseline, each for a short run. Candidates: "
+            "bfloat16 and compiling, the batch size, the learning rate and a schedule that ends "
+            "with the time, tied embeddings (with a smaller initialisation), a shorter context at "
+            "first, width against depth. Stop by the clock, and leave time for the last "
+            "evaluation.",
         ),
     ),
 )
