@@ -336,7 +336,7 @@ def run_train(options: argparse.Namespace) -> int:
 
     config = presets.chosen(options)
     if options.dry_run:
-        return dry_run.tell_run(config)
+        return dry_run.report_run(config)
     train.train_and_tell(config, options.folder)
     return 0
 
@@ -414,7 +414,7 @@ def run_experiments(options: argparse.Namespace) -> int:
     one_device = devices.pick_device().type != "cpu" and options.workers is None
     workers = None if one_device else options.workers or os.cpu_count()
     if options.dry_run:
-        return dry_run.tell(asked, workers)
+        return dry_run.report_plans(asked, workers)
     if one_device:
         found = experiments.run(asked)  # one after the other
     else:

@@ -1,24 +1,40 @@
-"""A dry run tells what is asked for, what it costs and what is missing, and does nothing else."""
+"""A dry run tells which runs are missing, what they cost and what is missing, and does no more."""
 
-import random
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
+import made_records
+import numpy as np
 import pytest
 import tiny_runs
 import torch
+from torch import Tensor
 
 from workbook import accounting, cli
+from workbook.accounting.measured import peak_bytes
 from workbook.corpora import corpora
-from workbook.experiments import dry_run, records
-from workbook.experiments.dry_run import Cost, groups, step_seconds
-from workbook.experiments.foresight import Imagined
-from workbook.experiments.studies import at_rate
-from workbook.training import presets
+from workbook.experiments import dry_run, records, studies
+from workbook.experiments.dry_run import (
+    Imagined,
+    disk_finding,
+    imagined,
+    memory_bytes,
+    memory_findings,
+    seconds_of,
+    text_finding,
+    unfold,
+)
+from workbook.experiments.studies import STUDIES, at_rate
+from workbook.training import checkpoints, presets, train
 from workbook.training.presets import varied
+from workbook.training.processes import Team
 from workbook.training.train import Trainer
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()
+LAPTOP = varied(presets.laptop(), device="cpu", precision="float32")
+SMALL = 20_000  # bytes
 
 
 @pytest.fixture(autouse=True)
@@ -26,171 +42,259 @@ def folder(tmp_path, monkeypatch):
     """A data folder of one's own with short stories, and a machine whose speed is known."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    short = replace(corpora.CORPORA["stories"], sizes={"train": 20_000, "validation": 20_000})
+    short = replace(corpora.CORPORA["stories"], sizes={"train": SMALL, "validation": SMALL})
     monkeypatch.setitem(corpora.CORPORA, "stories", short)
     monkeypatch.setattr(records, "folders", lambda: (tmp_path / "data" / "runs",))
     monkeypatch.setattr(dry_run, "matmul_peak", lambda *_: PEAK)
-    monkeypatch.setattr(dry_run.psutil, "cpu_percent", lambda *_: 0.0)
-    return tmp_path
+    return tmp_path / "data"
 
 
-@pytest.fixture
-def updates(monkeypatch):
-    """The steps that are taken, which take no time."""
-    taken = []
-    monkeypatch.setattr(Trainer, "update", lambda self: taken.append(self.config))
-    return taken
+def free(monkeypatch, size):
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: size)
 
 
-def test_twenty_steps_are_measured_after_two_that_do_not_count(updates, monkeypatch):
-    clock = iter(range(1_000))  # each look at it is a second later
-    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
-    assert step_seconds(TINY) == (1 / 20, 20)
-    assert len(updates) == 22
+def two_rounds():
+    results = yield {str(rate): at_rate(TINY, rate) for rate in (1e-3, 1e-2, 1e-1)}
+    top = min(results.values(), key=lambda result: result.loss)
+    return results | (yield {"again": varied(top.config, seed=1), "1": at_rate(TINY, 1e-2)})
 
 
-def test_fewer_steps_are_measured_where_they_take_long(updates, monkeypatch):
-    clock = iter(range(0, 1_000, 9))  # each look at it is nine seconds later
-    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
-    seconds, steps = step_seconds(TINY)
-    assert (steps, len(updates)) == (6, 8)
-    assert seconds == pytest.approx(9 / 6, rel=1e-12)
+class TestRuns:
+    def test_the_first_round_is_known_and_the_next_imagined(self):
+        known, later = unfold(two_rounds())
+        assert [config.optimizer.max_learning_rate for config in known] == [1e-3, 1e-2, 1e-1]
+        assert [config.seed for config in later] == [1, TINY.seed]
+        assert later[0].optimizer.max_learning_rate == 1e-2, "the middle rate is not the best"
+
+    def test_rounds_that_have_records_are_neither(self, monkeypatch):
+        recorded = {at_rate(TINY, rate).key for rate in (1e-3, 1e-2, 1e-1)}
+
+        def find(config):
+            rate = config.optimizer.max_learning_rate
+            return Imagined(config, None, rate) if config.key in recorded else None
+
+        monkeypatch.setattr(records, "find", find)
+        known, later = unfold(two_rounds())
+        assert [config.seed for config in known] == [1]
+        assert known[0].optimizer.max_learning_rate == 1e-3, "the records say otherwise"
+        assert later == []
+
+    def test_ten_times_the_middle_rate_is_imagined_to_diverge(self):
+        rates = (1e-3, 1e-2, 3e-2, 1e-1, 1.0)
+        found = imagined({str(rate): at_rate(TINY, rate) for rate in rates})
+        assert [result.diverged for result in found.values()] == [False, False, False, False, True]
+        assert min(found, key=lambda label: found[label].loss) == "0.03"
+        assert found["1.0"].loss == math.inf
+
+    def test_every_plan_can_be_imagined_to_its_end(self):
+        for name, study in STUDIES.items():
+            for scale in map(lambda name: studies.scale_named(name, "2025"), studies.SCALES):
+                known, later = unfold(study.plan(scale))
+                assert len(known) == len(scale.rates), name
+                assert len({config.key for config in known + later}) > len(known), name
 
 
-def test_a_step_of_more_than_a_minute_is_not_taken_again(updates, monkeypatch):
-    clock = iter(range(0, 1_000, 90))
-    monkeypatch.setattr(dry_run.time, "perf_counter", lambda: float(next(clock)))
-    assert step_seconds(TINY) == (90.0, 1)
-    assert len(updates) == 1
+class TestTime:
+    def test_it_follows_from_the_flops_of_all_tokens_and_evaluations(self):
+        evaluated = 4 * TINY.eval_tokens / 3  # at steps 0, 8, 16 and 24; forward is a third
+        flops = accounting.flops_per_token(TINY.model) * (TINY.tokens + evaluated)
+        capped = replace(TINY, max_seconds=1e-9)
+        assert seconds_of([TINY, capped]) == pytest.approx([flops / (0.3 * PEAK), 1e-9], rel=1e-12)
+
+    def test_the_course_s_run_takes_as_long_as_its_formula_says(self):
+        config = presets.tinystories()
+        # 6 FLOPs for each of 17.6 million parameters in products and each token, and attention's
+        tokens = 327_680_000 + 21 * config.eval_tokens / 3
+        products = 6 * (10_000 * 512 + 4 * (4 * 512**2 + 3 * 512 * 1_344)) + 12 * 4 * 256 * 512
+        assert seconds_of([config])[0] == pytest.approx(products * tokens / (0.3 * PEAK), rel=1e-12)
+
+    def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(
+        self, folder, monkeypatch
+    ):
+        environment = made_records.ENVIRONMENT | {"peak_flops_per_second": 1e9}
+        monkeypatch.setattr(made_records, "ENVIRONMENT", environment)
+        run = made_records.record(folder / "runs", TINY, [4.0] * 25)  # two seconds a step
+        assert seconds_of([run.config])[0] == pytest.approx(48 * 1e9 / PEAK, rel=1e-12)
+        monkeypatch.setitem(environment, "device", "a GPU")
+        made_records.record(folder / "runs", TINY, [4.0] * 25)
+        assert dry_run.mfu("cpu") == dry_run.ASSUMED_MFU
+
+    def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
+        monkeypatch.undo()
+        ratios = []
+        for run in records.load_all():
+            peak = run.environment["peak_flops_per_second"]
+            found = dry_run.flops(run.config, run.steps) / (peak * dry_run.mfu("cpu"))
+            ratios.append(found / run.seconds)
+            if len(ratios) == 20:
+                break
+        assert min(ratios) > 0.4 and max(ratios) < 2.5
+
+    def test_workers_have_one_thread_each(self, monkeypatch):
+        seen, threads = [], torch.get_num_threads()
+        monkeypatch.setattr(
+            dry_run, "matmul_peak", lambda *_: seen.append(torch.get_num_threads()) or PEAK
+        )
+        seconds_of([TINY], 1)
+        assert seen == [1] and torch.get_num_threads() == threads
 
 
-def test_a_measurement_takes_real_steps_and_leaves_nothing_behind(folder):
-    torch.manual_seed(0)
-    random.seed(0)
-    before = torch.get_rng_state(), random.getstate()
-    seconds, steps = step_seconds(replace(TINY, accumulation=2, max_seconds=1e-9))
-    assert seconds > 0 and steps > 0
-    assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
-    assert list(folder.iterdir()) == []
+class TestCorpora:
+    @pytest.mark.parametrize(("name", "size"), [("tinystories", 10_000), ("owt", 32_000)])
+    def test_what_has_to_be_downloaded_is_asked_for_by_its_command(self, folder, name, size):
+        found, written = text_finding(
+            varied(LAPTOP, corpus=name, corpus_bytes=None, vocab_size=size)
+        )
+        volume = corpora.CORPORA[name].volume
+        assert found.todo == f"`workbook data get {name}` downloads {volume}"
+        assert found.text == f"{name}: no train and no validation text on this disk"
+        assert not folder.exists(), "something was made"
+        # 11.9 GB and 0.3 GB of text: the course's sample, unpacked, and packed beside it
+        lowest = {"tinystories": 4.6e9, "owt": 2 * 12.2e9 + 4.7e9}[name]
+        assert lowest <= written < 1.1 * lowest
+
+    def test_what_is_made_here_is_ready_and_not_made_yet(self, folder):
+        found, written = text_finding(varied(LAPTOP, corpus_bytes=SMALL))
+        assert not found.todo and not folder.exists()
+        assert "its text is made first" in found.text
+        assert f"`workbook data tokenize stories --size {SMALL}`" in found.text
+        assert written == 4 * SMALL
+
+    def test_what_is_on_the_disk_is_found(self, folder):
+        config = replace(LAPTOP, corpus_bytes=None)
+        paths = [corpora.path("stories", split) for split in corpora.SPLITS]
+        found, written = text_finding(config)
+        assert "on this disk; `workbook data tokenize stories`" in found.text
+        assert written == sum(path.stat().st_size for path in paths)
+        (folder / "tokens" / "stories-2048").mkdir(parents=True)
+        for path in paths:
+            np.save(folder / "tokens" / "stories-2048" / f"{path.stem}.npy", np.zeros(4))
+        found, written = text_finding(config)
+        assert (found.text, found.todo, written) == ("stories: on this disk", "", 0)
+
+    def test_a_model_with_another_vocabulary_is_told(self):
+        assert text_finding(varied(LAPTOP, vocab_size=512))[0].todo == (
+            "give the model vocab_size=2048"
+        )
+
+    def test_an_unknown_corpus_is_refused(self):
+        with pytest.raises(ValueError, match="is not a corpus; there are stories"):
+            text_finding(replace(LAPTOP, corpus="novels"))
 
 
-def test_hours_come_from_the_flops_of_all_tokens_and_evaluations():
-    per_token = accounting.flops_per_token(TINY.model)
-    evaluated = 4 * TINY.eval_tokens / 3  # at steps 0, 8, 16 and 24; forward is a third
-    cost = Cost(2, TINY, PEAK, (0.5, 20))
-    flops = per_token * (TINY.tokens + evaluated)
-    assert cost.expected() == pytest.approx(flops / (0.3 * PEAK), rel=1e-12)
-    in_steps = 24 + evaluated / (TINY.batch_size * TINY.model.context_length)
-    assert cost.measured() == pytest.approx(0.5 * in_steps, rel=1e-12)
+def a_trainer(config):
+    data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=np.ones(config.model.vocab_size))
+    trainer = Trainer(config, None, data, Team())
+    trainer.update()
+    return trainer
 
 
-def test_the_course_s_run_takes_as_long_as_its_formula_says():
-    config = presets.tinystories()
-    cost = Cost(1, config, 100e12, None)
-    # 6 FLOPs for each of 17.6 million parameters in products and each token, and attention's
-    tokens = 327_680_000 + 21 * config.eval_tokens / 3
-    products = 6 * (10_000 * 512 + 4 * (4 * 512**2 + 3 * 512 * 1_344)) + 12 * 4 * 256 * 512
-    assert cost.expected() == pytest.approx(products * tokens / 30e12, rel=1e-12)
+class TestDisk:
+    def test_a_checkpoint_is_as_large_as_was_said(self, tmp_path):
+        trainer = a_trainer(varied(LAPTOP, batch_size=1))
+        path = tmp_path / "checkpoint.pt"
+        checkpoints.save_checkpoint(trainer.model, trainer.optimizer, 1, path)
+        assert path.stat().st_size == pytest.approx(dry_run.checkpoint_bytes(LAPTOP), rel=0.01)
+
+    def test_a_run_keeps_as_many_as_was_said(self, tmp_path):
+        config = tiny_runs.tiny(log_every=2, keep_checkpoints=3)
+        run = train.train(config, tmp_path / "run", tiny_runs.data())
+        assert len(checkpoints.saved(run.folder / "checkpoints")) == dry_run.checkpoints(config)
+        assert dry_run.checkpoints(config) == 3
+        assert dry_run.checkpoints(tiny_runs.tiny(checkpoint_every=24)) == 1
+
+    def test_it_holds_texts_all_checkpoints_and_one_more_for_each_worker(self, monkeypatch):
+        needed = dry_run.checkpoint_bytes(LAPTOP) * (2 * LAPTOP.keep_checkpoints + 3) + 100
+        for size, ready in ((needed, True), (needed - 1, False)):
+            usage = SimpleNamespace(free=size)
+            monkeypatch.setattr(dry_run.shutil, "disk_usage", lambda place, usage=usage: usage)
+            found = disk_finding([LAPTOP, replace(LAPTOP, seed=1)], 100, workers=3)
+            assert (not found.todo) is ready
+        assert found.todo.startswith("make room, or set WORKBOOK_DATA")
 
 
-def test_workers_of_one_thread_share_the_hours(updates, monkeypatch):
-    costs, threads = [Cost(3, TINY, PEAK, (900.0, 20))], torch.get_num_threads()
-    alone, shared = (dry_run.look_at_hours(costs, [], n).text for n in (None, 2))
-    hours = 3 * costs[0].measured() / 3_600
-    assert f"{hours:.2g} h as measured" in alone and f"{hours / 2:.2g} h as measured" in shared
-    seen = []
-
-    def step(config):
-        seen.append(torch.get_num_threads())
-        return 1.0, 20
-
-    monkeypatch.setattr(dry_run, "step_seconds", step)
-    dry_run.told([TINY], [], 2)
-    assert seen == [1] and torch.get_num_threads() == threads
-
-
-def test_a_run_with_a_time_limit_takes_no_longer():
-    config = replace(TINY, max_seconds=1.5)
-    assert Cost(1, config, 1.0, (100.0, 20)).expected() == 1.5
-    assert Cost(1, config, 1.0, (100.0, 20)).measured() == 1.5
-
-
-def test_runs_that_cost_the_same_are_measured_once():
-    same = [at_rate(TINY, 1e-3), replace(TINY, seed=1), replace(TINY, name="another")]
-    other = [replace(TINY, batch_size=4), varied(TINY, ffn="silu"), replace(TINY, steps=48)]
-    assert [len(group) for group in groups([*same, *other])] == [3, 1, 1, 1]
-
-
-def test_a_dry_run_of_the_course_s_sizes_says_what_is_missing(folder, updates, capsys):
-    status = cli.main(["experiments", "run", "learning_rate", "--scale", "full", "--dry-run"])
-    out = capsys.readouterr().out
-    assert status == 1
-    assert "learning_rate    runs to make next: 10" in out
-    assert "at least 10; later rounds depend on their results." in out
-    assert "327,680,000" in out and "30% of 1,000 GFLOP/s" in out
-    assert "1. `workbook data get tinystories` downloads 2.3 GB\n" in out
-    assert "owt" not in out, "this plan does not read it"
-    assert not (folder / "data").exists(), "something was written"
-
-
-def test_all_plans_together_read_both_corpora(updates, capsys):
-    assert cli.main(["experiments", "run", "--scale", "full-cpu", "--dry-run"]) == 1
-    out = capsys.readouterr().out
-    assert "`workbook data get owt`" in out
-    assert "40,960,000" in out and "at least 10;" in out
-
-
-def test_a_dry_run_on_the_laptop_needs_no_download(folder, updates, capsys, monkeypatch):
-    monkeypatch.setattr("workbook.experiments.needs.free_memory", lambda device: 16_000_000_000)
-    monkeypatch.setattr(dry_run, "free_memory", lambda device: 16_000_000_000)
-    assert cli.main(["experiments", "run", "batch_size", "--workers", "2", "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert out.endswith("\nReady.\n")
-    assert "stories: first its text is made" in out and "for 2 workers" in out
-    assert "workers of one thread each: 2" in out
-    assert not (folder / "data").exists()
-
-
-def test_a_single_run_can_be_rehearsed(folder, updates, capsys):
-    assert cli.main(["train", "laptop", "--steps", "100", "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert "102,400" in out and "stories, batch 8" in out
-    assert "of 20 steps" in out
-    assert cli.main(["train", "tinystories-cpu", "--dry-run"]) == 1
-    assert "40,960,000" in capsys.readouterr().out
-
-
-def test_a_step_without_room_is_not_measured(updates, capsys, monkeypatch):
-    monkeypatch.setattr("workbook.experiments.needs.free_memory", lambda device: 600_000_000)
-    monkeypatch.setattr(dry_run, "free_memory", lambda device: 600_000_000)
-    assert cli.main(["train", "laptop", "--batch-size", "64", "--dry-run"]) == 1
-    out = capsys.readouterr().out
-    assert "not measured: no room" in out and updates == []
-    assert "--accumulation" in out and "make room in memory" in out
-
-
-def test_a_gpu_that_runs_out_of_memory_is_told(capsys, monkeypatch):
-    def struck(config):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(dry_run, "step_seconds", struck)
-    assert dry_run.tell_run(varied(presets.laptop(), device="cpu")) == 1
-    assert "make room in memory, so that a step can be measured" in capsys.readouterr().out
-
-
-def test_a_busy_machine_is_told(updates, capsys, monkeypatch):
-    monkeypatch.setattr(dry_run.psutil, "cpu_percent", lambda *_: 80.0)
-    dry_run.tell_run(presets.laptop())
-    assert "Other programs keep 80% of the processor busy" in capsys.readouterr().out
-
-
-def test_where_all_runs_have_records_there_is_nothing_to_do(capsys, monkeypatch):
-    monkeypatch.setattr(records, "find", lambda config: Imagined(config, None, 2.0))
-
-    def plan():
-        return (yield {"one": TINY})
-
-    assert dry_run.tell({"one": plan()}) == 0
-    assert capsys.readouterr().out.endswith(
-        "All runs have their records. There is nothing to do.\n"
+class TestMemory:
+    @pytest.mark.parametrize(
+        "changes", [{}, {"context_length": 256, "d_model": 64, "num_heads": 8}, {"norm": "post"}]
     )
+    @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+    def test_a_step_needs_at_most_what_was_said(self, changes, precision):
+        config = varied(LAPTOP, batch_size=2, vocab_size=512, precision=precision, **changes)
+        trainer = a_trainer(config)
+        state = [value for each in trainer.optimizer.state.values() for value in each.values()]
+        there = [*trainer.model.parameters(), *trainer.model.buffers()]
+        there += [value for value in state if isinstance(value, Tensor)]
+        measured = peak_bytes(trainer.update, there)
+        said = memory_bytes(config) - dry_run.PROCESS
+        if precision == "float32":
+            assert measured == pytest.approx(said, rel=0.03)
+        else:
+            assert said / 2.2 < measured < 1.02 * said
+
+    def test_a_batch_that_is_too_large_is_told_the_accumulation_that_would_fit(self, monkeypatch):
+        config = varied(LAPTOP, batch_size=384)
+        free(monkeypatch, 1_500_000_000)
+        (found,) = memory_findings([config, replace(config, seed=1)])
+        assert found.text == "stories, batch 384 needs 4.0 GB; 1.5 GB free on cpu"
+        fits = [n for n in range(1, 385) if 384 % n == 0 and memory_bytes(config, n) <= 1.5e9]
+        assert f"with accumulation={min(fits)}:" in found.todo
+        assert not memory_findings([varied(config, accumulation=min(fits))])[0].todo
+
+    def test_many_workers_are_told_to_be_fewer(self, monkeypatch):
+        free(monkeypatch, 3 * memory_bytes(LAPTOP))
+        assert not memory_findings([LAPTOP], workers=3)[0].todo
+        (found,) = memory_findings([LAPTOP], workers=4)
+        assert found.todo == "take --workers 3"
+
+    def test_where_not_one_sequence_fits_it_says_so(self, monkeypatch):
+        free(monkeypatch, 1_000_000)
+        (found,) = memory_findings([LAPTOP])
+        assert "not even one sequence" in found.todo
+
+    def test_what_is_free_is_asked_of_the_machine(self):
+        assert 0 < dry_run.free_memory(torch.device("cpu")) < 1e15
+
+
+class TestTheCommand:
+    def test_says_what_is_missing_for_the_course_s_sizes(self, folder, capsys):
+        arguments = ["experiments", "run", "learning_rate", "--scale", "full", "--dry-run"]
+        assert cli.main(arguments) == 1
+        out = capsys.readouterr().out
+        assert "learning_rate    runs to make next: 10" in out
+        assert "tinystories, batch 128" in out and "hours in all" in out
+        assert "1. `workbook data get tinystories` downloads 2.3 GB\n" in out
+        assert "owt" not in out, "this plan does not read it"
+        assert not folder.exists(), "something was written"
+
+    def test_all_plans_together_read_both_corpora(self, capsys):
+        assert cli.main(["experiments", "run", "--scale", "full-cpu", "--dry-run"]) == 1
+        out = capsys.readouterr().out
+        assert "`workbook data get owt`" in out and "Later rounds depend on results" in out
+
+    def test_needs_no_download_on_the_laptop(self, folder, capsys, monkeypatch):
+        free(monkeypatch, 16_000_000_000)
+        arguments = ["experiments", "run", "batch_size", "--workers", "2", "--dry-run"]
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+        assert out.endswith("\nReady.\n")
+        assert "stories: its text is made first" in out and "for 2 workers" in out
+        assert "by 2 workers of one thread each" in out
+        assert not folder.exists()
+
+    def test_a_single_run_has_one_too(self, capsys, monkeypatch):
+        assert cli.main(["train", "laptop", "--steps", "100", "--dry-run"]) == 0
+        assert "stories, batch 8" in capsys.readouterr().out
+        free(monkeypatch, 600_000_000)
+        assert cli.main(["train", "laptop", "--batch-size", "64", "--dry-run"]) == 1
+        assert "--accumulation" in capsys.readouterr().out
+
+    def test_where_all_runs_have_records_there_is_nothing_to_do(self, capsys, monkeypatch):
+        monkeypatch.setattr(records, "find", lambda config: Imagined(config, None, 2.0))
+
+        def plan():
+            return (yield {"one": TINY})
+
+        assert dry_run.report_plans({"one": plan()}) == 0
+        assert capsys.readouterr().out.endswith(
+            "All runs have their records. There is nothing to do.\n"
+        )

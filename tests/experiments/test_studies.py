@@ -10,7 +10,7 @@ import pytest
 from workbook import accounting
 from workbook.config import ModelConfig, near_eight_thirds
 from workbook.experiments import studies
-from workbook.experiments.foresight import Imagined
+from workbook.experiments.dry_run import Imagined
 from workbook.experiments.studies import (
     STUDIES,
     at_batch,

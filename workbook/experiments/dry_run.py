@@ -1,52 +1,53 @@
-"""A dry run: whether this machine is ready for runs and how long they take, before any begins.
+"""A dry run: which runs are missing, how long they take, and what they need of this machine.
 
-Hours are told in two ways: from the FLOPs of the accounting at an assumed share of the machine's
-peak, and from steps that are taken on random ids and forgotten.
+Nothing is downloaded, trained or written, and it takes seconds. The time of a run follows from its
+FLOPs and the peak of this machine, which a few matmuls measure, at the share of the peak that
+recorded runs reached.
 """
 
 import math
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
-import numpy as np
+import pandas as pd
 import psutil
 import torch
-from tqdm import tqdm
 
 from workbook import accounting
+from workbook import config as settings
 from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
-from workbook.experiments.foresight import unfolded
-from workbook.experiments.needs import (
-    Finding,
-    free_memory,
-    in_gb,
-    look_at_disk,
-    look_at_memory,
-    look_at_text,
-    memory_bytes,
-    step_name,
-    texts,
-)
-from workbook.experiments.plans import Plan
-from workbook.tokenization.tokenizer import token_dtype
-from workbook.training import checkpoints, devices
-from workbook.training.data import TrainData
-from workbook.training.processes import Team
-from workbook.training.train import Trainer
+from workbook.corpora import corpora
+from workbook.corpora.download import UNPACKED
+from workbook.experiments import records
+from workbook.experiments.plans import Plan, Results, Stage
+from workbook.tokenization import token_files
+from workbook.training import devices
+from workbook.training.train import Run
 
-ASSUMED_MFU = 0.3  # of the accounting: what small models reach, about
-STEPS, PATIENCE = 20, 60.0  # steps that are measured, or as many as fit into so many seconds
-RANDOM_IDS = 1 << 20
-BUSY = 0.25  # of the processor: more than that falsifies a measurement
-HOUR = 3_600  # seconds
+ASSUMED_MFU = 0.3  # the share of the peak where no run on such a device has been recorded
+CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
+PROCESS = 500_000_000  # bytes that Python and torch take for themselves, about
+# Bytes of each score that attention keeps in half precision where no kernel spares them: a weight
+# in float32, and a copy in half precision for the matmul with the values.
+SCORE = 6
 
 
-def tell(plans: Mapping[str, Plan], workers: int | None = None) -> int:
-    """The exit status of a dry run of experiments, 0 where all is ready; prints what was found.
+class Finding(NamedTuple):
+    """One thing that was looked at, and what to do about it."""
+
+    about: str  # corpora, disk or memory
+    text: str
+    todo: str = ""  # empty where all is ready
+
+
+def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
+    """Print the dry run of experiments; the exit status, 0 where this machine is ready for them.
 
     With `workers` the runs would be made side by side, each by a process of one thread.
     """
@@ -54,213 +55,263 @@ def tell(plans: Mapping[str, Plan], workers: int | None = None) -> int:
     later: dict[str, TrainConfig] = {}
     print("A dry run: nothing is downloaded, trained or kept.\n")
     for name, plan in plans.items():
-        now, then = unfolded(plan)
+        now, then = unfold(plan)
         known |= {config.key: config for config in now}
         later |= {config.key: config for config in then}
         print(f"{name:16} runs to make next: {len(now)}")
     if not known:
         print("\nAll runs have their records. There is nothing to do.")
         return 0
-    then = [config for key, config in later.items() if key not in known]
-    print(
-        f"\nRuns known so far, each counted once: at least {len(known)}; later rounds depend on"
-        f" their results.\nIf the middle rates are the best, about {len(then)} more follow."
-    )
-    return told(list(known.values()), then, workers)
+    return report([*known.values()], [later[key] for key in later if key not in known], workers)
 
 
-def tell_run(config: TrainConfig) -> int:
-    """The exit status of a dry run of one training run; prints what was found."""
+def report_run(config: TrainConfig) -> int:
+    """Print the dry run of one training run; the exit status, 0 where this machine is ready."""
     print("A dry run: nothing is downloaded, trained or kept.")
-    return told([config], [], None)
+    return report([config], [], None)
 
 
-def told(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int | None) -> int:
-    """0 where this machine is ready for these runs, else 1; prints what was found, and what to do.
+def report(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int | None) -> int:
+    """Print what runs take and what is missing for them; 0 where nothing is missing, else 1.
 
-    Memory is looked at before the measurement takes some.
+    `known` are the runs to make next, `later` those that may follow.
     """
-    everything = [*known, *later]
-    found = [look_at_text(text) for text in texts(everything)]
-    found += [look_at_disk(everything, workers or 1), *look_at_memory(everything, workers or 1)]
-    others = psutil.cpu_percent(1.0) / 100
-    with threads(1 if workers else torch.get_num_threads()):
-        costs = [cost(group) for group in tqdm(groups(known), desc="measure")]
-    print("", *table([HEAD, *(each.row() for each in costs)]), sep="\n")
-    found.append(look_at_hours(costs, later, workers))
-    if any(each.step and each.step[1] < STEPS for each in costs):
-        print(f"Fewer than {STEPS} steps were measured: those would take more than a minute.")
-    if others > BUSY:
-        print(f"Other programs keep {others:.0%} of the processor busy: alone it would be quicker.")
-    print()
+    configs, sharing = [*known, *later], workers or 1
+    wanted = {(each.corpus, each.corpus_bytes, each.model.vocab_size): each for each in configs}
+    texts = [text_finding(config) for config in wanted.values()]
+    hours = [each / sharing / 3_600 for each in seconds_of(configs, 1 if workers else None)]
+    columns = {
+        "runs": [step_name(config) for config in configs],
+        "next": [index < len(known) for index in range(len(configs))],
+        "later": [index >= len(known) for index in range(len(configs))],
+        "GB of memory": [memory_bytes(config) / 1e9 for config in configs],
+        "hours in all": hours,
+    }
+    sums = dict.fromkeys(columns, "sum") | {"GB of memory": "max"}
+    del sums["runs"]
+    table = pd.DataFrame(columns).groupby("runs", sort=False).agg(sums)
+    print(f"\n{table.to_string(float_format='{:,.2f}'.format)}\n")
+    side_by_side = f", by {workers} workers of one thread each" if workers else ""
+    print(f"About {sum(hours):,.{0 if sum(hours) > 10 else 2}f} hours in all{side_by_side}.")
+    if later:
+        print("Later rounds depend on results: so many follow if the middle rates are the best.")
+    found = [finding for finding, _ in texts]
+    found.append(disk_finding(configs, sum(size for _, size in texts), sharing))
+    found += memory_findings(configs, sharing)
     for each in found:
-        print(f"{each.about:8} {'ready' if each.ready else 'TO DO':6} {each.text}")
-    todo = list(dict.fromkeys(each.todo for each in found if not each.ready))
+        print(f"{each.about:8} {'TO DO' if each.todo else 'ready':6} {each.text}")
+    todo = list(dict.fromkeys(each.todo for each in found if each.todo))
     print(f"\n{'Not ready. What to do:' if todo else 'Ready.'}")
     for number, words in enumerate(todo, 1):
         print(f"{number}. {words}")
     return 1 if todo else 0
 
 
+def step_name(config: TrainConfig) -> str:
+    """What decides how much a step costs, in words: "tinystories, batch 128"."""
+    words = f"{config.corpus}, batch {config.batch_size}"
+    return words if config.accumulation == 1 else f"{words} in {config.accumulation} parts"
+
+
 @dataclass(frozen=True)
-class Cost:
-    """Runs whose steps cost the same, and what one of them takes."""
+class Imagined(Run):
+    """A run without a record, as it may come out: with this final validation loss."""
 
-    runs: int
-    config: TrainConfig
-    peak: float  # FLOP/s of this machine
-    step: tuple[float, int] | None  # seconds of a step, and how many were measured
+    loss: float = math.inf  # nats per token
 
-    def expected(self) -> float:
-        """The seconds of a run by the accounting, at `ASSUMED_MFU`."""
-        return capped(self.config, flops(self.config) / (self.peak * ASSUMED_MFU))
-
-    def measured(self) -> float | None:
-        """The seconds of a run by the steps that were measured."""
-        if self.step is None:
-            return None
-        step_flops = accounting.step_flops(self.config.model, self.config.batch_size)
-        return capped(self.config, self.step[0] * flops(self.config) / step_flops)
-
-    def row(self) -> tuple[str, ...]:
-        """A row of the table."""
-        measured = "not measured: no room"
-        if self.step is not None:
-            seconds, steps = self.step
-            measured = f"{hours(self.measured())} ({steps} of {STEPS} steps, {seconds:.3g} s each)"
-        return (
-            f"{self.runs}",
-            self.config.name,
-            step_name(self.config),
-            f"{self.config.tokens:,}",
-            in_gb(memory_bytes(self.config)),
-            f"{hours(self.expected())} ({ASSUMED_MFU:.0%} of {self.peak / 1e9:,.0f} GFLOP/s)",
-            measured,
-        )
+    @property
+    def diverged(self) -> bool:
+        """Whether it is imagined to have been given up."""
+        return math.isinf(self.loss)
 
 
-HEAD = (
-    "runs",
-    "such as",
-    "a step",
-    "tokens",
-    "memory",
-    "hours by the accounting",
-    "hours as measured",
-)
+def imagined(asked: Mapping[str, TrainConfig]) -> Results:
+    """The records of these runs, and for those without one results as they may come out.
+
+    The middle one of the learning rates is taken to be the best, and ten times as much to diverge.
+    """
+    rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
+    middle = rates[len(rates) // 2]
+
+    def result(config: TrainConfig) -> Run:
+        decades = math.log10(config.optimizer.max_learning_rate / middle)
+        return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
+
+    return {label: records.find(config) or result(config) for label, config in asked.items()}
 
 
-def groups(configs: Iterable[TrainConfig]) -> list[list[TrainConfig]]:
-    """The runs in groups whose runs cost the same."""
-    found: dict[tuple, list[TrainConfig]] = {}
-    for config in configs:
-        update = config.optimizer.update
-        same = (config.model, config.batch_size, config.accumulation, config.device, update)
-        more = (config.precision, config.compile, config.steps, config.max_seconds)
-        found.setdefault(same + more, []).append(config)
-    return list(found.values())
+def unfold(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
+    """The runs that a plan waits for now, and those of its later rounds as they are imagined.
+
+    What a plan asks for depends on what came out, so only the next round is known for sure.
+    """
+    stage = Stage(plan)
+    stage.advance()
+    known, later, asked = stage.missing(), [], stage.asked
+    with suppress(StopIteration):
+        while asked:
+            asked = plan.send(imagined(asked))
+            later += [config for config in asked.values() if records.find(config) is None]
+    return known, later
 
 
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """A context in which torch computes with so many threads."""
+def seconds_of(configs: Sequence[TrainConfig], threads: int | None = None) -> list[float]:
+    """The expected seconds of each run, by itself, in a process with so many threads.
+
+    All are taken to run on the device and in the precision of the first.
+    """
+    device = devices.pick_device(configs[0].device)
+    precision = devices.pick_precision(device, configs[0].precision)
     before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    torch.set_num_threads(threads or before)
     try:
-        yield
+        peak = matmul_peak(precision, str(device))
     finally:
         torch.set_num_threads(before)
+    speed = peak * mfu(devices.describe(device, precision)["device"])
+    return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
 
 
-def cost(group: Sequence[TrainConfig]) -> Cost:
-    """What a run of the group costs, measured if a step finds room in memory."""
-    config = group[0]
-    device = devices.pick_device(config.device)
-    devices.tune(device)
-    peak = matmul_peak(devices.pick_precision(device, config.precision), str(device))
-    step = None
-    if memory_bytes(config) <= free_memory(device):
-        with suppress(torch.OutOfMemoryError):
-            step = step_seconds(config)
-    return Cost(len(group), config, peak, step)
+def mfu(device: str) -> float:
+    """The share of the machine's peak that recorded runs on such a device reached, in the median.
 
-
-def step_seconds(config: TrainConfig) -> tuple[float, int]:
-    """The seconds of a step on random ids, the mean of `STEPS`, or of how many it then says.
-
-    Two steps come first and do not count: memory is fetched, kernels are chosen or compiled. Where
-    all would take more than a minute fewer are measured, and where the first does it alone is.
-    Nothing is written.
+    Evaluating, logging and saving are in it, as their seconds are in the log.
     """
-    vocab_size = config.model.vocab_size
-    random = np.random.default_rng(config.seed)
-    ids = random.integers(0, vocab_size, RANDOM_IDS, token_dtype(vocab_size))
-    data = TrainData(train=ids, validation=ids, token_bytes=np.ones(vocab_size, np.int64))
-    before = checkpoints.random_state()
-    try:
-        trainer = Trainer(replace(config, max_seconds=None), Path(), data, Team())
-
-        def take(count: int) -> float:
-            devices.synchronize(trainer.device)
-            start = time.perf_counter()
-            for _ in range(count):
-                trainer.update()
-            devices.synchronize(trainer.device)
-            return (time.perf_counter() - start) / count
-
-        first = take(1)
-        if first > PATIENCE:
-            return first, 1
-        count = max(1, min(STEPS, int(PATIENCE / take(1))))
-        return take(count), count
-    finally:
-        checkpoints.restore_random_state(before)
-
-
-def flops(config: TrainConfig) -> float:
-    """The FLOPs of a run, its evaluations among them: a forward pass is a third of a step."""
-    evaluations = 1 + config.steps // config.eval_every
-    tokens = config.tokens + evaluations * config.eval_tokens / 3
-    return accounting.flops_per_token(config.model) * tokens
-
-
-def capped(config: TrainConfig, seconds: float) -> float:
-    """The seconds of a run that would take so many, if its time allows."""
-    return min(seconds, config.max_seconds or math.inf)
-
-
-def look_at_hours(
-    costs: Sequence[Cost], later: Sequence[TrainConfig], workers: int | None = None
-) -> Finding:
-    """How long all runs take, one after the other or shared by the workers: both ways to tell.
-
-    Imagined runs are not measured: they are taken to differ from the accounting as the others do.
-    """
-    peak, sharing = costs[0].peak, workers or 1
-    now = sum(each.runs * each.expected() for each in costs) / sharing
-    then = sum(capped(config, flops(config) / (peak * ASSUMED_MFU)) for config in later) / sharing
-    if any(each.step is None for each in costs):
-        text = f"{hours(now + then)} by the accounting; not measured, for want of memory"
-        return Finding("hours", text, "make room in memory, so that a step can be measured")
-    ratio = sum(each.runs * each.measured() for each in costs) / sharing / now
-    text = f"{hours(now)} by the accounting, {hours(now * ratio)} as measured"
-    if later:
-        both = hours(now + then), hours((now + then) * ratio)
-        text += f"; with the runs imagined {both[0]} and {both[1]}"
-    if workers:
-        text += f"; workers of one thread each: {workers}"
-    return Finding("hours", text)
-
-
-def hours(seconds: float) -> str:
-    """Seconds in hours, as exact as a prediction can be: "0.15 h"."""
-    return f"{seconds / HOUR:.2g} h" if seconds < 100 * HOUR else f"{seconds / HOUR:,.0f} h"
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines, their cells below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+    found = [
+        flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
+        for run in records.load_all()
+        if run.environment["device"] == device and run.steps
     ]
+    return median(found) if found else ASSUMED_MFU
+
+
+def flops(config: TrainConfig, steps: int) -> float:
+    """The FLOPs of so many steps, evaluations included: a forward pass is a third of a step."""
+    evaluations = 1 + steps // config.eval_every
+    tokens = steps * config.batch_size * config.model.context_length
+    return accounting.flops_per_token(config.model) * (
+        tokens + evaluations * config.eval_tokens / 3
+    )
+
+
+def text_finding(config: TrainConfig) -> tuple[Finding, int]:
+    """Whether the corpus of a run is here or can be made, and the bytes to be written for it.
+
+    Tokens take two bytes for about four of text, and for a moment twice that: in shards, and in one
+    file. Raises: ValueError for a name that no corpus has.
+    """
+    name, size, vocab_size = config.corpus, config.corpus_bytes, config.model.vocab_size
+    splits = [(name, "train", size), (name, "validation", None)]
+    missing = [split for split in splits if not corpora.is_here(*split)]
+    corpus, usual = corpora.CORPORA[name], token_files.DEFAULTS[name][1]
+    if not missing:
+        paths = [corpora.path(*split) for split in splits]
+        folder = settings.data_folder() / "tokens" / f"{name}-{vocab_size}"
+        encoded = all((folder / f"{path.stem}.npy").is_file() for path in paths)
+        written = 0 if encoded else sum(path.stat().st_size for path in paths)
+    elif corpus.offline:
+        written = 2 * ((size or corpus.sizes.get("train", 0)) + corpus.sizes.get("validation", 0))
+    else:
+        written = volume = corpora.parse_size(corpus.volume)
+        packed = any(file.name.endswith(".gz") for file in corpus.files.values())
+        written += round(2 * UNPACKED * volume) if packed else volume
+    text = f"{name}: {'its text is made first' if missing else 'on this disk'}"
+    todo = ""
+    if vocab_size != usual:
+        text = f"{name} has a tokenizer with vocab_size={usual:,}, the model {vocab_size:,}"
+        todo = f"give the model vocab_size={usual}"
+    elif missing and not corpus.offline:
+        text = f"{name}: no {' and no '.join(split for _, split, _ in missing)} text on this disk"
+        todo = f"`workbook data get {name}` downloads {corpus.volume}"
+    elif written:
+        option = f" --size {size}" if size else ""
+        text += f"; `workbook data tokenize {name}{option}` writes its tokens now, on all cores"
+    return Finding("corpora", text, todo), written
+
+
+def disk_finding(configs: Sequence[TrainConfig], texts: int, workers: int = 1) -> Finding:
+    """Whether the data folder has room for the checkpoints of these runs and so many bytes of text.
+
+    A checkpoint is written whole before an old one is removed: so each worker needs one more.
+    """
+    kept = sum(checkpoints(config) * checkpoint_bytes(config) for config in configs)
+    kept += workers * max(map(checkpoint_bytes, configs))
+    folder = settings.data_folder().absolute()
+    there = next(place for place in (folder, *folder.parents) if place.is_dir())
+    free = shutil.disk_usage(there).free
+    text = f"checkpoints need {in_gb(kept)}, texts and tokens {in_gb(texts)}"
+    text += f"; {in_gb(free)} are free in {folder}"
+    make_room = "make room, or set WORKBOOK_DATA to a folder on a larger disk"
+    return Finding("disk", text, make_room if kept + texts > free else "")
+
+
+def checkpoint_bytes(config: TrainConfig) -> int:
+    """The bytes of one checkpoint."""
+    return CHECKPOINT * accounting.parameters(config.model).total
+
+
+def checkpoints(config: TrainConfig) -> int:
+    """How many checkpoints a run leaves behind."""
+    return min(config.keep_checkpoints, math.ceil(config.steps / config.checkpoint_every))
+
+
+def memory_findings(configs: Sequence[TrainConfig], workers: int = 1) -> list[Finding]:
+    """Whether a step of each of these runs fits into memory, beside those of other workers."""
+    device = devices.pick_device(configs[0].device)
+    room = free_memory(device)
+    where = f"{in_gb(room)} free on {device}" + (f", for {workers} workers" if workers > 1 else "")
+    found = [
+        Finding(
+            "memory",
+            f"{step_name(config)} needs {in_gb(memory_bytes(config))}; {where}",
+            what_would_fit(config, room, workers),
+        )
+        for config in {step_name(config): config for config in configs}.values()
+        if workers * memory_bytes(config) > room
+    ]
+    most = max(map(memory_bytes, configs))
+    return found or [Finding("memory", f"a step needs {in_gb(most)} at most; {where}")]
+
+
+def memory_bytes(config: TrainConfig, accumulation: int | None = None) -> int:
+    """The bytes of a process that takes steps of this config: an upper bound in half precision.
+
+    The accounting is that of float32 and of the kernel that keeps no scores. A CPU in half
+    precision computes attention without it (`fused.causal_attention`), and so does an Apple GPU.
+    """
+    sequences = math.ceil(config.batch_size / (accumulation or config.accumulation))
+    model = config.model
+    needed = accounting.peak_bytes(model, sequences).total + PROCESS
+    device = devices.pick_device(config.device)
+    half = devices.pick_precision(device, config.precision) != torch.float32
+    if model.kernels == "fused" and (device.type == "mps" or (device.type == "cpu" and half)):
+        scores = sequences * model.num_heads * model.context_length**2
+        needed += SCORE * scores * model.num_layers
+    return needed
+
+
+def free_memory(device: torch.device) -> int:
+    """The bytes that are free on a GPU of NVIDIA's or AMD's; elsewhere, those of the machine."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return psutil.virtual_memory().available
+
+
+def what_would_fit(config: TrainConfig, room: int, workers: int) -> str:
+    """What to change so that a step fits into `room` bytes."""
+    if memory_bytes(config) <= room:
+        return f"take --workers {room // memory_bytes(config)}"
+    for accumulation in range(config.accumulation, config.batch_size + 1):
+        fits = workers * memory_bytes(config, accumulation) <= room
+        if fits and config.batch_size % accumulation == 0:
+            return (
+                f"compute a batch of {config.batch_size} with accumulation={accumulation}:"
+                f" `--accumulation {accumulation}` of `workbook train`; or do without it, in"
+                " `batch_sizes` of workbook/experiments/studies.py"
+            )
+    return "take a machine with more memory: not even one sequence fits"
+
+
+def in_gb(size: float) -> str:
+    """Bytes as GB, to a tenth: "2.3 GB"."""
+    return f"{size / 1e9:,.1f} GB"
