@@ -235,7 +235,7 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch):
         (MODEL, "d", {"small": 3.2e11, "medium": 1.03e12, "large": 2.26e12}, ""),
         (ADAMW, "b", "15.14 B + 26.17 GB, batch 3", "is it a slip in a sum?"),
         (ADAMW, "d", "4.6 days", "a factor of 1,000 is lost"),
-        (ADAMW, "d", "2558 days", "reach its whole peak"),
+        (ADAMW, "d", "2558 days", "reaches its whole peak"),
         (ADAMW, "d", 4645, "scores and weighted sums (T × T) are left out"),
         (ADAMW, "d", "5.1 days", "a factor of 1,000 is lost"),
     ],

@@ -66,7 +66,7 @@ CAUSES = {
     (MODEL, "3.02e12"): [[TWO, NO_SCORES, NO_HEAD]],
     (MODEL, "4513313484800"): [[]],
     (MODEL, "attention share 19.35, 24.24, 28.57 %"): [[LEFT, TWO, NO_SCORES, NO_HEAD]] * 3,
-    (MODEL, "small 0.32e12, large 2.23e12"): [["one product"], []],
+    (MODEL, "small 0.32e12, large 2.23e12"): [["one matmul"], []],
     (MODEL, "133.42e12"): [[TWO]],
     (MODEL, "149.8e12, x33.2"): [[], []],
     (ADAMW, "10.49 B + 26.17 GB, batch 5"): [

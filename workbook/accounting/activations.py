@@ -1,9 +1,9 @@
-"""What a forward pass keeps for the backward pass, tensor by tensor: by our code, by the handout.
+"""The tensors that a forward pass keeps for the backward pass: in our code, in the handout's list.
 
 Autograd keeps a tensor where the derivative of a step needs it. The same tensor is kept once,
 however many steps need it, and parameters are there anyway. `saved_activations` follows our two
 sets of parts, `nn` and `fused`, to the byte; `handout_activations` is the list that the problem
-names.
+gives.
 """
 
 from workbook.accounting.sizes import Row, Table
@@ -16,8 +16,9 @@ STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "f
 def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> Table:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
-    `config.kernels` says which parts are meant. Fused attention is one kernel, as a CPU and a GPU
-    of NVIDIA's have it: it computes the weights again in place of keeping them.
+    `config.kernels` says which parts are meant, `seq` is the context length unless given. Fused
+    attention is one kernel, as on a CPU or an NVIDIA GPU: instead of keeping the attention weights
+    it computes them again.
     """
     kept = _Kept(config, batch_size, seq or config.context_length)
     rows = [Row("token ids", STREAM, "8·B·T", ID * kept.BT)]
@@ -44,10 +45,10 @@ class _Kept:
         return Row(name, part, f"4·{formula}", FLOAT * size, self.L if times is None else times)
 
     def stream(self) -> list[Row]:
-        """The vectors that a block reads or normalises, two to a block, and the last ones."""
+        """The vectors that a block reads or normalises, two per block, and the last ones."""
         count = 2 * self.L + 1 if self.config.norm != "post" else 2 * self.L
         rows = [self.row("residual stream", STREAM, "B·T·d", self.BTd, count)]
-        if self.config.norm == "post":  # the first block reads what no norm has written
+        if self.config.norm == "post":  # the input of the first block is no norm's output
             rows.append(self.row("embedded ids", STREAM, "B·T·d", self.BTd, 1))
         return rows
 
@@ -62,10 +63,10 @@ class _Kept:
         return [self.row(f"{name}: 1 / rms", NORM, "B·T", self.BT, times), *wide]
 
     def attention(self) -> list[Row]:
-        """Queries, keys and values, of the softmax what is kept, and what the heads have gathered.
+        """Queries, keys and values, what the softmax keeps, and the joined outputs of the heads.
 
-        The textbook keeps the softmax's input (to find the maximum), the maximum, the powers and
-        their sum, and the result. The kernel keeps one number a row: the rest is computed again.
+        The textbook's softmax keeps its input (to find the maximum), the maximum, the powers and
+        their sum, and the result. The kernel keeps one number per row and computes the rest again.
         """
         rows = [self.row(name, ATTENTION, "B·T·d", self.BTd) for name in ("Q", "K", "V")]
         if self.fused:
@@ -79,14 +80,14 @@ class _Kept:
         return [*rows, self.row("heads, joined", ATTENTION, "B·T·d", self.BTd)]
 
     def feed_forward(self) -> list[Row]:
-        """The inner values. The textbook's SiLU keeps the sigmoid too, the kernel computes it."""
+        """The inner values; the textbook's SiLU keeps the sigmoid too, the kernel does not."""
         names = ["W1 x"] + ["sigmoid"] * (not self.fused) + ["SiLU"]
         if self.config.ffn == "swiglu":
             names += ["W3 x", "SiLU · W3 x"]
         return [self.row(name, FFN, "B·T·d_ff", self.BTf) for name in names]
 
     def loss(self) -> list[Row]:
-        """The textbook keeps logits, logits less their maximum, and powers; the kernel log p."""
+        """Logits, logits less their maximum, and powers in the textbook; log p in the kernel."""
         BTV = self.BT * self.config.vocab_size
         maps = ["log probabilities"] if self.fused else ["logits", "shifted logits", "powers"]
         names = {"logits": "logits", "powers": "powers of the loss"}
@@ -109,10 +110,11 @@ def handout_activations(
 ) -> Table:
     """The bytes of the activations that `adamwAccounting` lists, by tensor: a result for each step.
 
-    The list is shorter than what our code keeps (no sigmoid, two maps, two tensors of logits), and
-    so is everybody's reading of it. What readings differ in is an argument: how many T × T `maps` a
-    head keeps, whether a `residual_copies` of each half of a block is kept as well, whether the
-    `embedding_output` is. Edition 2025 means a feed-forward layer of two matrices (`ffn="silu"`).
+    The list is shorter than what our code keeps (no sigmoid, two maps, two tensors of logits).
+    People read it differently, and each difference is an argument: how many T × T `maps` a head
+    keeps, how many `residual_copies` each half of a block keeps in addition, and whether the
+    `embedding_output` is kept. Edition 2025 means a feed-forward layer of two matrices
+    (`ffn="silu"`).
     """
     B, T, h = batch_size, config.context_length, config.num_heads
     d, d_ff, L, V = config.d_model, config.d_ff, config.num_layers, config.vocab_size

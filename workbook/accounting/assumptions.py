@@ -1,7 +1,7 @@
-"""What an answer takes for granted, as fields with names, and what else each is often taken for.
+"""What an answer takes for granted, as fields with names, and what else is often assumed.
 
-`asked` gives the assumptions that a problem states. A switch changes one of them: flip it, and see
-in `answers` which number comes out. `explain` tries switches until someone's number comes out.
+`asked` returns the assumptions that a problem states. A `Switch` changes one of them: flip it, and
+`answers` has the number that comes out. `explain` tries switches until someone's number comes out.
 """
 
 from dataclasses import dataclass
@@ -19,24 +19,22 @@ class Assumptions:
     context_length: int = 1_024
     matrices: int = 3  # of the feed-forward layer: SwiGLU has three
     d_ff: str = "4"  # the rule of the inner width, see D_FF
-    embeddings: str = "apart"  # or "tied", or "none" of the two counted
+    embeddings: str = "separate"  # or "tied", or "none" of the two counted
     positions: bool = False  # a learned table of positions
     biases: bool = False  # of the linear layers and norms, as in GPT-2 itself
     norms: str = "all"  # that are counted: "all", "no final", "no block", "none"
-    # Products
-    scores: str = (
-        "both"  # products of T × T that are counted: "both", "one", "none", "half", "wide"
-    )
-    head: bool = True  # the product with the head
+    # Matmuls
+    scores: str = "both"  # matmuls of T × T counted: "both", "one", "none", "half", "wide"
+    head: bool = True  # the matmul with the head is counted
     projections: int = 4  # of Q, K, V and the output
     multiply_add: int = 2  # FLOPs of a multiplication with its addition
-    every_block: bool = True  # or one alone
-    by_parameters: bool = False  # 2·P FLOPs a token in place of the products
+    every_block: bool = True  # or only one
+    by_parameters: bool = False  # 2·P FLOPs per token instead of the matmuls
     # Memory
     number_bytes: int = 4
     copies: int = 4  # of the parameters' size: parameters, gradients, two moments
     maps: int = 2  # of T × T that a head keeps
-    residual_copies: int = 0  # kept beside the results, for each half of a block
+    residual_copies: int = 0  # kept in addition to the results, for each half of a block
     embedding_output: bool = False  # kept
     logits: int = 2  # tensors of B × T × V that are kept
     memory: str = "80 GB"  # of the device
@@ -64,12 +62,12 @@ D_FF = {  # rule: words
 
 @dataclass(frozen=True)
 class Switch:
-    """Another value of one assumption, and what it means in words: "the final norm is left out"."""
+    """Another value of one assumption, and its meaning in words: "the final norm is left out"."""
 
     field: str
     value: Any
     words: str
-    often: bool = False  # made by many, so that it may stand beside two or three others
+    often: bool = False  # assumed by many, so that `explain` combines it with two or three others
 
 
 SWITCHES = (
@@ -87,16 +85,19 @@ SWITCHES = (
     Switch("norms", "no block", "the norms of the blocks are left out"),
     Switch("norms", "none", "the norms are left out"),
     Switch("scores", "none", "the scores and weighted sums (T × T) are left out", often=True),
-    Switch("scores", "one", "one of the two products of T × T is left out"),
+    Switch("scores", "one", "one of the two matmuls of T × T is left out"),
     Switch("scores", "half", "only the half of the scores that the mask lets pass is counted"),
-    Switch("scores", "wide", "each head's products of T × T are counted with the whole d_model"),
+    Switch("scores", "wide", "each head's matmuls of T × T are counted with the whole d_model"),
     Switch("head", False, "the head is left out", often=True),
     Switch("projections", 3, "the output projection is left out"),
-    Switch("projections", 2, "Q, K and V are counted as one product"),
+    Switch("projections", 2, "Q, K and V are counted as one matmul"),
     Switch("multiply_add", 1, "a multiplication and its addition are counted as one FLOP"),
     Switch("every_block", False, "only one block is counted"),
     Switch(
-        "by_parameters", True, "each parameter counts 2 FLOPs a token (6·P in training)", often=True
+        "by_parameters",
+        True,
+        "each parameter counts 2 FLOPs per token (6·P in training)",
+        often=True,
     ),
     Switch("number_bytes", 2, "a number takes 2 bytes (half precision)"),
     Switch("number_bytes", 8, "a number takes 8 bytes (float64)"),
@@ -105,28 +106,28 @@ SWITCHES = (
     Switch("copies", 2, "the optimizer state is left out"),
     Switch("copies", 3, "the gradients (or one of the two moments) are left out"),
     Switch("copies", 5, "a fifth copy of the parameters is kept"),
-    Switch("maps", 1, "only one map of T × T is kept a head", often=True),
+    Switch("maps", 1, "only one map of T × T is kept per head", often=True),
     Switch("maps", 0, "no map of T × T is kept"),
-    Switch("maps", 3, "three maps of T × T are kept a head"),
+    Switch("maps", 3, "three maps of T × T are kept per head"),
     Switch("residual_copies", 1, "copies for the residual additions are kept too", often=True),
     Switch("embedding_output", True, "the embedding's output is kept too", often=True),
     Switch("logits", 1, "one tensor of B × T × V is kept (not both logits and cross-entropy)"),
     Switch("logits", 0, "logits and cross-entropy are left out"),
-    Switch("memory", "80 GiB", "80 GB are taken for 80 GiB"),
+    Switch("memory", "80 GiB", "80 GB are read as 80 GiB"),
     Switch("memory", "40 GB", "the device has 40 GB"),
     Switch("rounding", "up", "the batch is rounded up", often=True),
     Switch("moments", "2 + 3", "a multiplication with its addition counts once in the moments"),
-    Switch("bias_corrections", 1, "both bias corrections are counted (the rate folded into one)"),
-    Switch("bias_corrections", 2, "both bias corrections are counted (and the rate apart)"),
+    Switch("bias_corrections", 1, "both bias corrections are counted (α folded into one)"),
+    Switch("bias_corrections", 2, "both bias corrections are counted (and α separately)"),
     Switch("epsilon", False, "the addition of ε is not counted"),
     Switch("decay", 0, "the weight decay is left out"),
-    Switch("decay", 3, "α·λ is multiplied anew for each parameter"),
+    Switch("decay", 3, "α·λ is multiplied again for each parameter"),
     Switch("backward", 2, "the backward pass is counted in"),
-    Switch("backward", 1, "the backward pass is taken to cost one forward pass"),
+    Switch("backward", 1, "the backward pass costs only one forward pass"),
     Switch("backward", 0, "the backward pass is left out"),
     Switch("context_length", 1_024, "the context is left at 1,024"),
-    Switch("utilisation", 1.0, "the device is taken to reach its whole peak"),
-    Switch("batch", 1, "one sequence a step is counted"),
+    Switch("utilisation", 1.0, "the device reaches its whole peak"),
+    Switch("batch", 1, "only one sequence per step is counted"),
     *(
         Switch("device", name, f"the device is an {name}")
         for name in ("A100 float32", "H100 TF32", "A100 TF32", "A100 bfloat16", "H100 bfloat16")
@@ -138,25 +139,28 @@ SWITCHES = (
     ),
 )
 
-# The assumptions that a part depends on, in the order in which they are tried.
+# The assumptions that each part depends on, in the order in which they are tried.
 _PARAMETERS = "matrices d_ff embeddings positions biases norms"
-_PRODUCTS = "matrices d_ff scores head projections multiply_add every_block by_parameters"
+_MATMULS = "matrices d_ff scores head projections multiply_add every_block by_parameters"
 FIELDS = {
     ("transformer_accounting", "a"): f"{_PARAMETERS} number_bytes copies size",
-    ("transformer_accounting", "b"): f"{_PRODUCTS} embeddings backward size",
-    ("transformer_accounting", "c"): f"{_PRODUCTS}",
-    ("transformer_accounting", "d"): f"{_PRODUCTS}",
-    ("transformer_accounting", "e"): f"{_PRODUCTS} embeddings backward context_length",
+    ("transformer_accounting", "b"): f"{_MATMULS} embeddings backward size",
+    ("transformer_accounting", "c"): f"{_MATMULS}",
+    ("transformer_accounting", "d"): f"{_MATMULS}",
+    ("transformer_accounting", "e"): f"{_MATMULS} embeddings backward context_length",
     ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes",
     ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
     " number_bytes copies every_block memory rounding",
     ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",
-    ("adamwAccounting", "d"): f"{_PRODUCTS} embeddings backward utilisation device batch",
+    ("adamwAccounting", "d"): f"{_MATMULS} embeddings backward utilisation device batch",
 }
 
 
 def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assumptions:
-    """What a part of a problem states; sizes other than XL take the rule behind its d_ff."""
+    """The assumptions that a part of a problem states; `size` is one of GPT-2's.
+
+    For sizes other than XL the problem gives no d_ff: they follow the rule behind XL's.
+    """
     training = problem == "adamwAccounting"
     return Assumptions(
         size=size,
@@ -180,7 +184,7 @@ def switches(problem: str, part: str, base: Assumptions) -> dict[str, tuple[Swit
 
 
 def _means_something(switch: Switch, base: Assumptions) -> bool:
-    """False for a switch that would be another one in other words."""
+    """Whether a switch differs from all others, given what the problem states."""
     if switch.field == "d_ff" and switch.value in ("6400", "4288"):
         return base.size != "xl" and (switch.value == "6400") == (base.d_ff == "4")
     if switch.field == "backward" and base.backward == 0:

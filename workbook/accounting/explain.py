@@ -47,7 +47,7 @@ UNITS = {  # as written: what is measured, and how many of its unit
 _MEANT = {
     "count": ("count", "flops"),
     "flops": ("flops", "per parameter"),
-    "bytes": ("bytes", "bytes a sequence"),
+    "bytes": ("bytes", "bytes per sequence"),
 }
 
 
@@ -201,7 +201,7 @@ def outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, 
     for flipped in _combinations(problem, part, base):
         given = replace(base, **{switch.field: switch.value for switch in flipped})
         result = reached[frozenset(flipped)] = answers(problem, part, given)
-        # A switch that changes nothing beside the others is none that explains a number.
+        # A switch that makes no difference to the others does not explain a number.
         fewer = [reached[frozenset(flipped) - {switch}] for switch in flipped]
         for name, figure in result.items():
             if figure.value > 0 and all(figure != less.get(name) for less in fewer):

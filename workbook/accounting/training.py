@@ -1,4 +1,4 @@
-"""What a step of training costs: bytes by kind, the largest batch, AdamW's FLOPs, time and MFU."""
+"""The costs of a training step: bytes by kind, the largest batch, AdamW's FLOPs, time and MFU."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class Device:
     """A device as its data sheet describes it."""
 
     name: str
-    precision: str  # of the products
+    precision: str  # of the matmuls
     flops_per_second: float  # at its peak, without sparsity
     memory: int  # bytes
 
@@ -50,30 +50,30 @@ def asked_model(edition: Edition, size: str = "xl") -> ModelConfig:
     return swiglu if edition == "2026" else replace(swiglu, ffn="silu")
 
 
-def optimizer_bytes(config: ModelConfig, states: int = 2, value_bytes: int = FLOAT) -> int:
+def optimizer_bytes(config: ModelConfig) -> int:
     """The bytes of AdamW's two moments: as many values as there are parameters, twice."""
-    return states * value_bytes * parameters(config).total
+    return 2 * FLOAT * parameters(config).total
 
 
-def training_bytes(config: ModelConfig, activations: Table, value_bytes: int = FLOAT) -> Table:
-    """The bytes of a training step by kind; `activations` are those of one batch.
+def training_bytes(config: ModelConfig, activations: Table) -> Table:
+    """The bytes of a training step in float32 by kind; `activations` are those of one batch.
 
-    All four are taken to be there at once, as in the middle of a backward pass: an upper bound, for
-    activations go as gradients come.
+    The sum takes all four to be in memory at once. That is an upper bound: during the backward pass
+    activations are freed while gradients are created.
     """
-    count = parameters(config).total
+    weights = FLOAT * parameters(config).total
     return Table(
         [
-            Row("parameters", "parameters", f"{value_bytes}·P", value_bytes * count),
-            Row("gradients", "gradients", f"{value_bytes}·P", value_bytes * count),
-            Row("optimizer state", "optimizer", f"2·{value_bytes}·P", optimizer_bytes(config)),
+            Row("parameters", "parameters", "4·P", weights),
+            Row("gradients", "gradients", "4·P", weights),
+            Row("optimizer state", "optimizer", "2·4·P", optimizer_bytes(config)),
             Row("activations", "activations", "see their table", activations.total),
         ]
     )
 
 
 def memory_line(config: ModelConfig, **reading) -> tuple[int, int]:
-    """The bytes (a, b) of a·batch + b: for each sequence, and whatever the batch.
+    """The bytes (a, b) of a·batch + b: per sequence, and for a batch of any size.
 
     `reading` are arguments of `handout_activations`.
     """
@@ -94,16 +94,16 @@ def adamw_operations(
     update: int = 5,
     decay: int = 2,
 ) -> Table:
-    """The FLOPs of AdamW for one parameter, step by step; how many each has is a choice.
+    """The FLOPs of AdamW per parameter, step by step; how many each step has is a choice.
 
-    What is computed once a step, not once a parameter, costs nothing here: α_t = α·√(1 - β2ᵗ) /
-    (1 - β1ᵗ), 1 - β1, 1 - β2 and α·λ. Whoever corrects both moments apart counts 2 more, and saves
-    one multiplication of the update by folding α into the first.
+    What is computed once per step, not once per parameter, costs nothing here: α_t =
+    α·√(1 - β2ᵗ) / (1 - β1ᵗ), 1 - β1, 1 - β2 and α·λ. If you correct each moment by itself, you
+    count 2 more, and may save one multiplication of the update by folding α into the first.
     """
     counted = [
         ("first moment", "m = β1·m + (1 - β1)·g", first_moment),
         ("second moment", "v = β2·v + (1 - β2)·g·g", second_moment),
-        ("bias corrections", "folded into α_t: none; apart: m / (1 - β1ᵗ), …", bias_corrections),
+        ("bias corrections", "folded into α_t: none; else m / (1 - β1ᵗ), …", bias_corrections),
         ("update", "θ = θ - α_t·m / (√v + ε)", update),
         ("decay", "θ = θ - α·λ·θ", decay),
     ]
@@ -116,9 +116,9 @@ def adamw_flops(count: int, **choices: int) -> int:
 
 
 def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> int:
-    """The FLOPs of the matrix products of one training step, forward and backward.
+    """The FLOPs of the matmuls of one training step, forward and backward.
 
-    AdamW's own are left out: 14 a parameter, against 6 for each parameter and *token*.
+    AdamW's own are left out: 14 per parameter, against 6 per parameter and *token*.
     """
     forward = forward_flops(config, batch_size, seq).total
     return forward + backward_flops(config, batch_size, seq).total
@@ -127,14 +127,14 @@ def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> 
 def training_seconds(
     flops_per_step: int, steps: int, peak: float, utilisation: float = 0.5
 ) -> float:
-    """How long `steps` steps take on a device that reaches `utilisation` of its peak FLOP/s."""
+    """The time of `steps` steps on a device that reaches `utilisation` of its `peak` FLOP/s."""
     if not 0 < utilisation <= 1:
         raise ValueError(f"utilisation={utilisation!r} is no share of the peak; 0.5 means half")
     return flops_per_step * steps / (peak * utilisation)
 
 
 def mfu(flops_per_token: float, tokens_per_second: float, peak: float) -> float:
-    """Model FLOPs utilisation: the share of the peak FLOP/s that goes into the model's products.
+    """Model FLOPs utilisation: the share of the peak FLOP/s that goes into the model's matmuls.
 
     Source: Chowdhery et al. 2022 (PaLM), sec. 4.1. Recomputed activations do not count.
     """

@@ -44,7 +44,7 @@ OPEN: dict[tuple[str, str], dict[str, tuple]] = {
 }
 MOST_NUMBERS = 150  # of an answer
 # How far a number may be off whose parts were rounded on the way, or differ by tiny tensors.
-SLACK = {"seconds": 1e-2, "bytes a sequence": 1e-3}
+SLACK = {"seconds": 1e-2, "bytes per sequence": 1e-3}
 KINDS = {  # of quoted numbers that can answer a part, with the least that is worth judging
     (MODEL, "a"): {"count": 1e6, "bytes": 1e8},
     (MODEL, "b"): {"flops": 1e9, "count": 1e9},
@@ -217,7 +217,7 @@ def _wrong_claim(unit: str) -> str:
     named = {
         "count": "That is not the number of parameters.",
         "bytes": "That is not the memory.",
-        "bytes a sequence": "That is not the memory of one sequence.",
+        "bytes per sequence": "That is not the memory of one sequence.",
         "flops": "Those are not the FLOPs.",
         "share": "That is not the share.",
         "seconds": "That is not the time.",

@@ -34,7 +34,7 @@ _NUMBER = re.compile(
 _PLAIN = {
     "count": (1, 1e6, 1e9),
     "bytes": (1, GB, GiB),
-    "bytes a sequence": (1, GB, GiB),
+    "bytes per sequence": (1, GB, GiB),
     "flops": (1, 1e9, 1e12, 1e15),
     "share": (1, 0.01),
     "seconds": (1, HOUR, DAY, 365 * DAY),

@@ -467,7 +467,7 @@ def written(answer: Figure) -> str:
     """
     value = answer.value
     match answer.unit:
-        case "bytes" | "bytes a sequence":
+        case "bytes" | "bytes per sequence":
             return f"{value / GB:,.4g} GB ({value / GiB:,.4g} GiB)"
         case "share":
             return f"{100 * value:.2f} %"
