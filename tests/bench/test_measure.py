@@ -1,4 +1,4 @@
-"""What a run costs is seen whole: its children's memory, its errors, and where its time goes."""
+"""The cost of a run is measured whole: its children's memory, its errors, where its time goes."""
 
 import sys
 import time
@@ -25,12 +25,6 @@ def hold_in_child(until):
         return executor.submit(hold, until).result()
 
 
-def clock():
-    start = time.perf_counter()
-    time.sleep(0.1)
-    return time.perf_counter() - start
-
-
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
     """A file that is there once a sample has met the process that holds much."""
@@ -44,18 +38,6 @@ def seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(measure, "_memory", watched)
     return file
-
-
-def nothing(*values, **named):
-    return values, named
-
-
-def fail():
-    raise ValueError("as it should")
-
-
-def die():
-    raise SystemExit(3)
 
 
 def unsendable():
@@ -72,14 +54,14 @@ def spin_elsewhere():
 
 
 def test_the_result_and_the_arguments_pass_through():
-    assert measured(nothing, 1, two=2).result == ((1,), {"two": 2})
+    assert measured("{} {two}".format, 1, two=2).result == "1 2"
 
 
 def test_seconds_are_those_of_the_call():
     start = time.perf_counter()
-    run = measured(clock)
+    run = measured(time.sleep, 0.1)
     whole = time.perf_counter() - start  # with the start of the process
-    assert run.result <= run.seconds < whole
+    assert 0.1 <= run.seconds < whole
 
 
 @pytest.mark.timeout(300)
@@ -97,13 +79,13 @@ def test_a_child_counts_in_the_whole_and_not_in_the_parent(seen):
 
 
 def test_an_error_of_the_function_is_raised_here():
-    with pytest.raises(ValueError, match="as it should"):
-        measured(fail)
+    with pytest.raises(ValueError, match="invalid literal"):
+        measured(int, "three")
 
 
 def test_a_process_that_dies_is_a_clear_error():
-    with pytest.raises(RuntimeError, match=r"the process that ran die died \(exit code 3\)"):
-        measured(die)
+    with pytest.raises(RuntimeError, match=r"the process that ran exit died \(exit code 3\)"):
+        measured(sys.exit, 3)
 
 
 def test_a_result_that_cannot_travel_is_an_error_of_its_own():
@@ -139,3 +121,16 @@ def test_a_profile_of_a_parent_shows_a_wait():
     wait = "lock.acquire" if sys.version_info < (3, 13) else "poll.poll"
     assert waits.get(wait, 0) > 0
     assert not waits.index.str.contains("sleep").any()  # the work itself is elsewhere
+
+
+def test_a_ratio_compares_the_speeds_of_one_round():
+    ours = [20.0, 27.0]
+    rows = [
+        measure.Row(name="workbook", speeds=ours, ours=ours),
+        measure.Row(name="other", speeds=[10.0, 9.0], ours=ours),
+        measure.Row(name="alone", speeds=[12_345.6]),
+    ]
+    _, first, second, third = measure.table(rows, "MB/s").splitlines()
+    assert first.split() == ["workbook", "27.0", "20.0", "2"]
+    assert second.split()[4:] == ["2.5x", "as", "fast", "(2.0", "to", "3.0)", "2.70x"]
+    assert third.split()[-3:] == ["12,346", "12,346", "1"]

@@ -10,6 +10,7 @@ from importlib import import_module
 
 HOMES = {
     "Measured": "measure",
+    "STEP_PARTS": "training",
     "measured": "measure",
     "profile": "measure",
     "killed_run": "training",

@@ -27,6 +27,7 @@ import time
 import timeit
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, wait
+from functools import partial
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
@@ -227,11 +228,8 @@ def train_workbook(path: Path, vocab_size: int, folder: Path) -> float:
 
 
 def train_python(path: Path, vocab_size: int, folder: Path) -> float:
-    def work():
-        counts = spans.count_pretokens(path, [END_OF_TEXT])
-        bpe.train_incremental(counts, vocab_size - 257)
-
-    return seconds(work)
+    counts = partial(spans.count_pretokens, path, [END_OF_TEXT])
+    return seconds(lambda: bpe.train_incremental(counts(), vocab_size - 257))
 
 
 def train_rustbpe(path: Path, vocab_size: int, folder: Path) -> float:
@@ -266,12 +264,8 @@ def encode_workbook(path: Path, vocab_size: int, folder: Path) -> float:
 
 def encode_python(path: Path, vocab_size: int, folder: Path) -> float:
     tokenizer = saved(folder)
-
-    def work():
-        with path.open(encoding="utf-8", newline="") as file:
-            return sum(1 for _ in tokenizer.encode_iterable(file))
-
-    return seconds(work)
+    with path.open(encoding="utf-8", newline="") as file:
+        return seconds(lambda: sum(1 for _ in tokenizer.encode_iterable(file)))
 
 
 def encode_tiktoken(path: Path, vocab_size: int, folder: Path) -> float:
