@@ -109,9 +109,13 @@ def test_a_part_of_another_version_is_not_resumed(hub, tmp_path):
     assert left_over(tmp_path) == [".txt"]
 
 
+def part_of(folder):
+    """The file in which an interrupted download of TEXT lies."""
+    return folder / f".tales.txt.{hashlib.sha256(TEXT).hexdigest()[:16]}.part"
+
+
 def test_a_complete_part_is_not_downloaded_again(hub, tmp_path):
-    sha256 = hashlib.sha256(TEXT).hexdigest()
-    (tmp_path / f".tales.txt.{sha256[:16]}.part").write_bytes(TEXT)
+    part_of(tmp_path).write_bytes(TEXT)
     fetch(hub, tmp_path)
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
     assert hub.ranges() == []
@@ -125,14 +129,10 @@ def test_wrong_bytes_are_refused_and_removed(hub, tmp_path):
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
 
 
-def test_wrong_bytes_in_the_part_are_refused_too(hub, tmp_path):
-    sha256 = hashlib.sha256(TEXT).hexdigest()
-    (tmp_path / f".tales.txt.{sha256[:16]}.part").write_bytes(b"x" * 1000)
+def test_wrong_bytes_in_the_part_and_a_wrong_announced_sha256_are_refused_too(hub, tmp_path):
+    part_of(tmp_path).write_bytes(b"x" * 1000)
     refused(hub, tmp_path, "arrived with sha256")
     assert left_over(tmp_path) == []
-
-
-def test_a_wrong_announced_sha256_is_refused(hub, tmp_path):
     hub.announced = {"X-Linked-Etag": '"' + "0" * 64 + '"'}
     refused(hub, tmp_path, "announced was 0000")
 
@@ -165,25 +165,19 @@ def test_another_range_than_the_one_asked_for_is_refused(hub, tmp_path):
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
 
 
-@pytest.mark.parametrize("header", ["X-Repo-Commit", "X-Linked-Size", "X-Linked-Etag"])
-def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path, header):
-    hub.announced = {header: None}
-    refused(hub, tmp_path, "without a commit, a size or a sha256")
+def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path):
+    lacking = [{header: None} for header in ("X-Repo-Commit", "X-Linked-Size", "X-Linked-Etag")]
+    for announced in (*lacking, *({"X-Linked-Size": size} for size in ("0", "-5", "many"))):
+        hub.announced = announced
+        refused(hub, tmp_path, "without a commit, a size or a sha256")
     assert hub.ranges() == []
 
 
-@pytest.mark.parametrize("size", ["0", "-5", "many"])
-def test_a_size_that_is_none_is_refused(hub, tmp_path, size):
-    hub.announced = {"X-Linked-Size": size}
-    refused(hub, tmp_path, "without a commit, a size or a sha256")
-    assert hub.ranges() == []
-
-
-@pytest.mark.parametrize("status", [401, 404, 500])
-def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path, status):
-    hub.status = status
-    advice = "call again later" if status == 500 else "may have been moved"
-    refused(hub, tmp_path, f"HTTP status {status}.*{advice}")
+def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path):
+    for status in (401, 404, 500):
+        hub.status = status
+        advice = "call again later" if status == 500 else "may have been moved"
+        refused(hub, tmp_path, f"HTTP status {status}.*{advice}")
 
 
 @pytest.mark.parametrize("status", [404, 503])
@@ -200,13 +194,11 @@ def test_without_a_network_the_message_says_what_to_do(hub, tmp_path, monkeypatc
     refused(hub, tmp_path, "HF_HUB_OFFLINE is set")
 
 
-@pytest.mark.parametrize(
-    "content", [gzip.compress(TEXT)[:-20], gzip.compress(TEXT)[:-8] + b"12345678", TEXT]
-)
-def test_a_damaged_gz_is_refused_and_removed(hub, tmp_path, content):
-    hub.content = content
-    refused(hub, tmp_path, "cannot be unpacked", PACKED)
-    assert left_over(tmp_path) == []
+def test_a_damaged_gz_is_refused_and_removed(hub, tmp_path):
+    packed = gzip.compress(TEXT)
+    for hub.content in (packed[:-20], packed[:-8] + b"12345678", TEXT):
+        refused(hub, tmp_path, "cannot be unpacked", PACKED)
+        assert left_over(tmp_path) == []
 
 
 def test_a_small_gz_does_not_fill_the_disk(hub, tmp_path):
@@ -222,8 +214,7 @@ def test_a_small_gz_does_not_fill_the_disk(hub, tmp_path):
 
 def test_a_part_that_is_a_link_is_replaced_and_not_written_through(hub, tmp_path):
     (tmp_path / "precious").write_bytes(TEXT[:1000])
-    sha256 = hashlib.sha256(TEXT).hexdigest()
-    (tmp_path / f".tales.txt.{sha256[:16]}.part").symlink_to(tmp_path / "precious")
+    part_of(tmp_path).symlink_to(tmp_path / "precious")
     fetch(hub, tmp_path)
     assert (tmp_path / "precious").read_bytes() == TEXT[:1000]
     assert (tmp_path / "tales.txt").read_bytes() == TEXT

@@ -1,7 +1,6 @@
 """Training gives the merges of the textbook algorithm, and a vocabulary in the stated order."""
 
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -111,10 +110,10 @@ def test_special_tokens_are_boundaries_and_never_counted(tmp_path):
     assert not any(b"bc" in token for token in vocab.values())
 
 
-@pytest.mark.parametrize("special_tokens", [["<|a|>", "<|a|><|b|>"], ["<|a|><|b|>", "<|a|>"]])
-def test_a_special_token_inside_another_gives_way(tmp_path, special_tokens):
+def test_a_special_token_inside_another_gives_way(tmp_path):
     path = write(tmp_path / "text.txt", "x<|a|><|b|>y x<|a|>y")
-    assert count_pretokens(path, special_tokens) == {"x": 1, "y": 2, " x": 1}
+    for special_tokens in (["<|a|>", "<|a|><|b|>"], ["<|a|><|b|>", "<|a|>"]):
+        assert count_pretokens(path, special_tokens) == {"x": 1, "y": 2, " x": 1}
 
 
 def test_special_tokens_come_in_any_kind_of_collection(tmp_path):
@@ -158,5 +157,3 @@ def test_bad_arguments_are_clear_errors(tmp_path):
 def test_processes_give_the_same_vocabulary(tmp_path):
     path = write(tmp_path / "text.txt", f"One day, the fox said: it's mine!{END}\n" * 300)
     assert train_bpe_in_processes(path, 300, [END], workers=2) == train_bpe(path, 300, [END])
-    with ProcessPoolExecutor(1) as executor:
-        assert train_bpe(path, 300, [END], executor=executor) == train_bpe(path, 300, [END])

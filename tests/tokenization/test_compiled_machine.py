@@ -57,20 +57,15 @@ def test_a_change_in_any_file_compiles_anew(run, tmp_path):
     assert "compiling" in second.stderr
 
 
-def test_without_a_writable_folder_every_process_compiles(run, tmp_path):
-    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text(
-        "a file, not a folder"
-    )
-    for _ in range(2):
+def test_where_nothing_can_be_written_beside_the_sources_the_users_own_folder_is_taken(
+    run, tmp_path
+):
+    sources = tmp_path / "workbook" / "tokenization" / "compiled"
+    (sources / "__pycache__").write_text("a file, not a folder")
+    for _ in range(2):  # the user has no folder: every process compiles
         done = run(COMPILE_LITTLE)
         assert done.stdout == "0 None\n"
         assert "compiling" in done.stderr
-
-
-def test_the_users_own_folder_comes_second(run, tmp_path):
-    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text(
-        "a file, not a folder"
-    )
     (tmp_path / "home").unlink()
     done = run(COMPILE_LITTLE)
     assert str(tmp_path / "home" / ".cache" / "workbook") in done.stdout

@@ -53,9 +53,11 @@ def test_vocab_is_written_in_the_order_of_ids(tmp_path):
     assert path.read_text(encoding="utf-8") == '{\n"Ġa": 0,\n"b": 1\n}\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_file_that_is_no_vocabulary_is_refused(tmp_path):
+    path = tmp_path / "vocab.json"
+    with pytest.raises(FileNotFoundError, match=r"expected GPT-2's vocab\.json"):
+        read_vocab(path)
+    for text, words in (
         ("not json", "is not JSON"),
         ("[1, 2]", "one JSON object"),
         ('{"a": "b"}', "one JSON object"),
@@ -64,26 +66,18 @@ def test_vocab_is_written_in_the_order_of_ids(tmp_path):
         ('{"a": 1, "\\ud800": 7}', r"'\\ud800', with the id 7, holds a lone surrogate"),
         ("[" * 100_000, "is not JSON"),
         (f'{{"a": {"9" * 5000}}}', "is not JSON"),
-    ],
-)
-def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, text, words):
-    path = tmp_path / "vocab.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=rf"vocab\.json.*{words}"):
-        read_vocab(path)
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=rf"vocab\.json.*{words}"):
+            read_vocab(path)
 
 
-@pytest.mark.parametrize("line", ["a b c", "ab", "a 天"])
-def test_a_line_that_is_no_merge_is_refused(tmp_path, line):
+def test_a_file_that_holds_no_merges_is_refused(tmp_path):
     path = tmp_path / "merges.txt"
-    path.write_text(f"a b\n{line}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="line 2: expected two tokens"):
-        read_merges(path)
-
-
-def test_missing_and_binary_files_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"expected GPT-2's vocab\.json"):
-        read_vocab(tmp_path / "vocab.json")
-    (tmp_path / "merges.txt").write_bytes(b"\xff\xfe")
+    for line in ("a b c", "ab", "a 天"):
+        path.write_text(f"a b\n{line}\n", encoding="utf-8")
+        with pytest.raises(ValueError, match="line 2: expected two tokens"):
+            read_merges(path)
+    path.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="is not UTF-8"):
-        read_merges(tmp_path / "merges.txt")
+        read_merges(path)
