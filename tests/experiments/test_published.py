@@ -14,9 +14,9 @@ from workbook.experiments.published import (
     UNEXPLAINED,
     Claim,
     all_claims,
-    claimed_loss,
     claims,
     judge_claim,
+    judge_loss,
     token_length,
 )
 from workbook.study.problems import PROBLEMS
@@ -162,11 +162,13 @@ def claim_of(words: str) -> Claim:
 
 
 def test_a_loss_is_judged_with_the_tokens_of_its_own_write_up():
-    loss = claimed_loss(claim_of("TinyStories best validation loss 0.5034"))
-    assert loss.bytes_per_token == token_length("W2", "tinystories") == 4.12
-    assert loss.bits_per_byte == pytest.approx(0.176, abs=1e-3)
-    assert "0.5034 bits per byte would be 1.44 nats per token" in loss.judge()[1]
-    web = claimed_loss(claim_of("OWT validation loss 0.521"))
-    assert web.nats > loss.nats and web.bits_per_byte < loss.bits_per_byte
-    assert claimed_loss(claim_of("SwiGLU significantly outperforms SiLU")) is None
+    loss = judge_loss(claim_of("TinyStories best validation loss 0.5034"))
+    assert token_length("W2", "tinystories") == 4.12
+    assert loss["bits_per_byte"] == pytest.approx(0.176, abs=1e-3)
+    assert loss["if_bits"] == pytest.approx(1.44, abs=0.01)
+    assert "0.5034 bits per byte would be 1.44 nats per token" in loss["why"]
+    web = judge_loss(claim_of("OWT validation loss 0.521"))
+    assert web["nats_per_token"] > loss["nats_per_token"]
+    assert web["bits_per_byte"] < loss["bits_per_byte"]
+    assert judge_loss(claim_of("SwiGLU significantly outperforms SiLU")) is None
     assert token_length("W9", "owt") == 4.5

@@ -18,7 +18,7 @@ class Assumptions:
     size: str = "xl"  # of GPT-2
     context_length: int = 1_024
     matrices: int = 3  # of the feed-forward layer: SwiGLU has three
-    d_ff: str = "4"  # the rule of the inner width, see D_FF
+    d_ff: str = "4"  # the rule of the inner width: "4", "64", "8/3", or a number
     embeddings: str = "separate"  # or "tied", or "none" of the two counted
     positions: bool = False  # a learned table of positions
     biases: bool = False  # of the linear layers and norms, as in GPT-2 itself
@@ -51,15 +51,6 @@ class Assumptions:
     batch: int = 1_024
 
 
-D_FF = {  # rule: words
-    "4": "d_ff is 4·d_model",
-    "64": "d_ff is the multiple of 64 nearest to 8/3·d_model",
-    "8/3": "d_ff is 8/3·d_model (not a multiple of 64)",
-    "6400": "d_ff is left at 6,400 (XL's)",
-    "4288": "d_ff is left at 4,288 (XL's)",
-}
-
-
 @dataclass(frozen=True)
 class Switch:
     """Another value of one assumption, and its meaning in words: "the final norm is left out"."""
@@ -73,8 +64,11 @@ class Switch:
 SWITCHES = (
     Switch("matrices", 2, "the feed-forward layer has two matrices (no W3)", often=True),
     Switch("matrices", 3, "the feed-forward layer has three matrices (SwiGLU)", often=True),
-    *(Switch("d_ff", rule, words) for rule, words in D_FF.items() if rule not in ("6400", "4288")),
-    *(Switch("d_ff", rule, D_FF[rule], often=True) for rule in ("6400", "4288")),
+    Switch("d_ff", "4", "d_ff is 4·d_model"),
+    Switch("d_ff", "64", "d_ff is the multiple of 64 nearest to 8/3·d_model"),
+    Switch("d_ff", "8/3", "d_ff is 8/3·d_model (not a multiple of 64)"),
+    Switch("d_ff", "6400", "d_ff is left at 6,400 (XL's)", often=True),
+    Switch("d_ff", "4288", "d_ff is left at 4,288 (XL's)", often=True),
     Switch(
         "embeddings", "tied", "embedding and head share one matrix (or only one counts)", often=True
     ),

@@ -11,6 +11,7 @@ import csv
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pandas as pd
 
@@ -45,7 +46,7 @@ RUNS = (  # the problems of training runs
 )
 CORPORA = {"TinyStories": "tinystories", "OWT": "owt"}
 ENOUGH = 256  # tokens of a generated text
-APART = 30  # the factor between two rates that says no more of the edge than that there is one
+FAR_APART = 30  # two learning rates by this factor only show that there is an edge of stability
 
 
 @dataclass(frozen=True)
@@ -180,67 +181,43 @@ def _judge_largest_part(named: str, edition: Edition) -> tuple[str, str]:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loss:
-    """A loss that a write-up claims, with the length of its tokens."""
-
-    nats: float  # per token
-    corpus: str
-    bytes_per_token: float
-
-    @property
-    def bits_per_byte(self) -> float:
-        """The same loss in another unit."""
-        return bits_a_byte(self.nats, self.bytes_per_token)
-
-    @property
-    def if_bits(self) -> float:
-        """What the number is in nats per token, if bits per byte were meant."""
-        return nats_a_token(self.nats, self.bytes_per_token)
-
-    @property
-    def floor(self) -> float:
-        """The bits per byte that no model of this size comes below on this text."""
-        return limits(self.corpus).floor
-
-    def judge(self) -> tuple[str, str]:
-        """The verdict, and the comparison behind it in words."""
-        below = self.bits_per_byte < self.floor
-        why = (
-            f"{self.nats:g} nats per token of {self.bytes_per_token:g} bytes are"
-            f" {self.bits_per_byte:.2f} bits per byte, {'below' if below else 'at or above'}"
-            f" the floor of {self.floor:g}"
-        )
-        if below:
-            why += f"; {self.nats:g} bits per byte would be {self.if_bits:.2f} nats per token"
-        return (BELOW if below else POSSIBLE), why
-
-
 def judge_runs() -> pd.DataFrame:
     """Every claim about runs, with the recorded verdict, the computed one, and why.
 
-    Where a loss is claimed it is there in both units, beside the floor of its text.
+    Where a loss is claimed it is there in both units, beside the floor of its text; `if_bits` is
+    the number in nats per token, if bits per byte were meant.
     """
-    rows = []
-    for claim in all_claims():
-        if claim.problem in RUNS:
-            loss = claimed_loss(claim)
-            verdict, why = loss.judge() if loss else _judge_run(claim)
-            units = ("nats", "bits_per_byte", "floor", "if_bits")
-            figures = {name: getattr(loss, name) if loss else math.nan for name in units}
-            rows.append(claim.recorded() | {"computed": verdict} | figures | {"why": why})
-    table = pd.DataFrame(rows).rename(columns={"nats": "nats_per_token"})
-    return table.set_index(["problem", "part", "writeup"])
+    rows = [
+        claim.recorded() | (judge_loss(claim) or _judge_run(claim))
+        for claim in all_claims()
+        if claim.problem in RUNS
+    ]
+    return pd.DataFrame(rows).set_index(["problem", "part", "writeup"])
 
 
-def claimed_loss(claim: Claim) -> Loss | None:
-    """The loss that is claimed; None where the claim is about something else."""
-    for value, unit in claim.numbers:
-        measured, _, text = unit.partition(" of ")
-        if measured == "nats per token":
-            length = token_length(claim.writeup, CORPORA[text])
-            return Loss(nats=float(value), corpus=CORPORA[text], bytes_per_token=length)
-    return None
+def judge_loss(claim: Claim) -> dict[str, Any] | None:
+    """The verdict on a claimed loss and why; None where the claim is about something else."""
+    value, unit = claim.numbers[0]
+    measured, _, text = unit.partition(" of ")
+    if measured != "nats per token":
+        return None
+    corpus, nats = CORPORA[text], float(value)
+    length, floor = token_length(claim.writeup, corpus), limits(corpus).floor
+    bits, if_bits = bits_a_byte(nats, length), nats_a_token(nats, length)
+    why = (
+        f"{nats:g} nats per token of {length:g} bytes are {bits:.2f} bits per byte,"
+        f" {'below' if bits < floor else 'at or above'} the floor of {floor:g}"
+    )
+    if bits < floor:
+        why += f"; {nats:g} bits per byte would be {if_bits:.2f} nats per token"
+    return {
+        "computed": BELOW if bits < floor else POSSIBLE,
+        "nats_per_token": nats,
+        "bits_per_byte": bits,
+        "floor": floor,
+        "if_bits": if_bits,
+        "why": why,
+    }
 
 
 def token_length(writeup: str, corpus: str) -> float:
@@ -252,18 +229,21 @@ def token_length(writeup: str, corpus: str) -> float:
     return limits(corpus).bytes_a_token
 
 
-def _judge_run(claim: Claim) -> tuple[str, str]:
-    """The verdict on a claim about runs that names no loss, and why."""
+def _judge_run(claim: Claim) -> dict[str, str]:
+    """The verdict on a claim about runs that is about no loss, and why."""
     values, unit = [value for value, _ in claim.numbers], claim.numbers[0][1]
+    verdict = NOT_SHOWN
     if unit == "learning rate":
         low, high = sorted(map(float, values))
-        verdict = NOT_SHOWN if high / low > APART else POSSIBLE
+        verdict = NOT_SHOWN if high / low > FAR_APART else POSSIBLE
         orders = math.log10(high / low)
-        return verdict, f"{orders:.1f} orders of magnitude lie between the two rates"
-    if unit == "tokens":
+        why = f"{orders:.1f} orders of magnitude lie between the two learning rates"
+    elif unit == "tokens":
         verdict = POSSIBLE if int(values[0]) >= ENOUGH else NOT_SHOWN
-        return verdict, f"{values[0]} tokens, where {ENOUGH} are asked for"
-    if unit == "sequences":  # a batch that does not fit into the memory
+        why = f"{values[0]} tokens, where {ENOUGH} are asked for"
+    elif unit == "sequences":  # a batch that does not fit into the memory
         need = accounting.peak_bytes(config.tinystories(), int(values[0])).total / accounting.GB
-        return NOT_SHOWN, f"a step with batch {values[0]} needs about {need:.1f} GB in float32"
-    return NOT_SHOWN, "no losses, and no spread between seeds to hold their difference against"
+        why = f"a step with batch {values[0]} needs about {need:.1f} GB in float32"
+    else:
+        why = "no losses, and no spread between seeds to compare their difference with"
+    return {"computed": verdict, "why": why}
