@@ -234,6 +234,6 @@ def best_seconds(work: Work, device: str = "cpu", at_least: float = 0.3) -> floa
 def matmul_peak(
     dtype: torch.dtype = torch.float32, device: str = "cpu", size: int = 1_024
 ) -> float:
-    """FLOP/s of one square product: the most that this machine reaches, in practice."""
+    """FLOP/s of one square matmul: the most that this machine reaches, in practice."""
     left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
     return 2 * prod((size, size, size)) / best_seconds(lambda: left @ right, device)
