@@ -22,23 +22,9 @@ from workbook.study import problems
 from workbook.study.problems import Problem, Requirement
 from workbook.study.progress import record_answer
 from workbook.tokenization.pretokens import pretokenize
+from workbook.training.log import processor
 
 MIME = "application/vnd.workbook.answer+json"
-
-NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"
-QUANTITIES = {  # the kinds that a `Requirement` may ask for
-    "time": rf"{NUMBER}\s*(?:[µmn]?s\b|secs?\b|seconds?|min\b|minutes?|h\b|hours?|days?|years?)",
-    "memory": rf"{NUMBER}\s*(?:[kKMGT]i?B\b|bytes?)",
-    "rate in bytes per second": (
-        rf"{NUMBER}\s*(?:[kKMGT]i?B|bytes?|tokens?)\s*(?:/|per|a)\s*(?:s\b|sec|second)"
-    ),
-    "example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
-}
-END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
-STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
-QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
-LOSS = re.compile(r"\bloss\b[^.\n]*?(\d+\.\d+)", re.IGNORECASE)
-TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark the tokenizer is one for another text
 
 
 def answer(
@@ -83,8 +69,7 @@ def answer(
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
     name = _name(found, part)
-    said = f"\n\n{_with_footnote(found, record)}" if text else ": not answered yet."
-    plain = name + said
+    plain = f"{name}\n\n{_with_footnote(found, record)}" if text else f"{name}: not answered yet."
     if _in_notebook():
         from IPython.display import display
 
@@ -175,13 +160,7 @@ class Used:
 
 def device() -> str:
     """Describe the machine, for a timing: its processor, how many cores, which system."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass  # not Linux, or a processor that has no such line
-    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+    return f"{processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:
@@ -256,6 +235,22 @@ def _image(picture: str | None) -> str:
         return ""
     data = picture.replace("\n", "")
     return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'
+
+
+NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"
+QUANTITIES = {  # the kinds that a `Requirement` may ask for
+    "time": rf"{NUMBER}\s*(?:[µmn]?s\b|secs?\b|seconds?|min\b|minutes?|h\b|hours?|days?|years?)",
+    "memory": rf"{NUMBER}\s*(?:[kKMGT]i?B\b|bytes?)",
+    "rate in bytes per second": (
+        rf"{NUMBER}\s*(?:[kKMGT]i?B|bytes?|tokens?)\s*(?:/|per|a)\s*(?:s\b|sec|second)"
+    ),
+    "example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
+}
+END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
+STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
+QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
+LOSS = re.compile(r"\bloss\b[^.\n]*?(\d+\.\d+)", re.IGNORECASE)
+TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark the tokenizer is one for another text
 
 
 def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
