@@ -418,7 +418,7 @@ def run_experiments(options: argparse.Namespace) -> int:
     if one_device:
         found = experiments.run(asked)  # one after the other
     else:
-        with experiments.crew(workers) as executor:
+        with experiments.process_pool(workers) as executor:
             found = experiments.run(asked, executor)
     for name, results in found.items():
         print(f"{name}: {len(results)} runs in {records.folders()[0]}")

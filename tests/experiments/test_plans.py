@@ -192,7 +192,7 @@ class TestTheCommand:
         """One experiment of three runs, made in this process."""
         study = studies.Study("What is it for?", lambda scale: two_rounds())
         monkeypatch.setattr(studies, "STUDIES", {"small": study})
-        monkeypatch.setattr(plans, "crew", lambda workers: nullcontext())
+        monkeypatch.setattr(plans, "process_pool", lambda workers: nullcontext())
 
     def test_runs_what_is_missing(self, alone, capsys):
         assert cli.main(["experiments", "run"]) == 0

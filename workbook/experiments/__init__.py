@@ -1,1 +1,29 @@
-"""TODO."""
+"""Experiments with training runs: sweeps, ablations and a leaderboard (chapter 7).
+
+Open `studies` first: the plan of each experiment, and how large they are on a laptop and on a GPU.
+`plans` is the engine that plays a plan, `records` finds the runs that are done. `results` reads
+tables, ablations and batch sizes from them, `significance` says what may be luck, and `published`
+compares with what others report. `dry_run` estimates what missing runs take.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for: most need torch.
+HOMES = {
+    "MissingRunsError": "plans",
+    "Run": "records",
+    "STUDIES": "studies",
+    "find": "records",
+    "load": "records",
+    "replay": "plans",
+    "run": "plans",
+    "scale_named": "studies",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

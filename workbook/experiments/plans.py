@@ -1,15 +1,15 @@
-"""Experiments: runs asked for in rounds, made where they are missing, found where they are not.
+"""The engine of experiments: runs asked for in rounds, made where they have no record yet.
 
-An experiment is a plan: a generator that yields dicts of configs and is sent their results. So a
-plan can look at a sweep before it decides what to try next:
+An experiment is a plan: a generator that yields dicts of configs by label and is sent their runs
+by the same labels. So a plan can look at a sweep before it decides what to try next:
 
     results = yield {f"rate {rate:g}": varied(base, max_learning_rate=rate) for rate in RATES}
     best = best_of(results)
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-Played to records alone (`replay`) or with a machine behind it (`run`), it says the same. A run is
-found by the hash of its config, whichever experiment asked for it first, and never made twice.
+`replay` sends it recorded runs only, `run` makes what is missing; the plan returns the same. A run
+is found by the hash of its config, whichever experiment asked for it first, and never made twice.
 """
 
 import re
@@ -52,10 +52,7 @@ class MissingRunsError(ValueError):
 
 
 def replay(plan: Plan) -> Results:
-    """What a plan returns when it is shown the records, and nothing is trained.
-
-    Raises: MissingRunsError.
-    """
+    """Play a plan from the records, without training. Raises: MissingRunsError."""
     try:
         asked = next(plan)
         while True:
@@ -72,24 +69,26 @@ def replay(plan: Plan) -> Results:
 
 
 def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str, Results]:
-    """What each plan returns; runs without a record are made, in this process or by an executor.
+    """Make the runs of these plans that have no record; the results of each plan by its name.
 
-    With an executor the runs of all plans are made side by side. Its workers must see the data
-    folder. Stopped at any moment, the same call goes on: finished runs are found, and one that was
-    cut off goes on from its checkpoint. A run that diverges is a result like any other.
+    With an executor the runs of all plans are made side by side, by workers that must see the data
+    folder; without one they are made here, one after another. Stopped at any moment, the same call
+    goes on: finished runs are found, and one that was cut off goes on from its checkpoint. A run
+    that diverges is a result like any other.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
-    underway: dict[str, Future] = {}
-    with one_bar() as bar:
+    underway: dict[str, Future] = {}  # by the keys of their configs: plans share runs
+    with progress_bar() as bar:
         try:
             while any(not stage.over for stage in stages.values()):
                 for stage in stages.values():
                     stage.advance()
                     for config in stage.missing():
                         if config.key not in underway:
-                            bar.expect(config)
-                            train_data(config)  # here, so that workers do not make it all at once
+                            bar.add(config)
+                            train_data(config)  # made once here, and not by every worker
                             underway[config.key] = submit(executor, config)
+                # As soon as one run ends its plan may ask for the next round.
                 ended = wait(underway.values(), return_when=FIRST_COMPLETED).done
                 for future in ended:
                     future.result()  # raises what went wrong
@@ -106,14 +105,14 @@ def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str
 
 
 class Stage:
-    """A plan, and the round that it waits for."""
+    """A plan and the round that it waits for: what it `asked`, until it is `over`."""
 
     def __init__(self, plan: Plan):
         self.plan, self.over = plan, False
         self.asked: dict[str, TrainConfig] = {}
         self.seen: Results = {}  # in the rounds before
-        self.returned: Results = {}
-        self._go(None)
+        self.returned: Results = {}  # once it is over
+        self._send(None)
 
     def missing(self) -> list[TrainConfig]:
         """The configs of this round that have no record, named after their labels."""
@@ -124,16 +123,16 @@ class Stage:
         ]
 
     def advance(self) -> None:
-        """Nothing; the plan is taken as far as the records allow."""
+        """Take the plan as far as the records lead."""
         while not self.over and not self.missing():
-            self._go({label: records.find(config) for label, config in self.asked.items()})
+            self._send({label: records.find(config) for label, config in self.asked.items()})
 
     def so_far(self) -> Results:
-        """What has a record, of this round and those before."""
+        """The runs with a record, of this round and those before."""
         found = {label: records.find(config) for label, config in self.asked.items()}
         return self.seen | {label: result for label, result in found.items() if result}
 
-    def _go(self, results: Results | None) -> None:
+    def _send(self, results: Results | None) -> None:
         self.seen |= results or {}
         try:
             self.asked = self.plan.send(results)
@@ -142,7 +141,7 @@ class Stage:
 
 
 def submit(executor: Executor | None, config: TrainConfig) -> Future:
-    """The promise of a record: kept at once without an executor."""
+    """Have a run made; without an executor it is made before this returns."""
     if executor is not None:
         return executor.submit(make, config)
     future: Future = Future()
@@ -152,7 +151,7 @@ def submit(executor: Executor | None, config: TrainConfig) -> Future:
 
 
 def make(config: TrainConfig) -> None:
-    """Nothing; the run of this config has ended, and its record is kept."""
+    """Train the run of this config to its end, and keep its record."""
     folder = run_folder(config)
     if Run(config, folder).status != "diverged":
         try:
@@ -165,10 +164,10 @@ def make(config: TrainConfig) -> None:
 
 
 def sample(finished: Run) -> dict:
-    """What the model of a run writes when it begins a document, the settings of that, and counts.
+    """A document that the model of a run writes, how it was drawn, and counts of its words.
 
-    Counted is here and now, while the training text is at hand: `pydocs` is another text with
-    every Python. Of a large one the beginning has to do.
+    They are counted now, while the training text is at hand: `pydocs` is another text with every
+    Python. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
     tokenizer = train_data(config).tokenizer
@@ -190,32 +189,32 @@ def sample(finished: Run) -> dict:
 
 
 @contextmanager
-def crew(workers: int) -> Iterator[Executor]:
+def process_pool(workers: int) -> Iterator[Executor]:
     """Processes of one thread each: on a CPU two of them get more done than one with two threads.
 
     One thread also adds up in the same order on any number of cores.
     """
-    context = get_context("spawn")  # a fork would inherit torch's threads in mid-air
+    context = get_context("spawn")  # a fork would copy torch's locks, but not its threads
     with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as executor:
         yield executor
 
 
-class OneBar:
-    """One progress bar for all runs, in tokens, read off their logs; none without a run."""
+class ProgressBar:
+    """One progress bar for all runs, in tokens, read from their logs; none without a run."""
 
     def __init__(self):
         self.bar: tqdm | None = None
         self.configs: dict[str, TrainConfig] = {}
 
-    def expect(self, config: TrainConfig) -> None:
-        """Nothing; the bar is longer by this run."""
+    def add(self, config: TrainConfig) -> None:
+        """Make the bar longer by this run."""
         self.configs[config.key] = config
         if self.bar is None:
             self.bar = tqdm(unit="token", unit_scale=True)
         self.bar.total = sum(each.tokens for each in self.configs.values())
 
     def update(self) -> None:
-        """Nothing; the bar shows how far all runs are."""
+        """Show how far all runs are."""
         if self.bar is not None:
             far = sum(tokens_so_far(config) for config in list(self.configs.values()))
             ended = sum(records.find(config) is not None for config in list(self.configs.values()))
@@ -224,7 +223,7 @@ class OneBar:
 
 
 def tokens_so_far(config: TrainConfig) -> int:
-    """The tokens that a run has seen; all of them once it has ended, however it did."""
+    """The tokens of a run so far; all that were asked for once it has ended, even early."""
     if records.find(config) is not None:
         return config.tokens
     try:
@@ -235,9 +234,9 @@ def tokens_so_far(config: TrainConfig) -> int:
 
 
 @contextmanager
-def one_bar(every: float = 1.0) -> Iterator[OneBar]:
-    """A bar that is brought up to date every so many seconds."""
-    over, shown = Event(), OneBar()
+def progress_bar(every: float = 1.0) -> Iterator[ProgressBar]:
+    """A progress bar that a thread updates every so many seconds."""
+    over, shown = Event(), ProgressBar()
 
     def watch() -> None:
         while not over.wait(every):

@@ -1,13 +1,13 @@
-"""Whether a difference between runs is more than the luck of the seed.
+"""Whether a difference between two settings is more than the luck of the seeds.
 
-Runs with other seeds and else the same settings differ; how much is their spread. A difference
-between two settings is only claimed where the runs of one are so far apart from those of the other
-that shuffling which run had which setting would rarely show as much: an exact permutation test. It
-assumes nothing about how losses are distributed.
+Runs that differ only in their seed end with different losses; their spread says how different. A
+difference between two settings is claimed only if shuffling which run had which setting would
+rarely show one as large: an exact permutation test, which assumes nothing about how losses are
+distributed.
 
-A run that diverged has an infinite loss, which is no number to reckon with. It counts as far worse
-than any run that ended, so the setting that diverges more often is the worse one. Where both
-diverge as often, the means of the other runs are compared.
+A run that diverged has an infinite loss, which a mean cannot hold. It counts as far worse than any
+run that ended, so the setting that diverges more often is the worse one. Where both diverge as
+often, the means of the other runs are compared.
 """
 
 import math
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 
-RARE = 0.05  # of all ways to deal the runs out: below it a difference is claimed
+RARE = 0.05  # p-value: below it a difference is claimed
 FAR = 1e4  # times the highest loss: what a diverged run counts as, above any mean of others
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The losses of runs that differ by their seed alone."""
+    """The losses of runs that differ only in their seed."""
 
     losses: tuple[float, ...]
 
@@ -52,7 +52,7 @@ class Difference:
     """How much higher the losses of one setting are than those of another."""
 
     nats: float  # of the means of the runs that ended; infinite where one diverges more often
-    chance: float  # of a difference as large, either way, if the setting did nothing
+    chance: float  # p-value: of a difference as large, either way, if the setting did nothing
 
     @property
     def claimed(self) -> bool:
@@ -71,12 +71,12 @@ def spread(losses: Sequence[float]) -> Spread:
     """The spread of at least two losses. Raises: ValueError for fewer, or for nan."""
     if len(losses) < 2:
         raise ValueError(f"expected the losses of at least 2 seeds, got {len(losses)}")
-    check_numbers(losses)
+    refuse_nan(losses)
     return Spread(tuple(losses))
 
 
 def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
-    """How much higher the first losses are than the others, and whether that can be luck.
+    """How much higher `losses` are than `others`, and whether that can be luck.
 
     >>> str(difference([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]))
     '+1.000 nats, p = 0.018: a difference'
@@ -90,25 +90,25 @@ def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
             f"expected losses of both settings, got {len(losses)} and {len(others)}; run what is"
             " missing first"
         )
-    check_numbers([*losses, *others])
+    refuse_nan([*losses, *others])
     far = FAR * max(map(abs, ended([*losses, *others])), default=1.0)
     everything = [far if math.isinf(loss) else loss for loss in (*losses, *others)]
     size, total = len(losses), sum(everything)
 
-    def apart(part: float) -> float:  # the means of the first `size` losses and of the rest
+    def gap_of_means(part: float) -> float:  # from the sum of one side, whose size is fixed
         return part / size - (total - part) / (len(everything) - size)
 
-    seen = apart(sum(everything[:size]))
-    dealt = [apart(sum(part)) for part in combinations(everything, size)]
+    seen = gap_of_means(sum(everything[:size]))
+    permuted = [gap_of_means(sum(part)) for part in combinations(everything, size)]
     close = 1e-12 * max(map(abs, everything))  # sums in another order may differ by a bit
-    as_large = sum(abs(each) >= abs(seen) - close for each in dealt)
-    return Difference(gap(losses, others), as_large / len(dealt))
+    as_large = sum(abs(each) >= abs(seen) - close for each in permuted)
+    return Difference(mean_gap(losses, others), as_large / len(permuted))
 
 
 def false_alarm(seeds: int, others: int) -> float:
     """The chance that so many losses are all below so many others, if the settings do nothing.
 
-    They then have the best places of all, and one in so many ways to deal the places out does that.
+    Their ranks are then random, and one of all ways to choose them has the lowest.
 
     >>> false_alarm(2, 3)
     0.1
@@ -116,13 +116,13 @@ def false_alarm(seeds: int, others: int) -> float:
     return 1 / math.comb(seeds + others, seeds)
 
 
-def gap(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The mean of the first losses less that of the others, of the runs that ended.
+def mean_gap(losses: Sequence[float], others: Sequence[float]) -> float:
+    """The mean of `losses` less that of `others`, of the runs that ended.
 
     Infinite where one setting diverged more often; 0 where both always did.
     """
     mine, theirs = ended(losses), ended(others)
-    more = len(theirs) * len(losses) - len(mine) * len(others)
+    more = len(theirs) * len(losses) - len(mine) * len(others)  # the sign of the shares' difference
     if more:
         return math.copysign(math.inf, more)
     return fmean(mine) - fmean(theirs) if mine else 0.0
@@ -133,7 +133,7 @@ def ended(losses: Sequence[float]) -> list[float]:
     return [loss for loss in losses if not math.isinf(loss)]
 
 
-def check_numbers(losses: Sequence[float]) -> None:
+def refuse_nan(losses: Sequence[float]) -> None:
     """Raise ValueError for a loss that is nan: a run that diverged has an infinite one."""
     if any(map(math.isnan, losses)):
         raise ValueError(f"a loss of {losses} is no number; a run that diverged has inf")

@@ -23,7 +23,7 @@ BOARD_BEST = 3.02  # the lowest public entry under the rules of 2025
 CAPS: dict[Edition, float] = {"2025": 90 * 60.0, "2026": 45 * 60.0}
 
 HALF_DECADE = 10**0.5
-LAST_RATE = 0.1  # the smallest learning rate of a schedule, as a part of its largest
+LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 6  # that are tried for one setting
 LONGER = 2  # times as many tokens, for the text that is read
 
@@ -42,18 +42,18 @@ CHANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How large the experiments are."""
+    """The sizes of all experiments; each plan takes one of them."""
 
     base: TrainConfig  # on the simple corpus
     web: TrainConfig  # the same on the web corpus
     rates: tuple[float, ...]  # of the first sweep, from small ones to those that diverge
     bisections: int  # of the edge of stability
     seeds: tuple[int, ...]  # besides the base's
-    batch_sizes: tuple[int, ...]  # the last is what the accounting gives half of the memory to
-    memory: float  # bytes, for which that is so
-    parts: int  # a batch of one sees one in so many of the tokens
+    batch_sizes: tuple[int, ...]  # up to the one that needs half of `memory` by the accounting
+    memory: float  # bytes
+    parts: int  # a batch of one is trained on one part of this many of the tokens
     cap: float  # seconds of the leaderboard
-    cap_steps: int  # more than anybody takes in that time
+    cap_steps: int  # more than any machine takes in that time
     cap_evaluations: int  # at most
 
 
@@ -90,7 +90,7 @@ def laptop_scale() -> Scale:
 
 
 def full_scale(edition: Edition = "2025") -> Scale:
-    """The course's own sizes, for a GPU of 80 GB: 327,680,000 tokens a run."""
+    """The course's own sizes, for a GPU of 80 GB: 327,680,000 tokens per run."""
     base = presets.tinystories()
     return Scale(
         base=base,
@@ -108,7 +108,7 @@ def full_scale(edition: Edition = "2025") -> Scale:
 
 
 def full_cpu_scale(edition: Edition = "2025") -> Scale:
-    """The same with the course's budget for those without a GPU: 40,960,000 tokens a run."""
+    """The course's sizes with its budget for those without a GPU: 40,960,000 tokens per run."""
     base = presets.tinystories_cpu()
     return replace(
         full_scale(edition),
@@ -138,20 +138,20 @@ def scale_named(name: str, edition: Edition) -> Scale:
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment by name: what it asks, and its plan."""
+    """An experiment: what it asks, and its plan."""
 
     question: str
     plan: Callable[[Scale], Plan]
 
 
 def learning_rate(scale: Scale) -> Plan:
-    """A sweep in half decades, the edge of stability between two of them, and the best by seeds."""
+    """A sweep in half decades, the edge of stability between two of them, seeds of the best."""
     results = yield from sweep(scale.base, scale.rates)
     top = best(results)
     for _ in range(scale.bisections):
         if (edge := edge_of_stability(results)) is None:
             break
-        middle = (edge[0] * edge[1]) ** 0.5
+        middle = (edge[0] * edge[1]) ** 0.5  # on a logarithmic scale
         results |= yield from sweep(scale.base, [middle])
     results |= yield from seeds(top, scale.seeds)
     return results
@@ -163,6 +163,8 @@ def batch_size(scale: Scale) -> Plan:
     usual, results = scale.base.batch_size, {}
     for size in scale.batch_sizes:
         if size == 1:
+            # It takes very many steps, so it sees a part of the tokens; beside it the usual batch
+            # on the same part, without which the two could not be compared.
             small = at_batch(top.config, 1, scale.parts)
             results |= yield from tuned(small, rate_of(top) / 2, f"batch 1 on 1/{scale.parts}", 2)
             few = at_batch(top.config, usual, scale.parts)
@@ -175,7 +177,10 @@ def batch_size(scale: Scale) -> Plan:
 
 
 def ablation(scale: Scale, label: str, **changes) -> Plan:
-    """A change at the old best rate and at its own best, there with seeds, beside the unchanged."""
+    """A change at the old best rate and, with seeds, at its own best, beside the unchanged model.
+
+    `changes` are settings by name, as `varied` takes them; `label` begins the labels of the runs.
+    """
     top = best((yield from sweep(scale.base, scale.rates)))
     results = yield from seeds(top, scale.seeds, "unchanged, ")
     found = yield from tuned(varied(top.config, **changes), rate_of(top), label)
@@ -189,7 +194,7 @@ def layer_norm(scale: Scale) -> Plan:
 
 
 def pre_norm(scale: Scale) -> Plan:
-    """RMSNorm behind each part instead of before it."""
+    """RMSNorm after each part instead of before it."""
     return (yield from ablation(scale, "post-norm", norm="post"))
 
 
@@ -199,7 +204,7 @@ def no_position(scale: Scale) -> Plan:
 
 
 def swiglu(scale: Scale) -> Plan:
-    """SiLU with two matrices, as wide as takes as many parameters, and 4 d_model wide."""
+    """SiLU with two matrices, at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
     own = best({label: run for label, run in matched.items() if label.startswith("SiLU, rate")})
@@ -209,7 +214,7 @@ def swiglu(scale: Scale) -> Plan:
 
 
 def main_experiment(scale: Scale) -> Plan:
-    """The same model, for as many tokens, on the web corpus; and both for longer, to be read."""
+    """The same model and tokens on the web corpus; and both trained longer, for texts to read."""
     top = best((yield from sweep(scale.base, scale.rates)))
     results = yield from seeds(top, scale.seeds, "simple, ")
     found = yield from tuned(scale.web, rate_of(top), "web")
@@ -224,9 +229,10 @@ def main_experiment(scale: Scale) -> Plan:
 
 
 def leaderboard(scale: Scale) -> Plan:
-    """The lowest loss on the web corpus inside the time: each change by itself, then one by one.
+    """The lowest loss on the web corpus within the time: each change by itself, then together.
 
-    What helps alone is added to what was kept so far, the best first, and stays if it still helps.
+    A change that helps by itself is added to those kept so far, the best first, and is kept if it
+    helps again.
     """
     top = best((yield from sweep(scale.base, scale.rates)))
     own = best((yield from tuned(scale.web, rate_of(top), "web")))
@@ -268,15 +274,15 @@ STUDIES = {
 
 
 def sweep(config: TrainConfig, rates: Sequence[float], label: str = "") -> Plan:
-    """The config at several learning rates, by labels such as "rate 0.01"."""
+    """Run a config at several learning rates, by labels such as "rate 0.01"."""
     prefix = f"{label}, " if label else ""
     return (yield {f"{prefix}rate {rate:.3g}": at_rate(config, rate) for rate in rates})
 
 
 def tuned(config: TrainConfig, start: float, label: str, factor: float = HALF_DECADE) -> Plan:
-    """Learning rates around `start`, and on in the direction of the best until it has neighbours.
+    """Try learning rates around `start`, and further until the best one has worse neighbours.
 
-    At most `MOST_RATES` of them.
+    Neighbours are `factor` apart; at most `MOST_RATES` are tried.
     """
     results = yield from sweep(config, [start / factor, start, start * factor], label)
     while len(results) < MOST_RATES:
@@ -290,7 +296,7 @@ def tuned(config: TrainConfig, start: float, label: str, factor: float = HALF_DE
 
 
 def seeds(result: Run, others: Sequence[int], label: str = "") -> Plan:
-    """The run, and its like with other seeds."""
+    """Run a config with other seeds, beside the run that there is."""
     config = result.config
     return (yield {f"{label}seed {config.seed}": config} | seeds_of(config, others, label))
 
@@ -301,14 +307,14 @@ def seeds_of(config: TrainConfig, others: Sequence[int], label: str = "") -> dic
 
 
 def at_rate(config: TrainConfig, rate: float) -> TrainConfig:
-    """The config with another largest learning rate, the smallest in step with it."""
+    """The config with another largest learning rate, and the smallest in proportion."""
     return varied(config, max_learning_rate=rate, min_learning_rate=LAST_RATE * rate)
 
 
 def at_batch(config: TrainConfig, batch_size: int, parts: float = 1) -> TrainConfig:
-    """As many tokens, or one of so many equal parts of them, in batches of another size.
+    """The config with another batch size and as many tokens, or one of `parts` equal parts of them.
 
-    The warm-up is as long a part of the run, and the log has about as many lines.
+    The warm-up is the same share of the run, and the log has about as many lines.
     """
     optimizer = config.optimizer
     steps = max(1, round(config.steps * config.batch_size / batch_size / parts))
@@ -337,7 +343,7 @@ def matched_d_ff(d_ff: int) -> int:
 
 
 def changed(config: TrainConfig, **changes) -> TrainConfig:
-    """The config with one of `CHANGES`; those of sizes are told as a factor or a difference."""
+    """The config with one of `CHANGES`, whose sizes are factors or differences."""
     model = config.model
     match changes:
         case {"batch_size": factor}:
@@ -357,12 +363,12 @@ def best(results: Mapping[str, Run]) -> Run:
 
 
 def rate_of(result: Run) -> float:
-    """The largest learning rate of a run."""
+    """The peak learning rate of a run."""
     return result.config.optimizer.max_learning_rate
 
 
 def next_best(results: Mapping[str, Run], top: Run) -> float:
-    """The lowest loss of the runs that differ from this one in their learning rate alone."""
+    """The lowest loss of the runs that differ from `top` only in their learning rate."""
     found = [
         result.loss
         for result in results.values()
@@ -373,9 +379,9 @@ def next_best(results: Mapping[str, Run], top: Run) -> float:
 
 
 def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
-    """The largest learning rate below all that diverged, and the smallest that did; None if none.
+    """The two learning rates that the edge of stability is between; None if no run diverged.
 
-    So the edge of stability is between the two.
+    They are the smallest that diverged, and the largest below it.
     """
     diverged = [rate_of(result) for result in results.values() if result.diverged]
     if not diverged:
