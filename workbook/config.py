@@ -6,8 +6,12 @@ Only this module reads the environment. Everything else takes arguments.
 import json
 import math
 import os
+import platform
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -301,3 +305,41 @@ def repository() -> Path:
 def data_folder() -> Path:
     """Where corpora, tokenizers and records live: `WORKBOOK_DATA`, or `data/` in the checkout."""
     return Path(os.environ.get("WORKBOOK_DATA") or repository() / "data")
+
+
+def machine() -> dict:
+    """The machine that this process runs on: its processor, how many cores, which system."""
+    names = processor_facts("model name") or {platform.processor() or platform.machine()}
+    return {
+        "processor": min(names),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """The versions of Python and of those of the libraries that are installed."""
+    found = {"python": platform.python_version()}
+    for library in libraries:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def processor_flags() -> set[str]:
+    """What the processor can do, in Linux' words: "avx2", "bf16"; empty on other systems."""
+    lines = processor_facts("flags") | processor_facts("Features")  # of x86, and of ARM
+    return {flag for line in lines for flag in line.split()}
+
+
+@cache
+def processor_facts(name: str) -> frozenset[str]:
+    """What /proc/cpuinfo says under a name, each thing once; empty where there is no such line."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return frozenset()
+    pairs = (line.partition(":") for line in lines)
+    return frozenset(value.strip() for key, _, value in pairs if key.strip() == name)

@@ -12,13 +12,11 @@ import cProfile
 import json
 import multiprocessing
 import os
-import platform
 import pstats
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
@@ -199,20 +197,10 @@ def as_text(cells: Mapping[str, Mapping[str, Any]]) -> str:
 
 def machine(libraries: Sequence[str]) -> dict:
     """The machine and the versions that the figures of a record belong to."""
-    from workbook.training.log import processor  # loads torch
-
-    versions = {"python": platform.python_version()}
-    for library in libraries:
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:
-            continue
     return {
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
+        **config.machine(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "versions": versions,
+        "versions": config.versions(libraries),
     }
 
 

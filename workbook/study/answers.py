@@ -4,8 +4,6 @@
 enough text. Nobody's prose is graded.
 """
 
-import os
-import platform
 import re
 import sys
 from collections.abc import Iterable
@@ -22,7 +20,6 @@ from workbook.study import problems
 from workbook.study.problems import Problem, Requirement
 from workbook.study.progress import record_answer
 from workbook.tokenization.pretokens import pretokenize
-from workbook.training.log import processor
 
 MIME = "application/vnd.workbook.answer+json"
 
@@ -160,7 +157,8 @@ class Used:
 
 def device() -> str:
     """Describe the machine, for a timing: its processor, how many cores, which system."""
-    return f"{processor()}, {os.cpu_count()} cores, {platform.system()}"
+    found = config.machine()
+    return f"{found['processor']}, {found['cores']} cores, {found['system'].split()[0]}"
 
 
 def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:

@@ -1,25 +1,23 @@
-"""One run is one folder: what was asked for, where it ran, and one line of JSON a logged step.
+"""One run is one folder: what was asked for, where it ran, and one line of JSON per logged step.
 
     config.json         every setting of the run
     environment.json    machine, versions, device
     log.jsonl           {"step": 10, "tokens": 40960, "seconds": 2.1, "train_loss": 6.82, ...}
-    outcome.json        how far it has come, and what speaks against believing it
+    outcome.json        how far it has come, and the reasons not to believe its curve
 
-A line is written when its step is done, so a crash costs half a line at most. `read` passes over
-such a line, and a run that is resumed cuts off what lies behind its checkpoint.
+A line is written when its step is done, so a crash costs half a line at most. `read` skips such a
+line, and a run that is resumed cuts off what was written after its checkpoint.
 """
 
 import json
 import math
 import os
-import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbook.config import PACKAGE
+from workbook import config as settings
 from workbook.files import write_json
 
 if TYPE_CHECKING:
@@ -30,13 +28,14 @@ OUTCOME = "outcome.json"
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
 LIBRARIES = ("workbook", "numpy", "torch")
 
-Listener = Callable[[dict], object]  # is told each record, as a dict
+Listener = Callable[[dict], object]  # called with each record
 
 
 class RunLog:
-    """The log of a run, open for writing. `listeners` are told each record after it is written.
+    """The log of a run in `folder`, open for writing.
 
-    A listener is any callable, such as `wandb.log` or the `append` of a list.
+    Each of `listeners` is called with every record after it is written: any callable will do, such
+    as `wandb.log` or the `append` of a list.
     """
 
     def __init__(self, folder: str | os.PathLike, listeners: Sequence[Listener] = ()):
@@ -53,7 +52,7 @@ class RunLog:
         write_json(self.folder / ENVIRONMENT, environment)
 
     def append(self, record: Mapping) -> None:
-        """Write one line, then tell the listeners. JSON has no NaN: what is not finite is null."""
+        """Write one line, then call the listeners. JSON has no NaN: what is not finite is null."""
         line = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in record.items()
@@ -64,7 +63,7 @@ class RunLog:
             listener(dict(record))
 
     def position(self) -> int:
-        """The bytes so far, safe on the disk: what a checkpoint remembers."""
+        """The bytes so far, which are safe on the disk now: a checkpoint remembers the number."""
         os.fsync(self._file.fileno())
         return self._file.tell()
 
@@ -85,7 +84,7 @@ class RunLog:
 
 
 class NoLog:
-    """A log that keeps nothing: for the processes beside the one that writes it."""
+    """A log that keeps nothing, for all processes but the one that writes it."""
 
     def append(self, record: Mapping) -> None: ...
 
@@ -100,7 +99,7 @@ class NoLog:
 
 
 def claim(folder: str | os.PathLike, config: Mapping) -> None:
-    """Write the config of a run into its folder, or find that it is there: from then on it is ours.
+    """Write the config of a run into its folder, or find that it is there already.
 
     The `name` of a config is only a label, and may differ.
     Raises: ValueError where the folder holds another run, or files that no run of ours wrote.
@@ -152,7 +151,7 @@ def records(folder: str | os.PathLike) -> list[dict]:
 
 
 def read(folder: str | os.PathLike) -> "pd.DataFrame":
-    """The log of a run as a table: a row a logged step, by step; empty where nothing was measured.
+    """The log of a run as a table with one row per logged step; empty where nothing was logged.
 
     Columns are what the run wrote: tokens, seconds, train_loss, validation_loss and more.
     """
@@ -163,41 +162,20 @@ def read(folder: str | os.PathLike) -> "pd.DataFrame":
 
 
 def config(folder: str | os.PathLike) -> dict:
-    """What a run was asked for."""
+    """All settings of a run."""
     return load_json(Path(folder) / CONFIG)
 
 
 def environment(**more) -> dict:
-    """The machine and the versions of this process; `more` is what the caller knows besides."""
-    versions = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return {
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "versions": versions,
-        "commit": commit(),
-        **more,
-    }
+    """The machine and the versions of this process; `more` is what the caller adds."""
+    versions = settings.versions(LIBRARIES)
+    return {**settings.machine(), "versions": versions, "commit": commit(), **more}
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from; None where git knows of none."""
+    """The commit of the checkout that this package runs from; None where git knows none."""
     try:
-        asked = ["git", "-C", str(PACKAGE), "rev-parse", "HEAD"]
+        asked = ["git", "-C", str(settings.repository()), "rev-parse", "HEAD"]
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
