@@ -337,7 +337,7 @@ def run_train(options: argparse.Namespace) -> int:
     config = presets.chosen(options)
     if options.dry_run:
         return dry_run.report_run(config)
-    train.train_and_tell(config, options.folder)
+    train.train_and_print(config, options.folder)
     return 0
 
 

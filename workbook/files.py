@@ -105,19 +105,16 @@ def changed(path: Path) -> ValueError:
 
 
 @contextmanager
-def locked(folder: Path, really: bool = True) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder: one thread of one process works in it at a time.
 
-    Whoever else asks says that it waits, waits, and then finds what was made here. Of several
-    processes that work together, one asks and the others do not (`really`). Do not ask twice.
+    Another one that wants the lock prints that it waits, waits, and then finds what was made here.
+    A thread must not lock the same folder twice.
 
-    The system's lock ends with the process, however that ends. It is `lockf`, because a lock by
-    `flock` would live on in workers that were forked meanwhile; but all threads of a process hold
-    it together, so a lock of Python's keeps those apart.
+    The system releases its lock with the process, however that ends. It is `lockf`, because a lock
+    by `flock` would live on in workers that were forked meanwhile; but all threads of a process
+    share it, so a lock of Python's keeps those apart.
     """
-    if not really:
-        yield
-        return
     folder = Path(folder).resolve()
     make_folder(folder)
     with ExitStack() as held:

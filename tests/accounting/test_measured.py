@@ -111,20 +111,3 @@ def test_the_peak_of_a_backward_pass_holds_the_gradients(device):
     peak = measured.peak_bytes(lambda: (w * 2).sum().backward(), already=[w])
     assert 2 * 4_000 <= peak <= 4 * 4_000
     assert w.grad.shape == (1_000,)
-
-
-def test_the_shortest_of_several_times_counts_and_the_first_does_not(monkeypatch):
-    now, took = [0.0], [1.0, 4.0, 3.0, 5.0]
-    monkeypatch.setattr(measured.time, "perf_counter", lambda: now[0])
-
-    def work():
-        now[0] += took.pop(0)
-
-    assert measured.best_seconds(work, at_least=10) == 3
-    assert took == []
-
-
-def test_the_peak_of_products_is_a_rate(monkeypatch):
-    assert measured.matmul_peak(size=128) > 0
-    monkeypatch.setattr(measured, "best_seconds", lambda work, device: 2.0)
-    assert measured.matmul_peak(size=128) == 128**3

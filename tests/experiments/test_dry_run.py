@@ -28,7 +28,6 @@ from workbook.experiments.dry_run import (
 from workbook.experiments.studies import STUDIES, at_rate
 from workbook.training import checkpoints, presets, train
 from workbook.training.presets import varied
-from workbook.training.processes import Team
 from workbook.training.train import Trainer
 
 PEAK = 1e12  # FLOP/s
@@ -184,7 +183,7 @@ class TestCorpora:
 
 def a_trainer(config):
     data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=np.ones(config.model.vocab_size))
-    trainer = Trainer(config, None, data, Team())
+    trainer = Trainer(config, None, data)
     trainer.update()
     return trainer
 

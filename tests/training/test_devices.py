@@ -41,7 +41,7 @@ def test_a_device_that_is_not_there_is_refused(only):
 )
 def test_a_cpu_computes_in_bfloat16_only_where_it_can(monkeypatch, flags, found):
     monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
-    monkeypatch.setattr(devices, "processor_flags", lambda: set(flags.split()))
+    monkeypatch.setattr(devices.config, "processor_flags", lambda: set(flags.split()))
     assert devices.pick_precision(CPU) == found
     assert devices.pick_precision(CPU, "float32") == torch.float32
 
@@ -87,3 +87,20 @@ def test_freed_memory_is_kept_where_the_c_library_can(monkeypatch):
 def test_the_log_says_where_it_ran():
     told = devices.describe(CPU, torch.bfloat16)
     assert told == {"device": "cpu", "precision": "bfloat16", "threads": torch.get_num_threads()}
+
+
+def test_the_shortest_of_some_works_counts_and_the_first_does_not(monkeypatch):
+    now, took = [0.0], [1.0, 4.0, 3.0, 5.0]
+    monkeypatch.setattr(devices.time, "perf_counter", lambda: now[0])
+
+    def work():
+        now[0] += took.pop(0)
+
+    assert devices.best_seconds(work, at_least=10) == 3
+    assert took == []
+
+
+def test_the_peak_of_products_is_a_rate(monkeypatch):
+    assert devices.matmul_peak(size=128) > 0
+    monkeypatch.setattr(devices, "best_seconds", lambda work, device: 2.0)
+    assert devices.matmul_peak(size=128) == 128**3

@@ -265,11 +265,9 @@ def test_a_batch_that_cannot_be_shared_out_is_refused():
 
 
 def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
-    from workbook.training import train as module
-
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     data = tiny_runs.data(tokenizer=byte_tokenizer())
-    monkeypatch.setattr(module, "train_data", lambda config: data)
+    monkeypatch.setattr(trainer, "train_data", lambda config: data)
     model, tokenizer = trained(tiny_runs.tiny(steps=4))
     assert not model.training
     assert tokenizer is data.tokenizer
@@ -496,7 +494,7 @@ class TestAFolder:
     def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):
         """So it can be asked for on a disk that is read-only."""
         monkeypatch.setattr(
-            "workbook.training.train.alone", lambda *_: pytest.fail("it wants the lock")
+            "workbook.training.train.locked", lambda *_: pytest.fail("it wants the lock")
         )
         assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
 

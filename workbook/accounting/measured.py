@@ -4,11 +4,9 @@ All but the clock work on the meta device too, where tensors have shapes and no 
 far too large for this machine is measured to the byte and to the FLOP, in seconds.
 """
 
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
@@ -215,25 +213,3 @@ def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
     with _Alive(already) as alive:
         work()
     return alive.peak
-
-
-def best_seconds(work: Work, device: str = "cpu", at_least: float = 0.3) -> float:
-    """The shortest time that `work()` takes, of as many runs as fit into `at_least` seconds."""
-    wait = getattr(torch, torch.device(device).type).synchronize  # a GPU works on after the call
-    work()  # the first time is slower: memory is fetched, kernels are chosen
-    wait()
-    best, begin = float("inf"), time.perf_counter()
-    while time.perf_counter() - begin < at_least:
-        start = time.perf_counter()
-        work()
-        wait()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def matmul_peak(
-    dtype: torch.dtype = torch.float32, device: str = "cpu", size: int = 1_024
-) -> float:
-    """FLOP/s of one square matmul: the most that this machine reaches, in practice."""
-    left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
-    return 2 * prod((size, size, size)) / best_seconds(lambda: left @ right, device)

@@ -36,14 +36,13 @@ from torch.nn.utils import clip_grad_norm_
 from tqdm import tqdm
 
 from workbook import accounting
-from workbook.accounting.measured import matmul_peak
 from workbook.bench import measure
 from workbook.bench.measure import Row
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
 from workbook.training.data import TrainData, get_batch
-from workbook.training.processes import Team
+from workbook.training.devices import matmul_peak
 from workbook.training.train import Trainer, train
 from workbook.transformer.model import PARTS, TransformerLM
 
@@ -258,7 +257,7 @@ def ours(config: TrainConfig, data: TrainData) -> Loop:
 def open_trainer(config: TrainConfig, data: TrainData) -> Iterator[Trainer]:
     """A trainer that is about to take its first step, with a log that nobody keeps."""
     with TemporaryDirectory() as folder:
-        trainer = Trainer(replace(config, eval_tokens=2_048), Path(folder), data, Team())
+        trainer = Trainer(replace(config, eval_tokens=2_048), Path(folder), data)
         with trainer.open_log(()):
             trainer.begin(None)
             yield trainer
@@ -352,7 +351,7 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
             best[part] = min(best[part], now - clock)
             clock = now
 
-        trainer.lap = take_time
+        trainer.on_part = take_time
         for _ in range(steps):
             loss, norm = trainer.update()
             trainer.record(loss, norm, rate=0.0, evaluates=False)

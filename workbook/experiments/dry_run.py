@@ -20,7 +20,6 @@ import torch
 
 from workbook import accounting
 from workbook import config as settings
-from workbook.accounting.measured import matmul_peak
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
@@ -28,6 +27,7 @@ from workbook.experiments import records
 from workbook.experiments.plans import Plan, Results, Stage
 from workbook.tokenization import token_files
 from workbook.training import devices
+from workbook.training.devices import matmul_peak
 from workbook.training.train import Run
 
 ASSUMED_MFU = 0.3  # the share of the peak where no run on such a device has been recorded

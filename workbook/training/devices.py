@@ -1,17 +1,21 @@
-"""What this machine computes with: the device, the precision of products, and memory that stays.
+"""What a run computes with: the device, the precision of its matmuls, and the processes.
 
 Half precision only pays where the hardware multiplies in it. Elsewhere it is converted back and
 forth, and slower than float32.
 """
 
 import ctypes
+import os
 import platform
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import cache
-from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, distributed, nn
 
 from workbook import config
 
@@ -20,6 +24,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 KEEP = 2**31 - 1  # bytes: the largest that mallopt takes
+# How long processes wait for each other: the first one may have a whole corpus to encode.
+PATIENCE = timedelta(hours=12)
 
 
 def pick_device(wanted: str = "auto") -> torch.device:
@@ -73,33 +79,18 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the hardware itself multiplies bfloat16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and bool(BF16_FLAGS & processor_flags())
-
-
-@cache
-def processor_flags() -> set[str]:
-    """What the processor can do, as Linux tells; nothing elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return set()
-    return {
-        flag
-        for line in lines
-        if line.startswith(("flags", "Features"))
-        for flag in line.partition(":")[2].split()
-    }
+    return device.type == "cpu" and bool(BF16_FLAGS & config.processor_flags())
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager:
-    """A context in which matrix products are computed in that precision; weights keep theirs."""
+    """A context in which matmuls are computed in that precision; weights keep theirs."""
     if precision == torch.float32:
         return nullcontext()
     return torch.autocast(device.type, precision)
 
 
 def tune(device: torch.device) -> None:
-    """Nothing; sets what makes training faster and changes no result beyond rounding."""
+    """Set what makes training faster and changes no result beyond rounding."""
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32: 10 bits of mantissa in, float32 out
     keep_freed_memory()
@@ -107,10 +98,10 @@ def tune(device: torch.device) -> None:
 
 @cache
 def keep_freed_memory() -> bool:
-    """Whether the C library now keeps large blocks that are freed, and hands them out again.
+    """Make the C library keep large blocks that are freed; return whether it can.
 
-    glibc gives blocks from 128 kB on back to the system at once. Each step would ask for the same
-    ones again, and the system fill them with zeros first.
+    glibc gives blocks of 128 kB and more back to the system at once. Each step would ask for the
+    same ones again, and the system would fill them with zeros first.
     """
     if platform.libc_ver()[0] != "glibc":
         return False
@@ -126,7 +117,7 @@ def compiled(model: nn.Module) -> nn.Module:
 
 
 def synchronize(device: torch.device) -> None:
-    """Nothing; returns when the device has done what it was asked for: before a clock is read."""
+    """Wait until the device has done what it was asked for: call it before you read a clock."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -134,10 +125,103 @@ def synchronize(device: torch.device) -> None:
 
 
 def describe(device: torch.device, precision: torch.dtype) -> dict:
-    """What the log of a run says about where it ran."""
+    """The device, precision and threads of a run, for its log."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {
         "device": name,
         "precision": name_of(precision),
         "threads": torch.get_num_threads(),
     }
+
+
+def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: float = 0.3) -> float:
+    """The shortest time that `work()` takes, of as many runs as fit into `at_least` seconds."""
+    place = torch.device(device)
+    work()  # the first time is slower: memory is fetched, kernels are chosen
+    synchronize(place)
+    best, begin = float("inf"), time.perf_counter()
+    while time.perf_counter() - begin < at_least:
+        start = time.perf_counter()
+        work()
+        synchronize(place)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def matmul_peak(
+    dtype: torch.dtype = torch.float32, device: str = "cpu", size: int = 1_024
+) -> float:
+    """The FLOP/s of one square matmul: the most that this machine reaches, in practice."""
+    left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    return 2 * size**3 / best_seconds(lambda: left @ right, device)
+
+
+@contextmanager
+def process_group(wanted_device: str = "auto") -> Iterator[None]:
+    """Connect the processes that torchrun started; without torchrun, do nothing.
+
+    All functions below work in a single process too.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    on_gpu = wanted_device in ("auto", "cuda") and torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(own_gpu())
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    try:
+        yield
+        distributed.barrier()  # nobody closes a connection that another one still uses
+    finally:
+        distributed.destroy_process_group()
+
+
+def own_gpu() -> torch.device:
+    """The GPU of this process, where several processes share a machine."""
+    return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+
+
+def process_count() -> int:
+    """How many processes train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def process_rank() -> int:
+    """The number of this process among them; the first one, 0, writes the files."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def process_mean(tensor: Tensor) -> Tensor:
+    """The mean of a tensor over all processes."""
+    if process_count() > 1:
+        distributed.all_reduce(tensor)
+        tensor /= process_count()
+    return tensor
+
+
+def any_process(flag: bool) -> bool:
+    """Whether the flag is set in any of the processes."""
+    if process_count() == 1:
+        return flag
+    on_gpu = distributed.get_backend() == "nccl"
+    raised = torch.tensor(float(flag), device=own_gpu() if on_gpu else "cpu")
+    return process_mean(raised).item() > 0
+
+
+def from_first_process(make: Callable[[], Any]) -> Any:
+    """What `make()` returns in the first process, which alone calls it; the others get a copy."""
+    if process_count() == 1:
+        return make()
+    made = [make() if process_rank() == 0 else None]
+    distributed.broadcast_object_list(made, src=0)
+    return made[0]
+
+
+@contextmanager
+def first_process_first() -> Iterator[None]:
+    """A block that the other processes enter when the first one has left it."""
+    if process_rank() > 0:
+        distributed.barrier()
+    yield
+    if process_rank() == 0 and process_count() > 1:
+        distributed.barrier()

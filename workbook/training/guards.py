@@ -1,14 +1,12 @@
-"""When a run ends before its last step: its loss climbs and does not come down, or time is up.
+"""What stops a run before its last step, and what makes its curve unbelievable.
 
-A single bad batch is no divergence, and many a spike heals. So means of ten logged losses are
-compared, and the run goes on as long as they stay near the lowest that there has been.
-
-Ctrl-C at a good moment: the step in hand is finished and saved before the run stops.
-
-Before a curve is believed: what would make a loss look better than the model is.
-
-A flag is a sentence that says what is wrong and why it matters. Nothing here stops a run; whoever
-reads its log sees the flags beside the curve.
+- `ClimbWatch`: the loss climbs and does not come down. A single bad batch is no divergence, and
+  many a spike heals. So means of ten logged losses are compared, and the run goes on as long as
+  they stay near the lowest that there has been.
+- `TimeLimit`: the time is up.
+- `stop_on_signal`: Ctrl-C, or a cluster's warning; the current step is finished and saved first.
+- `before_training`, `while_training`: flags, that is, sentences which say why a loss looks better
+  than the model is. They stop nothing; whoever reads the log sees them beside the curve.
 """
 
 import math
@@ -17,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import median_low
 
 import numpy as np
@@ -24,8 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from workbook.config import TrainConfig
-from workbook.training import data as train_data
-from workbook.training.data import TrainData
+from workbook.training.data import TrainData, shared_documents
 from workbook.training.evaluate import Evaluation
 
 WINDOW = 10  # logged losses
@@ -33,10 +31,10 @@ RECENT = 5  # steps whose usual length says how long the next one takes
 
 
 class ClimbWatch:
-    """Sees every logged loss, and says how far the mean of the last ten has climbed."""
+    """How far the mean of the last ten logged losses has climbed; `first` is the untrained loss."""
 
     def __init__(self, first: float = math.inf):
-        self.lowest, self.recent = first, []  # `first`: the loss before any step
+        self.lowest, self.recent = first, []
 
     def climbed(self, loss: float) -> float:
         """Nats between the mean of the last ten losses and the lowest mean so far; 0 at first."""
@@ -48,11 +46,11 @@ class ClimbWatch:
         return mean - self.lowest
 
     def state(self) -> dict:
-        """What a checkpoint remembers."""
+        """All that `restore` needs, for a checkpoint."""
         return {"lowest": self.lowest, "recent": self.recent}
 
     def restore(self, state: dict) -> None:
-        """Nothing; the watch is as it was when `state` was asked for."""
+        """Go back to where the watch stood when `state` was asked for."""
         self.lowest, self.recent = state["lowest"], list(state["recent"])
 
 
@@ -82,7 +80,7 @@ class TimeLimit:
         return self.max_seconds is not None and elapsed + expected > self.max_seconds
 
     def share(self, elapsed: float) -> float:
-        """The part of the time that is over, 0 to 1; 0 without a limit."""
+        """The share of the time that has passed, 0 to 1; 0 without a limit."""
         return min(elapsed / self.max_seconds, 1.0) if self.max_seconds else 0.0
 
 
@@ -93,45 +91,42 @@ STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 HANG_UP = getattr(signal, "SIGHUP", None)
 
 
-class Wish:
-    """Whether somebody has asked for an end."""
+@dataclass
+class StopFlag:
+    """Whether somebody has asked the run to stop."""
 
-    def __init__(self):
-        self.said: signal.Signals | None = None
-
-    def __bool__(self) -> bool:
-        return self.said is not None
+    is_set: bool = False
 
 
 @contextmanager
-def wish_to_stop() -> Iterator[Wish]:
-    """A wish that the first signal to stop makes true; a second one stops at once.
+def stop_on_signal() -> Iterator[StopFlag]:
+    """A flag that the first signal to stop sets; the second one stops the process at once.
 
     Outside of the main thread signals cannot be caught, and do what they always do. SIGHUP stays
     ignored where it is, as under `nohup`.
     """
-    wish = Wish()
+    stop = StopFlag()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield stop
         return
     before = {number: signal.getsignal(number) for number in STOPS}
     if before.get(HANG_UP) is signal.SIG_IGN:
         del before[HANG_UP]
 
-    def hear(number, _frame):
-        wish.said = signal.Signals(number)
+    def set_flag(number, _frame):
+        stop.is_set = True
         signal.signal(number, before[number] or signal.SIG_DFL)
 
     for number in before:
-        signal.signal(number, hear)
+        signal.signal(number, set_flag)
     try:
-        yield wish
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-TOLERANCE = 1e-4  # of the largest logit: another id elsewhere may change how sums are rounded
+TOLERANCE = 1e-4  # of the largest logit: another token elsewhere may change how sums are rounded
 
 
 @torch.no_grad()
@@ -174,9 +169,9 @@ def splits_apart(data: TrainData) -> str | None:
     """A flag where train and validation split share documents."""
     if data.end_id is None:
         if np.shares_memory(data.train, data.validation):
-            return "train and validation are the same ids: the loss shows memory, not skill"
+            return "train and validation are the same tokens: the loss shows memory, not skill"
         return None
-    shared = train_data.shared_documents(data)
+    shared = shared_documents(data)
     if shared:
         return (
             f"documents of the validation split that are in the train split too: {shared:,}; the"
@@ -201,7 +196,7 @@ def too_good(found: Evaluation, data: TrainData) -> str | None:
     if found.bits_per_byte >= data.floor:
         return None
     return (
-        f"too good to be true: {found.bits_per_byte:.3f} bits a byte on the validation split, and"
+        f"too good to be true: {found.bits_per_byte:.3f} bits per byte on the validation split, and"
         f" the floor is {data.floor:.3f} ({data.floor_reason}); look for the answers in the input,"
         " shared documents, or a wrong count of bytes"
     )

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
-from workbook.training.train import Run, run_folder, told, train
+from workbook.training.train import Run, progress_line, run_folder, train
 from workbook.views import plots
 from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
 
@@ -176,7 +176,8 @@ def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
     log = pd.DataFrame(records, columns=["step", "train_loss", "validation_loss"])
     ax = loss_curve(log.set_index("step"))
     ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
-    return plots.bundle(ax, f"The losses of the run by step, up to {told(config, records[-1])}.")
+    last = progress_line(config, records[-1])
+    return plots.bundle(ax, f"The losses of the run by step, up to {last}.")
 
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
@@ -201,7 +202,7 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
         f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
         f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
     )
-    latest = told(config, records[-1])
+    latest = progress_line(config, records[-1])
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
