@@ -1,10 +1,8 @@
-"""Random windows of one long array of ids: what a language model is trained on.
+"""The data of a run: random windows of one long array of tokens, and the splits behind them.
 
-ids        17  4  92  8  30  5  61 ...
-inputs         4  92  8  30              a window of context_length ids, anywhere
-targets           92  8  30  5           the same window one id later
-
-What a run trains on: the ids of both splits on disk, and what is known about their text.
+    tokens     17  4  92  8  30  5  61 ...
+    inputs         4  92  8  30              a window of context_length tokens, anywhere
+    targets           92  8  30  5           the same window one token later
 """
 
 from collections.abc import Iterator
@@ -35,8 +33,9 @@ def get_batch(
 ) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
     """Inputs and targets, cut out at random: every start that leaves room is equally likely.
 
-    `dataset` may be a memory map of any size and integer type: only the windows are read. With a
-    `generator` (of the CPU) the order of the data is its own, and its state resumes it.
+    `dataset` holds token ids of any integer type; of a memory map only the windows are read. With a
+    `generator` (of the CPU) the order of the data depends on nothing else, and its state resumes
+    it.
     """
     starts = random_starts(len(dataset), batch_size, context_length, generator)
     return windows(dataset, starts, context_length, device)
@@ -47,7 +46,7 @@ def random_starts(
 ) -> Int[Tensor, " batch"]:
     """Where the windows of a batch begin: from 0 to length - context_length - 1.
 
-    The last start leaves room for one id behind the window, the last target.
+    The last start leaves room for one token after the window, the last target.
     """
     if batch_size < 1 or context_length < 1:
         raise ValueError(
@@ -67,45 +66,47 @@ def windows(
     context_length: int,
     device: str | torch.device = "cpu",
 ) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
-    """The windows that begin at `starts`, and the same one id later, as int64 on the device."""
+    """The windows that begin at `starts`, and the same one token later, as int64 on the device."""
     places = starts.numpy()[:, None] + np.arange(context_length + 1)
     ids = torch.from_numpy(np.asarray(dataset)[places].astype(np.int64))
     if torch.device(device).type == "cuda":
-        # From pinned memory the copy runs beside the GPU's work instead of holding it up.
+        # From pinned memory the copy runs while the GPU works, instead of holding it up.
         ids = ids.pin_memory().to(device, non_blocking=True)
     else:
         ids = ids.to(device)
     return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
 
 
-BLOCK = 1 << 22  # ids looked at together
+BLOCK = 1 << 22  # tokens read at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainData:
-    """The ids of both splits, how long each id is as text, and how well any model could do."""
+    """The tokens of both splits, how many bytes each stands for, and how well any model could do."""
 
     train: np.ndarray
     validation: np.ndarray
-    token_bytes: np.ndarray  # by id
-    end_id: int | None = None  # of what separates documents
-    entropy: float | None = None  # bits a byte that the text's own random choices cost, if known
-    floor: float = 0.0  # bits a byte that no honest model comes below
+    token_bytes: np.ndarray  # by token id
+    end_id: int | None = None  # the token that separates documents
+    entropy: float | None = None  # bits per byte that the text's random choices cost, if known
+    floor: float = 0.0  # bits per byte that no honest model gets below
     floor_reason: str = "nothing is known about this text"
     tokenizer: Tokenizer | None = None
 
     def made_from(self) -> dict[str, str]:
         """A hash of each thing that a run learns from; a run that is resumed must find the same."""
         tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
-        found = {name: sha256(np.ascontiguousarray(ids)) for name, ids in tokens_of.items()}
-        hashes = {name: digest.hexdigest()[:16] for name, digest in found.items()}
+        hashes = {
+            name: sha256(np.ascontiguousarray(ids)).hexdigest()[:16]
+            for name, ids in tokens_of.items()
+        }
         if self.tokenizer is not None:
             hashes["tokenizer"] = token_files.fingerprint(self.tokenizer)
         return hashes
 
 
 def train_data(config: TrainConfig) -> TrainData:
-    """The data that a config asks for, made first where it is not on this disk.
+    """The data that a config asks for, encoded first unless that was done before.
 
     Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError where the model
     has another vocabulary than the corpus' tokenizer.
@@ -137,9 +138,10 @@ def train_data(config: TrainConfig) -> TrainData:
 
 
 def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
-    """The ids of a corpus file, left on disk; it is encoded first if need be.
+    """The tokens of a corpus file as a memory map; the file is encoded first if need be.
 
-    Named after the file, sizes too: runs on several sizes do not overwrite each other's ids.
+    `folder` is named after the tokenizer. The tokens are named after the text with its size: runs
+    on several sizes do not overwrite each other's.
     """
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
     token_files.tokenize_file(tokenizer, text, target)
@@ -147,7 +149,7 @@ def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
 
 
 def token_bytes(tokenizer: Tokenizer) -> np.ndarray:
-    """The length of each id in bytes of text."""
+    """The length of each token in bytes of text."""
     lengths = np.zeros(tokenizer.vocab_size, np.int64)
     for number, token in tokenizer.vocab.items():
         lengths[number] = len(token)
@@ -155,18 +157,18 @@ def token_bytes(tokenizer: Tokenizer) -> np.ndarray:
 
 
 def documents(ids: np.ndarray, end_id: int) -> Iterator[bytes]:
-    """A hash of each document among the ids, which are read in blocks."""
+    """A hash of each document among the tokens, which are read in blocks."""
     open_part = np.empty(0, ids.dtype)  # of a document that the last block did not end
     for start in range(0, len(ids), BLOCK):
         block = np.concatenate([open_part, ids[start : start + BLOCK]])
         *whole, open_part = np.split(block, np.flatnonzero(block == end_id) + 1)
         yield from (fingerprint(document) for document in whole if len(document) > 1)
-    if len(open_part) > 1:  # one id is the line end of a file
+    if len(open_part) > 1:  # a single token is the line end of a file
         yield fingerprint(np.append(open_part, ids.dtype.type(end_id)))
 
 
 def fingerprint(document: np.ndarray) -> bytes:
-    """The same 16 bytes for the same ids."""
+    """The same 16 bytes for the same tokens."""
     return sha256(document.tobytes()).digest()[:16]
 
 
