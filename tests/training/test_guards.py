@@ -87,7 +87,7 @@ def test_the_line_end_of_a_file_is_no_document():
 def test_the_same_array_for_both_splits_is_caught_without_documents():
     ids = tiny_runs.ids(100)
     data = tiny_runs.data(train=ids, validation=ids[:50], end_id=None)
-    assert "the same ids" in guards.splits_apart(data)
+    assert "the same tokens" in guards.splits_apart(data)
     assert guards.splits_apart(tiny_runs.data(end_id=None)) is None
 
 

@@ -1,8 +1,8 @@
 """The data of a run: random windows of one long array of tokens, and the splits behind them.
 
-    tokens     17  4  92  8  30  5  61 ...
-    inputs         4  92  8  30              a window of context_length tokens, anywhere
-    targets           92  8  30  5           the same window one token later
+tokens     17  4  92  8  30  5  61 ...
+inputs         4  92  8  30              a window of context_length tokens, anywhere
+targets           92  8  30  5           the same window one token later
 """
 
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ BLOCK = 1 << 22  # tokens read at a time
 
 @dataclass(frozen=True, kw_only=True)
 class TrainData:
-    """The tokens of both splits, how many bytes each stands for, and how well any model could do."""
+    """The tokens of both splits, the bytes that each stands for, and how well any model could do."""
 
     train: np.ndarray
     validation: np.ndarray
