@@ -9,36 +9,36 @@ from workbook.corpora import corpora
 from workbook.experiments.published import claims, token_length
 from workbook.tokenization import token_files
 from workbook.training.loss_bounds import (
-    BYTES_A_TOKEN,
+    BYTES_PER_TOKEN,
     MARGIN,
     STATED_FLOORS,
-    bits_a_byte,
-    guessing,
-    limits,
-    nats_a_token,
+    bits_per_byte,
+    bounds,
+    nats_per_token,
+    uniform_loss,
 )
 
 
 @pytest.mark.parametrize("nats", [0.3, 1.45, 9.2])
 def test_the_two_units_are_turned_into_each_other(nats):
-    assert nats_a_token(bits_a_byte(nats, 4.1), 4.1) == pytest.approx(nats, rel=1e-15)
-    assert bits_a_byte(math.log(2), 1) == 1
+    assert nats_per_token(bits_per_byte(nats, 4.1), 4.1) == pytest.approx(nats, rel=1e-15)
+    assert bits_per_byte(math.log(2), 1) == 1
 
 
 def test_every_corpus_has_a_floor_and_an_unknown_one_is_named():
-    assert set(BYTES_A_TOKEN) == set(corpora.CORPORA)
-    for corpus in BYTES_A_TOKEN:
-        known = limits(corpus)
+    assert set(BYTES_PER_TOKEN) == set(corpora.CORPORA)
+    for corpus in BYTES_PER_TOKEN:
+        known = bounds(corpus)
         assert known.floor == STATED_FLOORS.get(corpus, known.floor) > 0
-        assert known.lowest == nats_a_token(known.floor, known.bytes_a_token)
+        assert known.lowest == nats_per_token(known.floor, known.bytes_per_token)
     with pytest.raises(ValueError, match="no corpus; there are tinystories"):
-        limits("wikipedia")
+        bounds("wikipedia")
 
 
 def test_the_floor_of_the_stories_is_that_of_the_whole_split():
     # A sample stands for all: the cost of a byte varies by about a hundredth from sample to sample.
     whole = corpora.record(corpora.path("stories", "validation"))["bits_per_byte"]
-    assert limits("stories").floor == pytest.approx(MARGIN * whole, rel=0.03)
+    assert bounds("stories").floor == pytest.approx(MARGIN * whole, rel=0.03)
 
 
 def test_a_token_is_as_long_as_is_said():
@@ -46,7 +46,7 @@ def test_a_token_is_as_long_as_is_said():
     with corpora.path("stories", "validation").open(encoding="utf-8") as file:
         text = file.read(50_000)
     assert len(text.encode()) / len(tokenizer.encode(text)) == pytest.approx(
-        BYTES_A_TOKEN["stories"], rel=0.02
+        BYTES_PER_TOKEN["stories"], rel=0.02
     )
 
 
@@ -55,15 +55,15 @@ def test_what_a_token_of_the_real_corpora_holds_agrees_with_the_write_ups():
     plausible = sorted(set(table.index[table["verdict"] == "plausible"]))
     for corpus in ("tinystories", "owt"):
         measured = median(token_length(writeup, corpus) for writeup in plausible)
-        assert BYTES_A_TOKEN[corpus] == pytest.approx(measured, rel=0.02)
+        assert BYTES_PER_TOKEN[corpus] == pytest.approx(measured, rel=0.02)
 
 
 def test_guessing_costs_the_logarithm_of_the_vocabulary():
-    assert guessing(10_000) == pytest.approx(9.2103, abs=1e-4)
-    assert all(limits(corpus).lowest < 1.45 for corpus in ("stories", "tinystories"))
+    assert uniform_loss(10_000) == pytest.approx(9.2103, abs=1e-4)
+    assert all(bounds(corpus).lowest < 1.45 for corpus in ("stories", "tinystories"))
 
 
 def test_another_tokenizer_moves_the_floor_in_nats_and_not_in_bits():
-    bytewise = limits("tinystories", 1.0)
-    assert bytewise.floor == limits("tinystories").floor
+    bytewise = bounds("tinystories", 1.0)
+    assert bytewise.floor == bounds("tinystories").floor
     assert bytewise.lowest < 0.3

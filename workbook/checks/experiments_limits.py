@@ -8,7 +8,13 @@ from workbook import config
 from workbook.checks import experiments_text as text_of_runs
 from workbook.checks.experiments_run import Run
 from workbook.checks.verdicts import Words, Wrong
-from workbook.training.loss_bounds import BYTES_A_TOKEN, bits_a_byte, guessing, limits, nats_a_token
+from workbook.training.loss_bounds import (
+    BYTES_PER_TOKEN,
+    bits_per_byte,
+    bounds,
+    nats_per_token,
+    uniform_loss,
+)
 
 Kind = Literal["simple", "web"]
 CLOSE = 0.02  # relative: how far rounded figures may be from what follows from the others
@@ -49,11 +55,11 @@ def refuse_impossible(
             expected=Words("-ln of a probability: 0 or more"),
             got=loss,
         )
-    known = limits(corpus, bytes_a_token)
+    known = bounds(corpus, bytes_a_token)
     if loss >= known.lowest:
         return
-    bits = bits_a_byte(loss, known.bytes_a_token)
-    as_bits = nats_a_token(loss, known.bytes_a_token)
+    bits = bits_per_byte(loss, known.bytes_per_token)
+    as_bits = nats_per_token(loss, known.bytes_per_token)
     mistake = LEAKS
     if loss > known.floor:
         mistake += (
@@ -64,7 +70,7 @@ def refuse_impossible(
         given=Words(given) if given else None,
         expected=Words(
             f"{known.lowest:.2f} nats a token or more, which are {known.floor:.2f} bits a byte at"
-            f" {known.bytes_a_token:g} bytes a token: {known.reason}"
+            f" {known.bytes_per_token:g} bytes a token: {known.reason}"
         ),
         got=Words(f"{loss:.4g} nats a token, {bits:.2f} bits a byte"),
         mistake=mistake,
@@ -73,11 +79,11 @@ def refuse_impossible(
 
 def refuse_untrained(loss: float, kind: Kind) -> None:
     """Raise for a loss that a model has before it learns anything, or a worse one."""
-    if loss < guessing(IDS[kind]):
+    if loss < uniform_loss(IDS[kind]):
         return
     raise Wrong(
         "A model that has learnt nothing does no worse.",
-        expected=Words(f"less than ln {IDS[kind]:,} = {guessing(IDS[kind]):.2f} nats a token"),
+        expected=Words(f"less than ln {IDS[kind]:,} = {uniform_loss(IDS[kind]):.2f} nats a token"),
         got=loss,
         mistake="Is it a perplexity? Or a loss that was summed and not averaged?",
     )
@@ -133,12 +139,12 @@ def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
     """Raise where a loss in bits a byte does not follow from one in nats a token."""
     if bits <= 0 or loss <= 0:
         return
-    implied = bits_a_byte(loss, bits)  # the same formula, solved for the bytes of a token
+    implied = bits_per_byte(loss, bits)  # the same formula, solved for the bytes of a token
     if bytes_a_token is None and FEWEST <= implied <= MOST:
         return
     if bytes_a_token is not None and abs(implied / bytes_a_token - 1) < 2.5 * CLOSE:
         return
-    usual = bytes_a_token or max(BYTES_A_TOKEN.values())
+    usual = bytes_a_token or max(BYTES_PER_TOKEN.values())
     slips = {
         "That is in bits a token: divide by the bytes of a token.": loss / math.log(2),
         "It is still in nats: divide by ln 2.": loss / usual,
@@ -148,7 +154,7 @@ def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
     raise Wrong(
         "The two losses do not fit together.",
         given=Words(f"{loss:g} nats a token, {usual:g} bytes a token"),
-        expected=Words(f"{bits_a_byte(loss, usual):.2f} bits a byte"),
+        expected=Words(f"{bits_per_byte(loss, usual):.2f} bits a byte"),
         got=Words(f"{bits:g}"),
         mistake=next((s for s, v in slips.items() if abs(v / bits - 1) < 3 * CLOSE), None),
     )
@@ -189,14 +195,14 @@ def refuse_text(text: str, kind: Kind) -> list[text_of_runs.Said]:
     for clause in text_of_runs.clauses(text):
         # Without a corpus in its clause it may be any that the text names: the lowest floor counts.
         named = text_of_runs.corpora_in(clause) or everywhere or (corpus_for((), kind),)
-        known = min((limits(name, size) for name in named), key=lambda each: each.lowest)
+        known = min((bounds(name, size) for name in named), key=lambda each: each.lowest)
         losses = [each.loss for each in said if each.clause == clause]
         perplexities = text_of_runs.perplexities(clause)
         bits = text_of_runs.bits_a_byte(clause)
-        claimed = losses + [nats_a_token(each, known.bytes_a_token) for each in bits]
+        claimed = losses + [nats_per_token(each, known.bytes_per_token) for each in bits]
         # Where another number of the clause can be a loss, a low one may be anything.
         others = [each for each in text_of_runs.decimals(clause) if each not in losses + bits]
-        if not any(known.lowest <= each <= guessing(IDS["web"]) for each in losses + others):
+        if not any(known.lowest <= each <= uniform_loss(IDS["web"]) for each in losses + others):
             for loss in claimed:
                 refuse_impossible(loss, known.corpus, size)
         if losses and len(perplexities) == 1:

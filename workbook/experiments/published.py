@@ -20,7 +20,7 @@ from workbook.accounting.answers import answers
 from workbook.accounting.assumptions import asked
 from workbook.accounting.explain import SIZES, Amount, Found, explain_all
 from workbook.config import Edition
-from workbook.training.loss_bounds import bits_a_byte, limits, nats_a_token
+from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token
 
 # Verdicts on a number of an accounting problem, from the best to the worst.
 RIGHT, OTHERWISE, SLIP, UNEXPLAINED = "right", "other assumptions", "a slip", "not explained"
@@ -202,8 +202,8 @@ def judge_loss(claim: Claim) -> dict[str, Any] | None:
     if measured != "nats per token":
         return None
     corpus, nats = CORPORA[text], float(value)
-    length, floor = token_length(claim.writeup, corpus), limits(corpus).floor
-    bits, if_bits = bits_a_byte(nats, length), nats_a_token(nats, length)
+    length, floor = token_length(claim.writeup, corpus), bounds(corpus).floor
+    bits, if_bits = bits_per_byte(nats, length), nats_per_token(nats, length)
     why = (
         f"{nats:g} nats per token of {length:g} bytes are {bits:.2f} bits per byte,"
         f" {'below' if bits < floor else 'at or above'} the floor of {floor:g}"
@@ -226,7 +226,7 @@ def token_length(writeup: str, corpus: str) -> float:
         for value, unit in claim.numbers if claim.writeup == writeup else ():
             if CORPORA[unit.removeprefix("bytes per token of ")] == corpus:
                 return float(value)
-    return limits(corpus).bytes_a_token
+    return bounds(corpus).bytes_per_token
 
 
 def _judge_run(claim: Claim) -> dict[str, str]:

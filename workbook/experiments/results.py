@@ -21,7 +21,7 @@ from workbook.experiments.plans import Results
 from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import best, by_seed, losses, rate_of
 from workbook.training.data import train_data
-from workbook.training.loss_bounds import bits_a_byte, guessing, nats_a_token
+from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
 # Settings that follow from others: the column "changed" leaves them out.
@@ -200,7 +200,7 @@ class Levels:
     @property
     def text_bits(self) -> float:
         """The loss `text` in bits per byte."""
-        return bits_a_byte(self.text, self.bytes_per_token)
+        return bits_per_byte(self.text, self.bytes_per_token)
 
     @property
     def named(self) -> dict[str, float]:
@@ -215,9 +215,9 @@ def levels(config: TrainConfig) -> Levels:
     held_out = data.validation[: config.eval_tokens]
     bytes_per_token = float(data.token_bytes[held_out].mean())
     return Levels(
-        guessing=guessing(size),
+        guessing=uniform_loss(size),
         counting=unigram_loss(data.train, held_out, size),
-        text=nats_a_token(data.entropy or data.floor, bytes_per_token),
+        text=nats_per_token(data.entropy or data.floor, bytes_per_token),
         known=data.entropy is not None,
         bytes_per_token=bytes_per_token,
         train_tokens=len(data.train),

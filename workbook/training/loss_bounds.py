@@ -1,7 +1,7 @@
-"""What a loss can be: no less than the text costs any model, no more than blind guessing costs.
+"""The bounds of a loss: no less than the text costs any model, no more than blind guessing costs.
 
-A loss in nats a token depends on how much text a token holds. In bits a byte it does not, so that
-is where the floor of a corpus is: stated for real text, known for the stories that we make.
+A loss in nats per token depends on how much text a token holds. In bits per byte it does not, so
+that is where the floor of a corpus is: stated for real text, known for the stories that we make.
 """
 
 import math
@@ -10,10 +10,10 @@ from functools import cache
 
 from workbook.corpora import corpora, stories
 
-# Bytes of text that a token of the corpus' own tokenizer holds; another tokenizer moves it a bit.
-BYTES_A_TOKEN = {"tinystories": 4.1, "owt": 4.5, "stories": 3.6, "pydocs": 3.6}
-# Bits a byte that a model as small as the course's does not come below on text it has not seen,
-# with a margin: a loss of 1.3 nats a token of 4.1 bytes, good on TinyStories, is 0.46.
+# Bytes of text in a token of the corpus' own tokenizer; another tokenizer changes it a little.
+BYTES_PER_TOKEN = {"tinystories": 4.1, "owt": 4.5, "stories": 3.6, "pydocs": 3.6}
+# Bits per byte that a model as small as the course's does not get below on text it has not seen,
+# with a margin: a loss of 1.3 nats per token of 4.1 bytes, good on TinyStories, is 0.46.
 STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "pydocs": 0.6}
 # What random choices cost is a mean over all stories; the part that is looked at may be cheaper.
 MARGIN = 0.9
@@ -21,28 +21,28 @@ SAMPLE = 50_000  # bytes of stories, whose random choices are counted
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What holds of every loss on a corpus."""
+class LossBounds:
+    """What bounds every loss on a corpus."""
 
     corpus: str
-    bytes_a_token: float
-    floor: float  # bits a byte
+    bytes_per_token: float
+    floor: float  # bits per byte
     reason: str  # for the floor
 
     @property
     def lowest(self) -> float:
-        """The floor in nats a token."""
-        return nats_a_token(self.floor, self.bytes_a_token)
+        """The floor in nats per token."""
+        return nats_per_token(self.floor, self.bytes_per_token)
 
 
-def limits(corpus: str, bytes_a_token: float | None = None) -> Limits:
-    """What holds of a loss on a corpus; `bytes_a_token` where another tokenizer is meant."""
-    if corpus not in BYTES_A_TOKEN:
-        raise ValueError(f"{corpus!r} is no corpus; there are {', '.join(BYTES_A_TOKEN)}")
+def bounds(corpus: str, bytes_per_token: float | None = None) -> LossBounds:
+    """The bounds on a corpus; `bytes_per_token` is that of its own tokenizer unless it is given."""
+    if corpus not in BYTES_PER_TOKEN:
+        raise ValueError(f"{corpus!r} is no corpus; there are {', '.join(BYTES_PER_TOKEN)}")
     lowest, reason = floor(corpus)
-    return Limits(
+    return LossBounds(
         corpus=corpus,
-        bytes_a_token=bytes_a_token or BYTES_A_TOKEN[corpus],
+        bytes_per_token=bytes_per_token or BYTES_PER_TOKEN[corpus],
         floor=lowest,
         reason=reason,
     )
@@ -62,7 +62,7 @@ def floor(corpus: str, entropy: float | None = None) -> tuple[float, str]:
 
 @cache
 def _bits_of_stories() -> float:
-    """The bits a byte that the random choices behind some stories cost."""
+    """The bits per byte that the random choices behind some stories cost."""
     bits = size = 0
     for text, cost in stories.write(corpora.SEED, "validation", SAMPLE):
         bits += cost
@@ -70,24 +70,24 @@ def _bits_of_stories() -> float:
     return bits / size
 
 
-def bits_a_byte(nats: float, bytes_a_token: float) -> float:
-    """What a loss in nats a token is in bits a byte.
+def bits_per_byte(nats: float, bytes_per_token: float) -> float:
+    """A loss in nats per token as bits per byte.
 
-    >>> round(bits_a_byte(1.45, 4.1), 2)
+    >>> round(bits_per_byte(1.45, 4.1), 2)
     0.51
     """
-    return nats / math.log(2) / bytes_a_token
+    return nats / math.log(2) / bytes_per_token
 
 
-def nats_a_token(bits: float, bytes_a_token: float) -> float:
-    """What a loss in bits a byte is in nats a token."""
-    return bits * math.log(2) * bytes_a_token
+def nats_per_token(bits: float, bytes_per_token: float) -> float:
+    """A loss in bits per byte as nats per token."""
+    return bits * math.log(2) * bytes_per_token
 
 
-def guessing(vocab_size: int) -> float:
-    """The loss in nats a token of a model that finds every id equally likely: ln V.
+def uniform_loss(vocab_size: int) -> float:
+    """The loss in nats per token of a model that finds all tokens equally likely: ln V.
 
-    >>> round(guessing(10_000), 2)
+    >>> round(uniform_loss(10_000), 2)
     9.21
     """
     return math.log(vocab_size)
