@@ -82,7 +82,7 @@ BLOCK = 1 << 22  # tokens read at a time
 
 @dataclass(frozen=True, kw_only=True)
 class TrainData:
-    """The tokens of both splits, the bytes that each stands for, and how well any model could do."""
+    """The tokens of both splits, their lengths in bytes, and how well any model could do."""
 
     train: np.ndarray
     validation: np.ndarray
