@@ -1,1 +1,28 @@
-"""TODO."""
+"""Optimizers, the learning-rate schedule and gradient clipping; numbers with few bits (chapter 4).
+
+Open `optimizers` first: SGD to AdamW, each as its paper writes it, and at the end the schedule and
+clipping. `toys` tries them on losses that one can draw or solve on paper. `floats` shows how a
+number is stored in float32, float16 and bfloat16, and `mixed_precision` what training loses with
+fewer bits.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for: all of them need torch.
+HOMES = {
+    "AdaGrad": "optimizers",
+    "AdamW": "optimizers",
+    "Momentum": "optimizers",
+    "RMSProp": "optimizers",
+    "SGD": "optimizers",
+    "clip_gradients": "optimizers",
+    "cosine_schedule": "optimizers",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -1,1 +1,34 @@
-"""TODO."""
+"""Training: from a config to a trained model, a log and checkpoints (chapter 5).
+
+Open `train` first, and in it `Trainer.take_steps` and `Trainer.update`: the loop and one step. A
+step gets its batch from `data`, and a run is saved by `checkpoints`, logged by `log` and evaluated
+by `evaluate`. `guards` stops a run that diverges and flags a curve that is too good to be true;
+`loss_bounds` says which losses are possible. `devices` picks the device and the precision and
+connects processes; `presets` has the runs by name, and their options on the command line.
+
+The function `train` has the name of its module, which wins: `from workbook.training import train`
+is the module, and the function is `train.train`.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for: all of them need torch.
+HOMES = {
+    "DivergedError": "train",
+    "Run": "train",
+    "TrainData": "data",
+    "Trainer": "train",
+    "get_batch": "data",
+    "load_checkpoint": "checkpoints",
+    "save_checkpoint": "checkpoints",
+    "train_data": "data",
+    "trained": "train",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

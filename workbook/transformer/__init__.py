@@ -1,1 +1,38 @@
-"""TODO."""
+"""The Transformer language model: its parts, the whole, and a look inside (chapter 3).
+
+Open `nn` first: every part as the papers write it, from Linear to the loss. `model` puts them
+together, with the switches of the ablations and the cache for generation. `fused` has the same
+parts by torch's own kernels, which training uses; `inspect` shows attention maps and the size of
+activations.
+"""
+
+from importlib import import_module
+
+# Where each public name lives, loaded when it is asked for: all of them need torch.
+HOMES = {
+    "Embedding": "nn",
+    "KeyValueCache": "model",
+    "Linear": "nn",
+    "MultiHeadSelfAttention": "model",
+    "RMSNorm": "nn",
+    "RotaryPositionalEmbedding": "nn",
+    "SiLUFeedForward": "nn",
+    "SwiGLU": "nn",
+    "TransformerBlock": "model",
+    "TransformerLM": "model",
+    "attention_maps": "inspect",
+    "cross_entropy": "nn",
+    "perplexity": "nn",
+    "residual_rms": "inspect",
+    "scaled_dot_product_attention": "nn",
+    "silu": "nn",
+    "softmax": "nn",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str):
+    """Hand out a public name of the room."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
