@@ -190,7 +190,9 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
     assert capsys.readouterr().err == ""
     last.write_bytes(last.read_bytes()[:-100])
     assert newest(tmp_path)["iteration"] == 1
-    assert f"passed over for step-000000001.pt: {last} is no whole" in capsys.readouterr().err
+    assert (
+        f"skipped, step-000000001.pt is used instead: {last} is no whole" in capsys.readouterr().err
+    )
     checkpoints.keep({"iteration": 2}, tmp_path, 3)
     assert newest(tmp_path)["iteration"] == 2
 

@@ -23,17 +23,17 @@ class FloatFormat:
 
     @property
     def bits(self) -> int:
-        """All its bits, with that of the sign."""
+        """All its bits, the sign included."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
     def bytes(self) -> int:
-        """What one number takes in memory."""
+        """The memory of one number."""
         return self.bits // 8
 
     @property
     def bias(self) -> int:
-        """What is taken from the stored exponent, so that it can be negative."""
+        """The number subtracted from the stored exponent, so that exponents can be negative."""
         return 2 ** (self.exponent_bits - 1) - 1
 
     @property
@@ -57,7 +57,7 @@ class FloatFormat:
         return 2.0**-self.mantissa_bits
 
     def store(self, value: float) -> "Stored":
-        """The number of this format nearest to `value`, bit by bit; of two, that with an even end.
+        """The number of this format nearest to `value`, bit by bit; of two, the one that ends evenly.
 
         >>> FLOAT16.store(0.1)
         Stored(sign='0', exponent='01011', mantissa='1001100110', value=0.0999755859375)
@@ -119,7 +119,7 @@ FORMATS = {each.name: each for each in (FLOAT32, FLOAT16, BFLOAT16)}
 
 
 def read(text: str) -> float:
-    """The number that somebody typed: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
+    """The number in a text that somebody typed: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
 
     >>> read("2^-24") == 2**-24, read("1/4")
     (True, 0.25)

@@ -29,7 +29,7 @@ def rounded(numbers: Float[Tensor, "..."], name: str) -> Float[Tensor, "..."]:
 
 
 def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor, " numbers"]]:
-    """The sizes of all gradients of one batch that are not 0, for the two places they occur in.
+    """The sizes of all gradients of one batch that are not 0, of weights and of activations.
 
     "weights" are what the optimizer gets. "activations" are those of what the linear layers put
     out, on the way back through the model: half precision has to hold them too.
@@ -71,7 +71,7 @@ def damage(numbers: Float[Tensor, " numbers"], name: str, scale: Number = 1.0) -
 def short_run(
     model: TransformerLM, batches: Iterable[Batch], lr: Number, weights: Weights = "float32"
 ) -> pd.DataFrame:
-    """A row a step of training with AdamW: loss, norm of the gradients, share of lost updates.
+    """One row per step of training with AdamW: loss, norm of the gradients, share of lost updates.
 
     `weights` says what the model's are stored in; with "master" AdamW changes a float32 copy of
     them, which is then rounded to bfloat16 for the model. An update is lost where it would have
@@ -101,7 +101,7 @@ def short_run(
 
 @torch.no_grad()
 def _round_and_copy(kept: list[Tensor], used: list[Tensor], weights: Weights) -> None:
-    """Bring what is kept and what the model uses to where `weights` wants them."""
+    """Round the kept weights, and copy them to those that the model uses, as `weights` says."""
     for theta, computed_with in zip(kept, used, strict=True):
         if weights == "bfloat16":
             theta.copy_(rounded(theta, "bfloat16"))

@@ -21,7 +21,7 @@ Number = int | float  # under test, `float` alone would refuse 1
 
 
 class Rule(Optimizer):
-    """What all optimizers share: `step` applies `update`, which each one defines, everywhere.
+    """The base of all optimizers here: `step` calls `update` of the class for every parameter.
 
     `settings` are the values that a group of parameters may have of its own. All of them are finite
     numbers from 0 on, save where a class checks more.
@@ -31,7 +31,7 @@ class Rule(Optimizer):
         super().__init__(params, settings)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Nothing; adds a group, whose missing settings are those of the optimizer."""
+        """Add a group of parameters; settings that it lacks are those of the optimizer."""
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -42,7 +42,7 @@ class Rule(Optimizer):
                 _check_number(name, settings[name])
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Nothing; takes over what an optimizer of the same kind knew and was set to."""
+        """Take over the state and the settings of an optimizer of the same kind."""
         for mine, other in zip(self.param_groups, state_dict["param_groups"], strict=False):
             differ = (set(mine) ^ set(other)) - {"initial_lr", "param_names"}  # others add those
             if differ:
@@ -54,7 +54,7 @@ class Rule(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], object] | None = None) -> object:
-        """What `closure` returns, if there is one; changes every parameter that has a gradient."""
+        """Update every parameter that has a gradient; return what `closure`, if given, returns."""
         with torch.enable_grad():
             loss = closure() if closure is not None else None
         for group in self.param_groups:
@@ -70,7 +70,7 @@ class Rule(Optimizer):
         return loss
 
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
-        """Nothing; changes theta in place, and what `state` remembers of it."""
+        """Update theta in place by one step; `state` keeps what the optimizer remembers of it."""
         raise NotImplementedError
 
 
@@ -200,7 +200,7 @@ class AdamW(Rule):
 
 
 def _remembered(state: dict, name: str, theta: Tensor) -> Tensor:
-    """What the state holds under a name, zeros at first: shape, type and device are theta's."""
+    """The tensor that the state keeps under a name; zeros like theta at first."""
     if name not in state:
         state[name] = torch.zeros_like(theta)
     return state[name]
@@ -242,8 +242,8 @@ def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[T
     """The l2 norm of all gradients together, before they are scaled in place to at most the limit.
 
     Scaled by limit / (norm + 1e-6), where that is below 1. Where the norm is infinite or NaN the
-    gradients stay as they are: whoever asks for the step sees it in the norm, and should not take
-    it. Nothing waits for a GPU. Half precision is squared and added up in float32.
+    gradients stay as they are: the caller sees it in the norm, and should not take the step.
+    Nothing waits for a GPU. Half precision is squared and added up in float32.
     Source: Pascanu, Mikolov & Bengio 2013, algorithm 1.
     """
     if not max_l2_norm > 0:

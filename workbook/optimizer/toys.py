@@ -21,7 +21,7 @@ WEIGHTS = 100
 
 
 def factor(lr: float, t: int) -> float:
-    """What step t = 0, 1, 2, … multiplies every weight by: 1 - 2 lr / (n √(t + 1)).
+    """The factor of every weight in step t = 0, 1, 2, …: 1 - 2 lr / (n √(t + 1)).
 
     >>> factor(10, 0), factor(100, 0), factor(100, 3)
     (0.8, -1.0, 0.0)
@@ -42,7 +42,7 @@ def relative_losses(lr: float, steps: int) -> list[float]:
 
 
 def growing_steps(lr: float) -> int:
-    """How many steps make the loss grow: those with a factor below -1, the first ones.
+    """The number of steps that make the loss grow: the first ones, whose factor is below -1.
 
     >>> growing_steps(100), growing_steps(1_000)
     (0, 99)
@@ -51,7 +51,7 @@ def growing_steps(lr: float) -> int:
 
 
 def steps_to_zero(lr: float) -> int | None:
-    """After how many steps the loss is exactly 0; None where it only comes near.
+    """The number of steps after which the loss is exactly 0; None where it only comes near.
 
     >>> steps_to_zero(10), steps_to_zero(100), steps_to_zero(1_000)
     (None, 4, 400)
@@ -62,18 +62,18 @@ def steps_to_zero(lr: float) -> int | None:
 
 
 def story(lr: float) -> str:
-    """What becomes of the loss, in a sentence or two."""
+    """The course of the loss, in a sentence or two."""
     first, growing, zero = factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
     if growing:
         peak = relative_losses(lr, growing)[-1]
-        told = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."
+        words = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."
     elif first >= 0:
-        told = "It falls from the first step on, and no weight changes its sign."
+        words = "It falls from the first step on, and no weight changes its sign."
     elif first > -1:
-        told = "It falls from the first step on, although the weights jump across 0 at first."
+        words = "It falls from the first step on, although the weights jump across 0 at first."
     else:
-        told = "The first step turns every sign and keeps the loss; then it falls."
-    return told + (f" After {_steps(zero)} it is exactly 0." if zero else "")
+        words = "The first step turns every sign and keeps the loss; then it falls."
+    return words + (f" After {_steps(zero)} it is exactly 0." if zero else "")
 
 
 def _steps(count: int) -> str:
@@ -130,11 +130,11 @@ def walk(
     settings: Callable[[int], dict] | None = None,
     max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, "places ..."]:
-    """Where the weights stand before the first step of an optimizer down `loss`, and after each.
+    """The weights before the first step of an optimizer down `loss`, and after each step.
 
-    `make` gets the weights and returns the optimizer; `settings` says what to change in it before
-    each step, such as the learning rate. Gradients are clipped where `max_l2_norm` says so. All is
-    float64, as on paper.
+    `make` gets the weights and returns the optimizer; `settings(t)` is what to change in it before
+    step t, such as the learning rate. Gradients are clipped to `max_l2_norm`, if it is given. All
+    is float64, as on paper.
     """
     weights = Parameter(torch.tensor(start, dtype=torch.float64))
     optimizer = make([weights])
@@ -158,11 +158,11 @@ def step_sizes(
     settings: Callable[[int], dict] | None = None,
     max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, " steps"]:
-    """How far down an optimizer goes in each step, where the gradient of the step is given."""
-    coming = iter(gradients)
+    """The distance that an optimizer goes down in each step, for given gradients."""
+    upcoming = iter(gradients)
     places = walk(
         make,
-        lambda weight: next(coming) * weight.sum(),
+        lambda weight: next(upcoming) * weight.sum(),
         [0.0],
         len(gradients),
         settings=settings,
@@ -174,7 +174,7 @@ def step_sizes(
 def ravine_walks(
     rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
-    """Where each rule goes in a ravine turned by `angle`, from the same place in it."""
+    """The walk of each rule in a ravine turned by `angle`, from the same place in it."""
     start = turned((-4.0, 1.5), angle)
     return {
         name: walk(make, lambda place: ravine(place, angle), start, steps)
@@ -183,15 +183,15 @@ def ravine_walks(
 
 
 def noisy(loss: Loss, scale: Number | Sequence[Number], seed: int = 0) -> Loss:
-    """`loss` as a batch of data tells it: each time N(0, scale²) is added to its gradient.
+    """`loss` as a batch of data estimates it: each time N(0, scale²) is added to its gradient.
 
     `scale` may be a number for each of the last axis' weights.
     """
     generator = torch.Generator().manual_seed(seed)
     size = torch.as_tensor(scale, dtype=torch.float64)
 
-    def told(weights: Tensor) -> Tensor:
+    def estimate(weights: Tensor) -> Tensor:
         noise = torch.randn(weights.shape, dtype=torch.float64, generator=generator)
         return loss(weights) + (size * noise * weights).sum()
 
-    return told
+    return estimate

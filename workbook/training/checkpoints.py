@@ -1,4 +1,4 @@
-"""A run on disk, so that a crash costs minutes: written whole or not at all, read without trust.
+"""Checkpoints, so that a crash costs minutes: written whole or not at all, read without trust.
 
 `save_checkpoint` and `load_checkpoint` are the course's pair: model, optimizer and step. A
 training run keeps more in the same file, whatever it needs to go on as if nothing had happened
@@ -36,9 +36,10 @@ def save_checkpoint(
     out: str | os.PathLike | IO[bytes],
     **more,
 ) -> None:
-    """Nothing; stores model, optimizer, the step and whatever `more` there is in `out`.
+    """Write model, optimizer, the step `iteration` and whatever `more` there is to `out`.
 
-    `more` may hold numbers, strings, tensors, and lists and dicts of them.
+    `out` is a path or an open file; `more` may hold numbers, strings, tensors, and lists and dicts
+    of them.
     """
     if type(iteration) is not int or iteration < 0:
         raise ValueError(f"iteration={iteration!r} is no step; give a whole number from 0 on")
@@ -57,7 +58,7 @@ def save_checkpoint(
 def load_checkpoint(
     src: str | os.PathLike | IO[bytes], model: nn.Module, optimizer: optim.Optimizer
 ) -> int:
-    """The step at which the checkpoint was saved; model and optimizer are as they were then.
+    """Bring model and optimizer to where they were saved; return the step of the checkpoint.
 
     Raises: FileNotFoundError; ValueError for a file that cannot be used. Both leave model and
     optimizer as they are.
@@ -68,7 +69,7 @@ def load_checkpoint(
 
 
 def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
-    """Nothing; stores `state` in a file, which is there as a whole or as it was before.
+    """Write `state` to a file, which is there as a whole afterwards, or as it was before.
 
     Raises: OSError where there is no room, or no permission.
     """
@@ -78,7 +79,7 @@ def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
     try:
         with atomic_write(out, "wb") as file:
             torch.save(state, file)
-    except RuntimeError as error:  # torch says so when the file below it could not be written
+    except RuntimeError as error:  # torch raises this where the system could not write
         reason = error.__context__ if isinstance(error.__context__, OSError) else error
         raise OSError(f"{out} could not be written: {reason}; is the disk full?") from error
 
@@ -91,7 +92,7 @@ def read(src: str | os.PathLike | IO[bytes], needs: Collection[str] = ()) -> dic
     if isinstance(src, str | os.PathLike):
         with open(src, "rb") as file:
             return _read(file, str(src), needs)
-    # What comes before may belong to somebody else: torch wants a file of its own.
+    # An open file may hold something else before its position: torch reads a file from its start.
     return _read(BytesIO(src.read()), "the file object", needs)
 
 
@@ -128,7 +129,7 @@ def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
 
 
 def restore(state: dict, model: nn.Module, optimizer: optim.Optimizer | None = None) -> None:
-    """Nothing; puts what `read` returned into the model and the optimizer, or into neither.
+    """Put what `read` returned into the model and the optimizer, or into neither.
 
     Raises: ValueError where the checkpoint is of a model or an optimizer of another shape.
     """
@@ -142,7 +143,7 @@ def restore(state: dict, model: nn.Module, optimizer: optim.Optimizer | None = N
 def check_model(saved: dict[str, torch.Tensor], model: nn.Module) -> None:
     """Raise ValueError unless the model has these tensors, in these shapes.
 
-    `load_state_dict` would tell too, but after it had copied those that fit.
+    `load_state_dict` would raise too, but only after it had copied those that fit.
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
@@ -176,14 +177,14 @@ def check_optimizer(saved: dict, optimizer: optim.Optimizer) -> None:
 
 
 def seed_everything(seed: int) -> None:
-    """Nothing; all generators of random numbers begin anew."""
+    """Seed all generators of random numbers: torch's, NumPy's and Python's."""
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
 
 
 def random_state() -> dict:
-    """Where all generators of random numbers stand: torch's, NumPy's and Python's."""
+    """The states of all generators of random numbers."""
     kind, key, *rest = np.random.get_state()
     version, numbers, gauss = random.getstate()
     return {
@@ -195,7 +196,7 @@ def random_state() -> dict:
 
 
 def restore_random_state(state: dict) -> None:
-    """Nothing; puts the generators back to where they stood."""
+    """Put the generators back into these states."""
     torch.set_rng_state(state["torch"])
     if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
@@ -218,11 +219,11 @@ def saved(folder: str | os.PathLike) -> list[Path]:
 
 
 def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
-    """The new checkpoint of a run; the `last` newest are kept, and older ones removed after it."""
+    """Write a checkpoint of a run and return its path; of older ones all but `last` are removed."""
     if last < 1:
         raise ValueError(f"last={last} keeps no checkpoint; keep one at least")
     target = Path(folder) / NAME.format(state["iteration"])
-    for abandoned in target.parent.glob(".step-*.tmp"):  # its writer was killed
+    for abandoned in target.parent.glob(".step-*.tmp"):  # left by a process that was killed
         abandoned.unlink(missing_ok=True)
     write({"kind": KIND, **state}, target)
     for old in saved(folder)[last:]:
@@ -233,8 +234,8 @@ def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
 def newest(folder: str | os.PathLike, needs: Collection[str] = ()) -> dict | None:
     """The newest checkpoint of a run that can be read; None where there is none at all.
 
-    It holds the entries that `needs` names. What has to be passed over is named on standard error:
-    a damaged file may mean a damaged disk.
+    It holds the entries that `needs` names. Files that have to be skipped are named on standard
+    error: a damaged file may mean a damaged disk.
     Raises: ValueError where there are files, and none of them will do.
     """
     reasons = []
@@ -245,7 +246,7 @@ def newest(folder: str | os.PathLike, needs: Collection[str] = ()) -> dict | Non
             reasons.append(str(error))
             continue
         for reason in reasons:
-            print(f"passed over for {file.name}: {reason}", file=sys.stderr, flush=True)
+            print(f"skipped, {file.name} is used instead: {reason}", file=sys.stderr, flush=True)
         return state
     if reasons:
         raise ValueError("; ".join(reasons) + f"; to begin anew, remove {folder}")

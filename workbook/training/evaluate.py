@@ -1,8 +1,8 @@
 """How well a model predicts text that it was not trained on, in three units.
 
-nats a token       the loss itself
-perplexity         exp of it: between how many equally likely ids the model hesitates
-bits a byte        the same per byte of text: models with other tokenizers can be compared
+nats per token     the loss itself
+perplexity         exp of it: between how many equally likely tokens the model hesitates
+bits per byte      the same per byte of text: models with other tokenizers can be compared
 """
 
 import math
@@ -21,7 +21,7 @@ from workbook.transformer import fused
 class Evaluation:
     """The mean loss over some text."""
 
-    loss: float  # nats a token
+    loss: float  # nats per token
     tokens: int
     bytes: int
 
@@ -32,7 +32,7 @@ class Evaluation:
 
     @property
     def bits_per_byte(self) -> float:
-        """The bits that the text costs with this model, by its bytes."""
+        """The bits that the text costs with this model, divided by its bytes."""
         return self.loss * self.tokens / math.log(2) / self.bytes
 
 
@@ -47,9 +47,10 @@ def evaluate(
     device: torch.device | str = "cpu",
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
-    """The loss on the first `max_tokens` ids or so, in windows that do not overlap.
+    """The loss on the first `max_tokens` tokens of `ids`, in windows that do not overlap.
 
-    Always the same ids, whatever the batch size: two evaluations can be compared.
+    `token_bytes` has the length of each token in bytes, by token id. What does not fill a window is
+    left out. The windows do not depend on `batch_size`: two evaluations can be compared.
     """
     device = torch.device(device)
     count = min(max_tokens, len(ids) - 1) // context_length

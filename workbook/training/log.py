@@ -131,7 +131,7 @@ def load_json(path: Path):
 
 
 def records(folder: str | os.PathLike) -> list[dict]:
-    """The records of a run in order. What a crash left of a last line is passed over.
+    """The records of a run in order. What a crash left of a last line is skipped.
 
     Raises: FileNotFoundError; ValueError where a line before the last is no JSON.
     """

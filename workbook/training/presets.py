@@ -1,12 +1,11 @@
-"""Training runs by name: each a function, whose config `replace` can change.
+"""Training runs by name, and every setting of them as an option of `workbook train`.
 
 >>> from dataclasses import replace
->>> replace(laptop(), steps=100).tokens  # in batches of 8 windows of 128 ids
+>>> replace(laptop(), steps=100).tokens  # in batches of 8 windows of 128 tokens
 102400
 
-`workbook train PRESET --field value`: every setting of a run on the command line, by its name.
-
-The options are made from the fields of the three configs, so none can be forgotten.
+`workbook train PRESET --field value` has an option for each field of the three configs: they are
+made from the fields, so none can be forgotten.
 """
 
 import argparse
@@ -71,18 +70,21 @@ def get(name: str) -> TrainConfig:
     return PRESETS[name]()
 
 
-PARTS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # the configs inside a TrainConfig
+INNER_CONFIGS = {
+    "model": ModelConfig,
+    "optimizer": OptimizerConfig,
+}  # the configs inside a TrainConfig
 
 
 def varied(base: TrainConfig, **changes) -> TrainConfig:
-    """The config with other settings, each given by its name, in whichever part it is.
+    """The config with other settings, each given by its name, in whichever config it is.
 
     >>> varied(laptop(), norm="post", seed=1).model.norm
     'post'
 
     Raises: ValueError for a name that no setting has.
     """
-    parts = {name: settings_of(kind, changes) for name, kind in PARTS.items()}
+    parts = {name: settings_of(kind, changes) for name, kind in INNER_CONFIGS.items()}
     own = settings_of(TrainConfig, changes)
     known = set().union(own, *parts.values())
     if unknown := ", ".join(sorted(set(changes) - known)):
@@ -92,7 +94,7 @@ def varied(base: TrainConfig, **changes) -> TrainConfig:
 
 
 def settings_of(kind: type, values: dict) -> dict:
-    """Those of the values that are settings of this kind of config."""
+    """Those of `values` that are settings of this kind of config."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in values.items() if name in names}
 
@@ -101,16 +103,16 @@ MOST_WORKERS = 1_000  # all are started at once, and far too many bring the mach
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Nothing; the parser knows the presets and every setting."""
+    """Add the presets and an option for every setting to a parser."""
     parser.add_argument("preset", metavar="PRESET", help=" | ".join(PRESETS))
     parser.add_argument("--folder", metavar="FOLDER", help="of the run; default: by its settings")
     parser.add_argument(
         "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
     )
-    for title, kind in {"run": TrainConfig, **PARTS}.items():
+    for title, kind in {"run": TrainConfig, **INNER_CONFIGS}.items():
         group = parser.add_argument_group(title)
         for field in fields(kind):
-            if field.name not in PARTS:
+            if field.name not in INNER_CONFIGS:
                 group.add_argument(
                     f"--{field.name.replace('_', '-')}",
                     dest=field.name,
@@ -120,7 +122,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def option(field: Field) -> dict:
-    """How argparse is to read one field."""
+    """The arguments of `add_argument` for one field."""
     kinds = [kind for kind in get_args(field.type) or (field.type,) if kind is not NoneType]
     if get_origin(field.type) is Literal:
         return {"choices": kinds}
@@ -134,7 +136,7 @@ def option(field: Field) -> dict:
 
 
 def or_none(kind: Callable) -> Callable:
-    """A reader of values of that kind, and of the word "none"."""
+    """A parser of values of that kind, and of the word "none"."""
 
     def read(text: str):
         return None if text.lower() == "none" else kind(text)
@@ -144,7 +146,7 @@ def or_none(kind: Callable) -> Callable:
 
 
 def between(least: int, most: int) -> Callable[[str], int]:
-    """A reader of whole numbers from `least` to `most`."""
+    """A parser of whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
         if not (text.isdecimal() and least <= int(text) <= most):
@@ -156,6 +158,8 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
-    known = {field.name for kind in (TrainConfig, *PARTS.values()) for field in fields(kind)}
+    known = {
+        field.name for kind in (TrainConfig, *INNER_CONFIGS.values()) for field in fields(kind)
+    }
     given = {name: value for name, value in vars(options).items() if name in known}
     return varied(get(options.preset), **given)

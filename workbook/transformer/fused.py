@@ -1,4 +1,4 @@
-"""The parts of `nn` by torch's own kernels: the same values and gradients, sooner.
+"""The parts of `nn` by torch's own kernels: the same values and gradients, faster.
 
 A kernel that does in one pass what the textbook does in five reads and writes memory less often.
 A model takes its parts from here where its config says `kernels="fused"`.
@@ -71,7 +71,8 @@ class SiLUFeedForward(nn.SiLUFeedForward):
 class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
     """`nn.RotaryPositionalEmbedding` with each pair as one complex number, times cos + i sin.
 
-    Su et al. 2021 introduce it so, in eq. 12. The compiler knows no complex numbers.
+    Su et al. 2021 introduce it so, in eq. 12. torch.compile cannot compile complex numbers, so it
+    gets the textbook's form.
     """
 
     def _fill(self) -> None:
@@ -98,7 +99,7 @@ def causal_attention(
     K: Float[Tensor, "... keys d_k"],
     V: Float[Tensor, "... keys d_v"],
 ) -> Float[Tensor, "... queries d_v"]:
-    """Attention in which no query sees a key behind it; the queries are the last positions.
+    """Attention in which no query sees a later key; the queries are the last positions.
 
     One kernel never writes the scores to memory: its backward pass computes them again. In half
     precision that is slow on a CPU, so where gradients are wanted only the softmax is fused there.
@@ -106,7 +107,7 @@ def causal_attention(
     queries, keys = Q.shape[-2], K.shape[-2]
     slow_backward = Q.dtype.itemsize < 4 and torch.is_grad_enabled()
     if Q.device.type == "cuda" or (Q.device.type == "cpu" and not slow_backward):
-        all_seen = queries == 1  # a single one is the last, and nothing lies behind it
+        all_seen = queries == 1  # a single query is the last position, and may see every key
         mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
         return functional.scaled_dot_product_attention(
             Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen

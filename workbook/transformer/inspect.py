@@ -13,24 +13,24 @@ def attention_maps(
 ) -> Float[Tensor, "layers ... heads seq seq"]:
     """The attention weights of every layer and head: a row for each query, a column for each key.
 
-    The model's own attention computes them: of values that are the rows of an identity matrix, the
-    weighted mean is the weights themselves.
+    The model's own attention computes them: where the values are the rows of an identity matrix,
+    their weighted mean is the weights themselves.
     """
     maps = []
 
-    def watched(attend):
-        def attend_and_note(Q, K, V):
+    def recorded(attend):
+        def attend_and_record(Q, K, V):
             identity = torch.eye(K.shape[-2], dtype=V.dtype, device=V.device)
             maps.append(attend(Q, K, identity.expand(*K.shape[:-1], -1)))
             return attend(Q, K, V)
 
-        return attend_and_note
+        return attend_and_record
 
     layers = [layer.attn for layer in model.layers]
     own = [attention.attend for attention in layers]
     try:
         for attention in layers:
-            attention.attend = watched(attention.attend)
+            attention.attend = recorded(attention.attend)
         model(token_ids)
     finally:
         for attention, attend in zip(layers, own, strict=True):

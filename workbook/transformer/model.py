@@ -1,6 +1,6 @@
 """The Transformer language model, put together from the parts of `workbook.transformer.nn`.
 
-    ids -> embedding -> block ... block -> norm -> logits of the next id, at every position
+    tokens -> embedding -> block ... block -> norm -> logits of the next token, at every position
 
     block   x ---+--> norm -> attention ---(+)---+--> norm -> feed-forward ---(+)--->
                  |__________________________|    |_____________________________|
@@ -26,8 +26,8 @@ PARTS = {"textbook": textbook, "fused": fused}
 class KeyValueCache:
     """The keys and values of one attention layer for the positions that it has seen.
 
-    They lie in memory for `capacity` positions, taken at first use: nothing is copied as it fills.
-    That overwrites what a backward pass would need, so use it without gradients.
+    Memory for `capacity` positions is allocated at first use: nothing is copied as the cache fills.
+    Writing in place overwrites what a backward pass would need, so use it without gradients.
     """
 
     def __init__(self, capacity: int):
@@ -40,7 +40,7 @@ class KeyValueCache:
         return self.length
 
     def extend(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values, these new ones last."""
+        """Add the keys and values of new positions; return all of them, the new ones last."""
         if self.keys is None:
             self.keys, self.values = (
                 new.new_empty(*new.shape[:-2], self.capacity, new.shape[-1]) for new in (K, V)
@@ -56,7 +56,8 @@ class KeyValueCache:
 class MultiHeadSelfAttention(Module):
     """Causal attention by `num_heads` heads side by side, each on its d_model / num_heads values.
 
-    With `theta` queries and keys are turned by their positions, up to `max_seq_len`.
+    With `theta`, RoPE turns queries and keys by their positions, up to `max_seq_len`. `parts` is
+    the module whose Linear, RoPE and attention are used, `nn` or `fused`.
     Source: Vaswani et al. 2017, sec. 3.2.2.
     """
 
@@ -92,7 +93,7 @@ class MultiHeadSelfAttention(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
-        """What the heads gather; with a cache, x is what follows the positions that are in it."""
+        """What all heads gather; with a cache, x follows the positions that are already in it."""
         split = "... seq (heads d_head) -> ... heads seq d_head"
         Q, K, V = (
             rearrange(proj(x), split, heads=self.num_heads)
@@ -159,7 +160,7 @@ def normalisation(norm: str, d_model: int, device, dtype, parts: ModuleType) -> 
 
 
 class TransformerLM(Module):
-    """The whole model: ids in, logits of the next id out, at every position.
+    """The whole model: tokens in, logits of the next token out, at every position.
 
     `choices` are the further fields of `ModelConfig`: norm, position, ffn, tie_embeddings, kernels.
     Raises: ValueError for sizes that do not fit, and for sequences longer than `context_length`.
@@ -220,7 +221,7 @@ class TransformerLM(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         caches: list[KeyValueCache] | None = None,
     ) -> Float[Tensor, "... seq vocab"]:
-        """The logits; with a cache for each layer, `token_ids` follow the ids that are in them."""
+        """The logits; with a cache for each layer, `token_ids` follow the tokens that it has seen."""
         seen = len(caches[0]) if caches else 0
         length = seen + token_ids.shape[-1]
         if length > self.config.context_length:

@@ -32,7 +32,7 @@ class Linear(nn.Module):
 
 
 class Embedding(nn.Module):
-    """One vector of length `embedding_dim` for each id, drawn from N(0, 1) cut at 3."""
+    """One vector of length `embedding_dim` for each token, drawn from N(0, 1) cut at 3."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
         super().__init__()
@@ -40,7 +40,7 @@ class Embedding(nn.Module):
 
     def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
         check_in_range(token_ids, len(self.weight), "id", "the vocabulary")
-        # `weight[token_ids]` says the same, but on a CPU with several threads its gradient is
+        # `weight[token_ids]` gives the same, but on a CPU with several threads its gradient is
         # added up in an order that differs from run to run.
         rows = torch.index_select(self.weight, 0, token_ids.flatten())
         return rows.unflatten(0, token_ids.shape) if token_ids.ndim else rows[0]
@@ -55,8 +55,8 @@ def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter
 def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
     """Raise ValueError unless all are from 0 to size - 1.
 
-    Only on the CPU: on a GPU looking at the numbers would stop the queue of work, and torch fails
-    there with an assertion of the device.
+    Only on the CPU: on a GPU, looking at the numbers would wait for all work in its queue, and
+    torch itself fails there with a device-side assertion.
     """
     if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
         return
@@ -152,7 +152,7 @@ class RotaryPositionalEmbedding(nn.Module):
         self.sin = angles.sin().to(self.sin.device, float_type(self.sin))
 
     def _apply(self, fn, recurse=True):
-        """What `.to(...)` and the like call. Half precision would spoil the tables for good."""
+        """Fill the tables again when `.to(...)` and the like convert them: bfloat16 would spoil them."""
         super()._apply(fn, recurse)
         self._fill()
         return self
@@ -163,7 +163,7 @@ class RotaryPositionalEmbedding(nn.Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "... seq d_k"]:
-        """x, turned; where no positions are given they count from `first`."""
+        """Turn x; where no positions are given they count from `first`."""
         rows = self.rows(x.shape[-2], token_positions, first)
         cos, sin = self.cos[rows], self.sin[rows]
         high = x.to(float_type(x))
@@ -172,7 +172,7 @@ class RotaryPositionalEmbedding(nn.Module):
         return turned.flatten(-2).to(x.dtype)
 
     def rows(self, length: int, token_positions: Tensor | None, first: int) -> Tensor | slice:
-        """Which rows of the tables belong to the positions."""
+        """The rows of the tables that belong to the positions."""
         if token_positions is not None:
             check_in_range(token_positions, self.max_seq_len, "position", "max_seq_len")
             return token_positions
@@ -186,7 +186,7 @@ class RotaryPositionalEmbedding(nn.Module):
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     """Positive numbers that add up to 1 along `dim`, in proportion to exp(x).
 
-    The largest value is taken away first: that changes nothing, and no exp overflows.
+    The largest value is subtracted first: that changes nothing, and no exp overflows.
     """
     high = x.to(float_type(x))
     powers = torch.exp(high - high.amax(dim, keepdim=True))
@@ -221,7 +221,7 @@ def causal_attention(
     K: Float[Tensor, "... keys d_k"],
     V: Float[Tensor, "... keys d_v"],
 ) -> Float[Tensor, "... queries d_v"]:
-    """Attention in which no query sees a key behind it; the queries are the last positions."""
+    """Attention in which no query sees a later key; the queries are the last positions."""
     mask = causal_mask(Q.shape[-2], K.shape[-2], Q.device)
     return scaled_dot_product_attention(Q, K, V, mask)
 
@@ -241,5 +241,5 @@ def cross_entropy(
 
 
 def perplexity(losses: Float[Tensor, "..."]) -> Float[Tensor, ""]:
-    """exp of the mean loss: how many equally likely ids the model hesitates between."""
+    """exp of the mean loss: how many equally likely tokens the model hesitates between."""
     return losses.mean().exp()
