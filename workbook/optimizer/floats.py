@@ -57,7 +57,7 @@ class FloatFormat:
         return 2.0**-self.mantissa_bits
 
     def store(self, value: float) -> "Stored":
-        """The number of this format nearest to `value`, bit by bit; of two, the one that ends evenly.
+        """The number of this format nearest to `value`, bit by bit; ties go to an even last bit.
 
         >>> FLOAT16.store(0.1)
         Stored(sign='0', exponent='01011', mantissa='1001100110', value=0.0999755859375)

@@ -221,7 +221,7 @@ class TransformerLM(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         caches: list[KeyValueCache] | None = None,
     ) -> Float[Tensor, "... seq vocab"]:
-        """The logits; with a cache for each layer, `token_ids` follow the tokens that it has seen."""
+        """The logits; with caches, one for each layer, `token_ids` follow what they have seen."""
         seen = len(caches[0]) if caches else 0
         length = seen + token_ids.shape[-1]
         if length > self.config.context_length:

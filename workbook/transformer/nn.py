@@ -152,7 +152,7 @@ class RotaryPositionalEmbedding(nn.Module):
         self.sin = angles.sin().to(self.sin.device, float_type(self.sin))
 
     def _apply(self, fn, recurse=True):
-        """Fill the tables again when `.to(...)` and the like convert them: bfloat16 would spoil them."""
+        """Fill the tables again after `.to(...)` and the like: bfloat16 would spoil them."""
         super()._apply(fn, recurse)
         self._fill()
         return self
