@@ -420,7 +420,7 @@ def scaling_table(record: dict) -> str:
     where = measure.place(record, f"{record['machine']['cores']} cores")
     peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}
     return (
-        f"{record['text']}, repeated up to {record['bytes'] / 1e9:,.2f} GB,"
+        f"{record['text']}, ten times: {record['bytes'] / 1e6:,.0f} MB,"
         f" {where}\n\n"
         f"{measure.table(rows, 'MB/s', '2 workers are')}\n\n"
         f"Peak memory of training: {peaks['once']}; on twice the text: {peaks['twice']}\n\n"
