@@ -167,6 +167,8 @@ def test_notes_and_code_within_html_are_kept():
     (block,) = cleaned(text)
     assert pandoc.text_of(block).split() == ["a", "a", "note", "with", "x", "b", "c", "d", "e"]
     assert [item["t"] for item in pandoc.nodes_in(block)].count("Code") >= 3
+    # Where HTML takes what stands between its tags to the letter, no placeholder of ours is left.
+    assert "workbook-" not in as_html("x <script type='math/tex'> a `b` </script> <b>c</b>")
 
 
 def test_a_text_that_is_a_maze_is_still_set():

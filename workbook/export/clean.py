@@ -51,6 +51,7 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff
 NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
                      r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
 
+CODES = ("Code", "CodeBlock", "Math")
 # What looks like a tag may be a token: <unk> and an <s> that nothing closes are text.
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
@@ -205,22 +206,23 @@ def _with_html(trees: list[list[Node]]) -> list[list[Node]]:
         return node(kind, [PLAIN, f"{mark}{kind}-{len(taken) - 1}"])
 
     def taken_out(item: Node) -> Node:
-        if item["t"] in ("Code", "Math", "Note", "Image"):
-            return take(item, "Code")
-        return take(item, "CodeBlock") if item["t"] == "CodeBlock" else item
+        if item["t"] not in (*CODES, "Note", "Image"):
+            return item
+        return take(item, "CodeBlock" if item["t"] == "CodeBlock" else "Code")
 
     def original(found: re.Match) -> Node:
         return rebuilt(taken[int(found[1])], put_back)  # a note may hold code that was taken, too
 
     def put_back(item: Node) -> Node:
-        if item["t"] not in ("Code", "CodeBlock") or mark not in item["c"][1]:
+        kind, content = item["t"], item.get("c")
+        text = content if kind == "Str" else content[1] if kind in CODES else ""
+        if mark not in text:
             return item
-        kind, (_, text) = item["t"], item["c"]
         if found := re.fullmatch(rf"{mark}{kind}-(\d+)", text):
             return original(found)
-        # It is inside of other code: only its text fits there.
+        # It is inside of other code or of an attribute: only its text fits there.
         text = re.sub(rf"{mark}\w+-(\d+)", lambda found: text_of(original(found)), text)
-        return node(kind, [PLAIN, text])
+        return node(kind, text if kind == "Str" else [content[0], text])
 
     prepared = [
         [rebuilt(block, taken_out) if _tags(block) else take(block, "CodeBlock") for block in tree]
