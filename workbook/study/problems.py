@@ -120,11 +120,11 @@ def part_of(problem: Problem, part: str | None) -> str | None:
 def _problem(
     id: str,
     title: str,
+    *,
     points: int | tuple[int | None, int],
     section: str,
     chapter: int,
     notebook: str,
-    *,
     id_2026: str | None = None,
     section_2026: str | None = None,
     **rest: Any,
@@ -147,7 +147,8 @@ def _problem(
 _RECORDS = (
     # Chapter 2: Unicode and tokenizers.
     _problem(
-        "unicode1", "The character with number 0", 1, "2.1", 2, "01_unicode",
+        "unicode1", "The character with number 0",
+        points=1, section="2.1", chapter=2, notebook="01_unicode",
         check="unicode:unicode1",
         prompt={
             "a": "Which character does `chr(0)` give? Name it, in one sentence.",
@@ -169,7 +170,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "unicode2", "From characters to bytes", 3, "2.2", 2, "01_unicode",
+        "unicode2", "From characters to bytes",
+        points=3, section="2.2", chapter=2, notebook="01_unicode",
         check="encodings:unicode2",
         prompt={
             "a": "Encode several texts as UTF-8, UTF-16 and UTF-32 and compare the bytes. Give "
@@ -198,7 +200,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "train_bpe", "Train a byte-pair encoding", 15, "2.5", 2, "02_bpe",
+        "train_bpe", "Train a byte-pair encoding",
+        points=15, section="2.5", chapter=2, notebook="02_bpe",
         check="train_bpe:train_bpe",
         signatures=(Signature("function", "train_bpe", "input_path, vocab_size, special_tokens"),),
         prompt={
@@ -221,7 +224,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "train_bpe_tinystories", "A tokenizer for simple stories", 2, "2.5", 2, "02_bpe",
+        "train_bpe_tinystories", "A tokenizer for simple stories",
+        points=2, section="2.5", chapter=2, notebook="02_bpe",
         check="tokenizer_experiments:train_bpe_tinystories", asks_corpora=("tinystories",),
         prompt={
             "": "Use the TinyStories training text, a vocabulary of 10,000 and `<|endoftext|>` as "
@@ -244,7 +248,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "train_bpe_expts_owt", "A tokenizer for the web", 2, "2.5", 2, "02_bpe",
+        "train_bpe_expts_owt", "A tokenizer for the web",
+        points=2, section="2.5", chapter=2, notebook="02_bpe",
         check="tokenizer_experiments:train_bpe_expts_owt", asks_corpora=("tinystories", "owt"),
         prompt={
             "": "Use the OpenWebText sample and a vocabulary of 32,000. Allowed: 12 hours, 100 GB, "
@@ -266,7 +271,7 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "tokenizer", "Encode and decode", 15, "2.6", 2, "02_bpe",
+        "tokenizer", "Encode and decode", points=15, section="2.6", chapter=2, notebook="02_bpe",
         check="tokenizer:tokenizer",
         signatures=(Signature("class", "Tokenizer", "vocab, merges, special_tokens=None"),),
         prompt={
@@ -288,7 +293,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "tokenizer_experiments", "Two tokenizers at work", 4, "2.7", 2, "02_bpe",
+        "tokenizer_experiments", "Two tokenizers at work",
+        points=4, section="2.7", chapter=2, notebook="02_bpe",
         check="tokenizer_experiments:tokenizer_experiments", asks_corpora=("tinystories", "owt"),
         prompt={
             "a": "Draw ten documents each from TinyStories and OpenWebText and encode each ten "
@@ -318,7 +324,7 @@ _RECORDS = (
     ),
     # Chapter 3: the model.
     _problem(
-        "linear", "A linear layer", 1, "3.4.2", 3, "03_transformer",
+        "linear", "A linear layer", points=1, section="3.4.2", chapter=3, notebook="03_transformer",
         check="transformer_linear:linear",
         signatures=(Signature("class", "Linear", "in_features, out_features"),),
         prompt={
@@ -336,7 +342,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "embedding", "A table of vectors", 1, "3.4.3", 3, "03_transformer",
+        "embedding", "A table of vectors",
+        points=1, section="3.4.3", chapter=3, notebook="03_transformer",
         check="transformer_embedding:embedding",
         signatures=(Signature("class", "Embedding", "num_embeddings, embedding_dim"),),
         prompt={
@@ -351,7 +358,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "rmsnorm", "Keep vectors at one length", 1, "3.5.1", 3, "03_transformer",
+        "rmsnorm", "Keep vectors at one length",
+        points=1, section="3.5.1", chapter=3, notebook="03_transformer",
         check="transformer_rmsnorm:rmsnorm",
         signatures=(Signature("class", "RMSNorm", "d_model, eps=1e-5"),),
         prompt={
@@ -367,7 +375,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "positionwise_feedforward", "The gated feed-forward layer", 2, "3.5.2", 3, "03_transformer",
+        "positionwise_feedforward", "The gated feed-forward layer",
+        points=2, section="3.5.2", chapter=3, notebook="03_transformer",
         check="transformer_feedforward:positionwise_feedforward",
         signatures=(Signature("class", "SwiGLU", "d_model, d_ff"),),
         prompt={
@@ -381,7 +390,7 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "rope", "Turn by position", 2, "3.5.3", 3, "03_transformer",
+        "rope", "Turn by position", points=2, section="3.5.3", chapter=3, notebook="03_transformer",
         check="transformer_rope:rope", section_2026="3.4.3",
         signatures=(
             Signature(
@@ -405,7 +414,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "softmax", "Scores to probabilities", 1, "3.5.4", 3, "03_transformer",
+        "softmax", "Scores to probabilities",
+        points=1, section="3.5.4", chapter=3, notebook="03_transformer",
         check="transformer_softmax:softmax",
         signatures=(Signature("function", "softmax", "x, dim"),),
         prompt={"": "Write softmax over one dimension, so that large scores do not overflow."},
@@ -417,7 +427,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "scaled_dot_product_attention", "Attention", 5, "3.5.4", 3, "03_transformer",
+        "scaled_dot_product_attention", "Attention",
+        points=5, section="3.5.4", chapter=3, notebook="03_transformer",
         check="transformer_attention:scaled_dot_product_attention",
         signatures=(Signature("function", "scaled_dot_product_attention", "Q, K, V, mask"),),
         prompt={
@@ -433,7 +444,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "multihead_self_attention", "Many heads, no look ahead", 5, "3.5.5", 3, "03_transformer",
+        "multihead_self_attention", "Many heads, no look ahead",
+        points=5, section="3.5.5", chapter=3, notebook="03_transformer",
         check="transformer_multihead:multihead_self_attention",
         signatures=(
             Signature(
@@ -456,7 +468,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "transformer_block", "One block", 3, "3.6", 3, "03_transformer",
+        "transformer_block", "One block",
+        points=3, section="3.6", chapter=3, notebook="03_transformer",
         check="transformer_block:transformer_block",
         signatures=(
             Signature(
@@ -476,7 +489,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "transformer_lm", "The whole model", 3, "3.6", 3, "03_transformer",
+        "transformer_lm", "The whole model",
+        points=3, section="3.6", chapter=3, notebook="03_transformer",
         check="transformer_lm:transformer_lm",
         signatures=(
             Signature(
@@ -497,7 +511,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "transformer_accounting", "What a model costs", 5, "3.6", 3, "04_accounting",
+        "transformer_accounting", "What a model costs",
+        points=5, section="3.6", chapter=3, notebook="04_accounting",
         check="accounting:transformer_accounting",
         differs="the inner width of the feed-forward layer",
         prompt={
@@ -532,7 +547,8 @@ _RECORDS = (
     ),
     # Chapter 4: the loss, the optimizer, the schedule.
     _problem(
-        "cross_entropy", "The loss", (None, 1), "4.1", 4, "03_transformer",
+        "cross_entropy", "The loss",
+        points=(None, 1), section="4.1", chapter=4, notebook="03_transformer",
         check="transformer_cross_entropy:cross_entropy",
         signatures=(Signature("function", "cross_entropy", "logits, targets"),),
         prompt={
@@ -548,7 +564,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "learning_rate_tuning", "Three learning rates", 1, "4.2.1", 4, "05_optimizer",
+        "learning_rate_tuning", "Three learning rates",
+        points=1, section="4.2.1", chapter=4, notebook="05_optimizer",
         check="optimizer_tuning:learning_rate_tuning",
         prompt={
             "": "Run the toy SGD example for ten steps with learning rates 10, 100 and 1,000. Does "
@@ -567,7 +584,7 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "adamw", "The optimizer", 2, "4.3", 4, "05_optimizer",
+        "adamw", "The optimizer", points=2, section="4.3", chapter=4, notebook="05_optimizer",
         check="optimizer_adamw:adamw",
         signatures=(Signature("class", "AdamW", "params, lr, betas, eps, weight_decay"),),
         prompt={
@@ -586,7 +603,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "adamwAccounting", "What training costs", 2, "4.3", 4, "04_accounting",
+        "adamwAccounting", "What training costs",
+        points=2, section="4.3", chapter=4, notebook="04_accounting",
         check="accounting:adamwAccounting", id_2026="adamw_accounting",
         differs="the feed-forward layer, the GPU and the unit of time",
         prompt={
@@ -619,7 +637,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "learning_rate_schedule", "Up, then down a cosine", (None, 1), "4.4", 4, "05_optimizer",
+        "learning_rate_schedule", "Up, then down a cosine",
+        points=(None, 1), section="4.4", chapter=4, notebook="05_optimizer",
         check="optimizer_schedule:learning_rate_schedule",
         signatures=(
             Signature(
@@ -641,7 +660,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "gradient_clipping", "A limit for gradients", 1, "4.5", 4, "05_optimizer",
+        "gradient_clipping", "A limit for gradients",
+        points=1, section="4.5", chapter=4, notebook="05_optimizer",
         check="optimizer_clipping:gradient_clipping",
         signatures=(Signature("function", "clip", "parameters, max_l2_norm"),),
         prompt={
@@ -658,7 +678,8 @@ _RECORDS = (
     ),
     # Chapters 5 and 6: training, and writing text.
     _problem(
-        "data_loading", "Batches from one long line of ids", 2, "5.1", 5, "06_training",
+        "data_loading", "Batches from one long array of tokens",
+        points=2, section="5.1", chapter=5, notebook="06_training",
         check="data_loading:data_loading",
         signatures=(
             Signature(
@@ -680,7 +701,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "checkpointing", "Stop and go on", 1, "5.2", 5, "06_training",
+        "checkpointing", "Stop and go on",
+        points=1, section="5.2", chapter=5, notebook="06_training",
         check="checkpointing:checkpointing",
         signatures=(
             Signature("function", "save_checkpoint", "model, optimizer, iteration, out"),
@@ -699,7 +721,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "training_together", "The training script", 4, "5.3", 5, "06_training",
+        "training_together", "The training script",
+        points=4, section="5.3", chapter=5, notebook="06_training",
         check="training_words:training_together",
         signatures=(Signature("script"),),
         prompt={
@@ -717,7 +740,7 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "decoding", "Write text", 3, "6", 6, "07_generation",
+        "decoding", "Write text", points=3, section="6", chapter=6, notebook="07_generation",
         check="decoding:decoding",
         signatures=(
             Signature(
@@ -742,7 +765,8 @@ _RECORDS = (
     ),
     # Chapter 7: experiments.
     _problem(
-        "experiment_log", "Keep a log", 3, "7.1", 7, "08_experiments",
+        "experiment_log", "Keep a log",
+        points=3, section="7.1", chapter=7, notebook="08_experiments",
         check="experiments_log:experiment_log",
         prompt={
             "": "Record every run so that its loss can be plotted against steps and against time. "
@@ -759,7 +783,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "learning_rate", "Find the learning rate", 3, "7.2", 7, "08_experiments",
+        "learning_rate", "Find the learning rate",
+        points=3, section="7.2", chapter=7, notebook="08_experiments",
         check="experiments_rates:learning_rate", asks_corpora=("tinystories",),
         prompt={
             "": "Use the small TinyStories model.",
@@ -783,7 +808,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "batch_size_experiment", "Vary the batch size", 1, "7.2", 7, "08_experiments",
+        "batch_size_experiment", "Vary the batch size",
+        points=1, section="7.2", chapter=7, notebook="08_experiments",
         check="experiments_batches:batch_size_experiment", asks_corpora=("tinystories",),
         prompt={
             "": "Train with batch sizes from 1 up to what the memory holds, 64 and 128 among them, "
@@ -800,7 +826,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "generate", "Read what it writes", 1, "7.2", 7, "07_generation",
+        "generate", "Read what it writes",
+        points=1, section="7.2", chapter=7, notebook="07_generation",
         check="training_words:generate", asks_corpora=("tinystories",),
         prompt={
             "": "Let the trained model write at least 256 tokens, or up to its end token. How "
@@ -820,7 +847,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "layer_norm_ablation", "Take the norms away", 1, "7.3", 7, "08_experiments",
+        "layer_norm_ablation", "Take the norms away",
+        points=1, section="7.3", chapter=7, notebook="08_experiments",
         check="experiments_ablations:layer_norm_ablation", asks_corpora=("tinystories",),
         prompt={
             "": "Take out all RMSNorms. What happens at the old best learning rate, and at a lower "
@@ -837,7 +865,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "pre_norm_ablation", "Norm after, not before", 1, "7.3", 7, "08_experiments",
+        "pre_norm_ablation", "Norm after, not before",
+        points=1, section="7.3", chapter=7, notebook="08_experiments",
         check="experiments_ablations:pre_norm_ablation", asks_corpora=("tinystories",),
         prompt={"": "Compare post-norm blocks with pre-norm ones by their curves."},
         requires={"": Requirement(figure=True)},
@@ -851,7 +880,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "no_pos_emb", "No positions at all", 1, "7.3", 7, "08_experiments",
+        "no_pos_emb", "No positions at all",
+        points=1, section="7.3", chapter=7, notebook="08_experiments",
         check="experiments_ablations:no_pos_emb", asks_corpora=("tinystories",),
         prompt={"": "Compare RoPE with no position information at all by their curves."},
         requires={"": Requirement(figure=True)},
@@ -865,7 +895,7 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "swiglu_ablation", "No gate", 1, "7.3", 7, "08_experiments",
+        "swiglu_ablation", "No gate", points=1, section="7.3", chapter=7, notebook="08_experiments",
         check="experiments_ablations:swiglu_ablation", asks_corpora=("tinystories",),
         prompt={
             "": "Compare SwiGLU with a plain SiLU layer of about as many parameters by their "
@@ -882,7 +912,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "main_experiment", "The same model on the web", 2, "7.4", 7, "08_experiments",
+        "main_experiment", "The same model on the web",
+        points=2, section="7.4", chapter=7, notebook="08_experiments",
         check="experiments_web:main_experiment", asks_corpora=("owt",),
         prompt={
             "": "Train the same model for as many steps on OpenWebText. Show the curve, say what "
@@ -900,7 +931,8 @@ _RECORDS = (
         ),
     ),
     _problem(
-        "leaderboard", "The best loss in the time", 6, "7.5", 7, "08_experiments",
+        "leaderboard", "The best loss in the time",
+        points=6, section="7.5", chapter=7, notebook="08_experiments",
         check="experiments_web:leaderboard", asks_corpora=("owt",), differs="the time allowed",
         prompt={
             "": "Reach the lowest validation loss on OpenWebText within the time that the handout "
