@@ -1,7 +1,12 @@
-"""Live views for the notebooks: each as the last line of a cell shows a function of the package.
+"""What the notebooks show: a file a notebook, with its pictures and its live views together.
 
-Run, they follow what is typed and moved. Stored, they are a picture and words. How they are made is
-in `live`.
+Open the file of the notebook that you come from, such as `bpe` for 02: its plots take data and
+`ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words. `plots`
+has what all pictures share.
+
+A live view, as the last line of a cell, shows a function of the package: run, it follows what is
+typed and moved; stored, it is a picture and words. `live` has what all of them share. The views are
+handed out here, by `from workbook.views import merge_stepper` or as `views.merge_stepper`.
 """
 
 from importlib import import_module
@@ -16,13 +21,14 @@ HOMES = {
     "rope_arrows": "transformer",
     "switchboard": "accounting",
     "tokenizer_playground": "bpe",
+    "train_live": "training",
     "utf8_explorer": "unicode",
 }
 __all__ = list(HOMES)
 
 
 def __getattr__(name: str):
-    """The view of that name."""
+    """The live view of that name."""
     if name not in HOMES:
         raise AttributeError(f"no live view is called {name!r}; there are {', '.join(HOMES)}")
     return getattr(import_module(f"workbook.views.{HOMES[name]}"), name)

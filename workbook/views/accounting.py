@@ -1,14 +1,13 @@
-"""The pictures of notebook 04: shares, memory against its limit, time, and the bits of numbers.
+"""Notebook 04: shares, memory against its limit, time and the bits of numbers, as pictures.
 
-The switchboard of assumptions: flip one, and see which number, and whose, comes out.
-
-The live view of floating point numbers: what three formats make of the number that is typed.
+The live views are the number explorer (what three formats make of a number) and the switchboard of
+assumptions: flip one, and see which number, and whose, comes out.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import ipywidgets
 import matplotlib.pyplot as plt
@@ -25,8 +24,9 @@ from workbook.config import EDITIONS, Edition
 from workbook.experiments.published import claims_about
 from workbook.optimizer import floats
 from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
-from workbook.views.live import Live, escape, text_field, token_lines, well_formed
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, PALE, axes
+from workbook.views import live, plots
+from workbook.views.live import Live, Shown, escape
+from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, PALE, axes, note
 
 THIN = 0.07  # of the whole height: too thin for letters
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
@@ -49,9 +49,7 @@ def shares(table: pd.DataFrame, what: str, ax: Axes | None = None) -> Axes:
         ax.bar_label(bars, texts, label_type="center", color=_ink(colour), fontsize=8)
         bars.set_label(name)
         left += parts[name].to_numpy()
-    ax.set_yticks(range(len(table)), table.index)
-    ax.invert_yaxis()  # the first row on top, as in the table
-    ax.tick_params(axis="y", length=0)
+    plots.named_rows(ax, table.index)
     ax.xaxis.set_major_formatter(PercentFormatter(1))
     ax.set_xlim(0, 1)
     ax.set_xlabel(what)
@@ -87,13 +85,11 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 ha=side, va="center", fontweight="bold", fontsize=9,
             )  # fmt: skip
         else:
-            ax.annotate(
-                f"{name}, at most {share:.0%}", (x[place], 1), (0, 3), color=INK, fontsize=9,
-                textcoords="offset points", ha=side, va="bottom", annotation_clip=False,
+            note(
+                ax, f"{name}, at most {share:.0%}", (x[place], 1), (0, 3), color=INK, fontsize=9,
+                ha=side, va="bottom", annotation_clip=False,
             )  # fmt: skip
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(x, [_positions(value) for value in x])
-    ax.minorticks_off()
+    plots.log2_axis(ax, x, _positions)
     ax.set(xlim=(x[0], x[-1]), ylim=(0, 1))
     ax.yaxis.set_major_formatter(PercentFormatter(1))
     ax.set_xlabel(table.index.name)
@@ -124,15 +120,12 @@ def stacked(
         fits = total <= limit
         text = f"{total:,.1f}" + ("" if fits else "\ntoo much")
         weight = "normal" if fits else "bold"
-        ax.annotate(
-            text, (place, total), (0, 3), textcoords="offset points", ha="center", va="bottom",
-            fontsize=8, color=INK, fontweight=weight,
-            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
+        note(
+            ax, text, (place, total), (0, 3), ha="center", va="bottom", fontsize=8, color=INK,
+            fontweight=weight, bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
         )  # fmt: skip
     ax.axhline(limit, color=INK, linestyle="--", linewidth=1)
-    ax.annotate(
-        limit_name, (-0.45, limit), (0, 3), textcoords="offset points", fontsize=8, color=INK
-    )
+    note(ax, limit_name, (-0.45, limit), (0, 3), fontsize=8, color=INK)
     ax.set_xticks(range(len(table)), table.index)
     ax.set_xlim(-0.5, len(table) - 0.5)
     ax.margins(y=0.15)
@@ -151,18 +144,16 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes(ax, height=4.0)
     for colour, name in zip(COLOURS, table.columns, strict=False):
         ax.plot(table[name], color=colour, linewidth=2, marker="o", ms=3)
-        ax.annotate(
-            name, (table.index[0], table[name].iloc[0]), (-6, 0), color=INK, fontsize=8,
-            textcoords="offset points", ha="right", va="center", annotation_clip=False,
-            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
+        note(
+            ax, name, (table.index[0], table[name].iloc[0]), (-6, 0), color=INK, fontsize=8,
+            ha="right", va="center", annotation_clip=False, bbox={"boxstyle": "square,pad=0.1",
+            "fc": "white", "ec": "none"},
         )  # fmt: skip
     low, high = table.min(axis=None), table.max(axis=None)
-    ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
     inside = {name: size for name, size in TIMES.items() if low <= size <= high}
     ax.set_yticks(list(inside.values()), inside)
-    ax.minorticks_off()
+    plots.log2_axis(ax, table.index)
     ax.yaxis.tick_right()  # the names of the lines are on the left
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
@@ -177,16 +168,14 @@ def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     for colour, name in zip(COLOURS, table.columns, strict=False):
         line = table[name].dropna()
         ax.plot(line, color=colour, linewidth=2, marker="o", ms=4)
-        ax.annotate(
-            f" {name}", (line.index[-1], line.iloc[-1]), (3, 0), textcoords="offset points",
-            color=INK, va="center", fontsize=8, annotation_clip=False,
+        note(
+            ax, f" {name}", (line.index[-1], line.iloc[-1]), (3, 0), color=INK, va="center",
+            fontsize=8, annotation_clip=False,
         )  # fmt: skip
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:,g}")
-    ax.minorticks_off()
+    plots.log2_axis(ax, table.index)
     ax.set_xlabel(table.index.name)
     ax.set_ylabel(quantity)
     ax.grid()
@@ -201,19 +190,16 @@ def outcomes(
 ) -> Axes:
     """A bar for each of `values` (size, as written), and published numbers in words below.
 
-    A published number with a note beside it is bold: it is the one that comes out.
+    A published number with words beside it is bold: it is the one that comes out.
     """
     ax = axes(ax, height=0.6 + 0.32 * (len(values) + len(published)))
     for y, (colour, (size, text)) in enumerate(zip((GREY, BLUE), values.values(), strict=False)):
         ax.barh(y, size, color=colour, height=0.7)
-        ax.annotate(
-            text, (size, y), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK
-        )
-    for y, (text, note) in enumerate(published, start=len(values)):
-        ax.annotate(
-            f"{text}   {note}", (0, y), (4, 0), textcoords="offset points", va="center",
-            fontsize=9, color=INK, fontweight="bold" if note else "normal",
-        )  # fmt: skip
+        note(ax, text, (size, y), (4, 0), va="center", fontsize=9, color=INK)
+    for y, (text, here) in enumerate(published, start=len(values)):
+        weight = "bold" if here else "normal"
+        told = f"{text}   {here}"
+        note(ax, told, (0, y), (4, 0), va="center", fontsize=9, color=INK, fontweight=weight)
     rows = len(values) + len(published)
     labels = [*values, "published", *[""] * rows]
     ax.set_yticks(range(rows), labels[:rows])
@@ -273,9 +259,9 @@ def float_ranges(
         ax.text((middle + high) / 2, y, digits, color="white", ha="center", va="center", fontsize=8)
     for name, value in marks.items():
         ax.axvline(np.log10(value), color=INK, linestyle="--", linewidth=1, zorder=3)
-        ax.annotate(
-            name, (np.log10(value), -0.5), (0, 3), textcoords="offset points", fontsize=8,
-            color=INK, ha="center", va="bottom", annotation_clip=False,
+        note(
+            ax, name, (np.log10(value), -0.5), (0, 3), fontsize=8, color=INK, ha="center",
+            va="bottom", annotation_clip=False,
         )  # fmt: skip
     ax.set_yticks(range(len(formats)), [each.name for each in formats])
     ax.set_ylim(len(formats) - 0.5, -0.5)
@@ -287,6 +273,93 @@ def float_ranges(
     return ax
 
 
+# The bits of a number
+
+TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
+LONGEST = 60  # characters that are read as a number
+
+
+def float_explorer(text: str = "0.1") -> Live:
+    """A field for a number, and its bits and its value in three formats below it.
+
+    Two buttons halve and double it: so one walks down to where a format underflows, and up to
+    where it overflows.
+    """
+    field = live.text_field("Number", text)
+
+    def scale(by: float) -> None:
+        number = _number(field.value)
+        if number is not None:
+            field.value = repr(number * by)
+
+    halve = live.button("Halve", "divide it by 2", partial(scale, 0.5), "4.5rem")
+    double = live.button("Double", "multiply it by 2", partial(scale, 2.0), "4.5rem")
+    row = live.side_by_side(field, halve, double)
+    return Live("Number explorer", {"text": field}, _number_shown, rows=[row])
+
+
+def _number(text: str) -> float | None:
+    """The number that was typed; None for what is no number."""
+    try:
+        return floats.read(live.well_formed(text)[:LONGEST])
+    except ValueError:
+        return None
+
+
+def _number_shown(text: str) -> Shown:
+    value = _number(text)
+    if value is None:
+        short = live.well_formed(text)
+        short = short if len(short) < 20 else f"{short[:18]}…"
+        refusal = f"{short!r} is no number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
+        picture = partial(live.token_lines, [[(refusal, "", "")]])
+        return Shown(f"<p>{escape(refusal)}</p>", refusal, picture)
+
+    stored = {name: each.store(value) for name, each in FORMATS.items()}
+    ends = {name: became(value, FORMATS[name], each) for name, each in stored.items()}
+    key = " ".join(_bits({field: field for field in TONES}, field) for field in TONES)
+    rows = [
+        (name, _bits(vars(each), *TONES), f"{each.value:.9g}", ends[name])
+        for name, each in stored.items()
+    ]
+    columns = dict.fromkeys(("format", "bits", "value", "what became of it"), "")
+    html = f"""
+<p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
+{live.table("The number in three formats", columns, rows)}"""
+    said = "; ".join(
+        f"{name} {each.sign} {each.exponent} {each.mantissa} = {each.value:.9g}, {ends[name]}"
+        for name, each in stored.items()
+    )
+    return Shown(html, f"{value!r}: {said}.", partial(float_bits, stored))
+
+
+def _bits(texts: Mapping[str, str], *fields: str) -> str:
+    """The texts of some fields in their tones, in one frame."""
+    inside = "".join(f'<span class="{TONES[field]}">{texts[field]}</span>' for field in fields)
+    return f'<span class="bits">{inside}</span>'
+
+
+def became(value: float, format: FloatFormat, stored: Stored) -> str:
+    """What became of a number, in a few words.
+
+    >>> became(7e4, FORMATS["float16"], FORMATS["float16"].store(7e4))
+    'overflow: the largest number is 65504'
+    """
+    if stored.kind == "not a number" or math.isinf(value) or value == 0:
+        return f"{stored.kind}: there are bits for that too"
+    if stored.kind == "infinity":
+        return f"overflow: the largest number is {format.largest:.6g}"
+    if stored.kind == "zero":
+        return f"underflow: the smallest number is {format.smallest_subnormal:.3g}"
+    error = abs(stored.value - value) / abs(value)
+    exact = "exact" if error == 0 else f"off by {error:.2g} of its size"
+    if stored.kind == "subnormal":
+        return f"subnormal, its digits run out: {exact}"
+    return exact
+
+
+# The switchboard of assumptions
+
 TRAINING = "adamwAccounting"
 QUESTIONS = {
     "parameters": ("transformer_accounting", "a"),
@@ -296,7 +369,8 @@ QUESTIONS = {
     "AdamW": (TRAINING, "c"),
     "time": (TRAINING, "d"),
 }
-HIDDEN = {"size", "every_block"}  # assumptions that the switchboard leaves alone
+# The switchboard leaves the size of the model and the number of its blocks alone.
+OFFERED = [switch for switch in SWITCHES if switch.field not in {"size", "every_block"}]
 NONE = "No switch is on: this is what the problem asks for."
 
 
@@ -342,7 +416,7 @@ class State:
                 some = ways(problem, amount, part, self.edition)
                 here = next((way for way in some if self._gives(way)), None)
                 text = amount.text + f", of “{claim.claimed}”" * (len(claim.amounts) > 1)
-                found.append((claim.writeup, text, "" if here is None else _slip(here)))
+                found.append((claim.writeup, text, _slip(here) if here else ""))
         return found
 
     def _gives(self, way: Explanation) -> bool:
@@ -361,25 +435,27 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
 
     A button for each published claim flips what explains it.
     """
-    questions = ipywidgets.ToggleButtons(
-        options=list(QUESTIONS), value=question, description="Question",
-        style={"button_width": "auto"},
-    )  # fmt: skip
-    editions = ipywidgets.ToggleButtons(
-        options=list(EDITIONS), value=edition, description="Edition",
-        style={"button_width": "auto"},
-    )  # fmt: skip
+    questions = live.choice("Question", QUESTIONS, question)
+    editions = live.choice("Edition", EDITIONS, edition)
     boxes = {
         switch: ipywidgets.Checkbox(
             description=switch.words, indent=False, layout={"width": "27rem", "max_width": "100%"}
         )
-        for switch in SWITCHES
-        if switch.field not in HIDDEN
+        for switch in OFFERED
     }
-    for switch, box in boxes.items():
-        box.observe(lambda change, switch=switch: _leave_one(switch, change["new"], boxes), "value")
-    grid = ipywidgets.HBox([*boxes.values()], layout={"flex_flow": "row wrap"})
-    presets = ipywidgets.HBox(layout={"flex_flow": "row wrap"})
+    presets = live.side_by_side()
+
+    def leave_one(flipped: Switch, change: Mapping) -> None:
+        """An assumption has one value: flipping a switch puts the others of its field back."""
+        if change["new"]:
+            for switch, box in boxes.items():
+                if switch.field == flipped.field and switch != flipped:
+                    box.value = False
+
+    def flip(flipped: Sequence[Switch]) -> None:
+        """Flip these switches and no others."""
+        for switch, box in boxes.items():
+            box.value = switch in flipped
 
     def offer(_=None) -> None:
         """Show the switches and the claims that belong to the question."""
@@ -388,30 +464,25 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
         for switch, box in boxes.items():
             box.layout.display = None if switch in usable else "none"
         presets.children = [
-            ipywidgets.Label("Flip what gives"), *_buttons(state, boxes),
-        ]  # fmt: skip
+            ipywidgets.Label("Flip what gives"),
+            *(live.button(name, "", partial(flip, some)) for name, some in _causes(state).items()),
+        ]
 
+    def show(question: str, edition: Edition, **flags: bool) -> Shown:
+        state = State(question, edition, ())
+        on = [switch for switch, flag in zip(boxes, flags.values(), strict=True) if flag]
+        usable = _offered(state) if on else ()
+        return _state_shown(replace(state, flipped=tuple(s for s in on if s in usable)))
+
+    for switch, box in boxes.items():
+        box.observe(partial(leave_one, switch), "value")
     for control in (questions, editions):
         control.observe(offer, "value")
     offer()
-    names = {_name(switch): switch for switch in boxes}
-
-    def look(part: Callable[[State], str | Axes]) -> Callable:
-        def view(question: str, edition: Edition, **flags: bool):
-            usable = _offered(State(question, edition, ()))
-            flipped = (names[name] for name, on in flags.items() if on)
-            return part(State(question, edition, tuple(s for s in flipped if s in usable)))
-
-        return view
-
     controls = {"question": questions, "edition": editions}
-    controls |= {_name(switch): box for switch, box in boxes.items()}
-    rows = [questions, editions, presets, grid]
-    return Live(controls, look(_html), look(_picture), look(_words), rows=rows)
-
-
-def _name(switch: Switch) -> str:
-    return f"{switch.field}={switch.value}"
+    controls |= {f"{switch.field}={switch.value}": box for switch, box in boxes.items()}
+    rows = [questions, editions, presets, live.side_by_side(*boxes.values())]
+    return Live("Switchboard of assumptions", controls, show, rows)
 
 
 def _offered(state: State) -> list[Switch]:
@@ -421,46 +492,27 @@ def _offered(state: State) -> list[Switch]:
         switch
         for field, options in some.items()
         for switch in options
-        if field not in HIDDEN
+        if switch in OFFERED
         and (field == "memory" or replace(state, flipped=(switch,)).now != state.right)
     ]
 
 
-def _leave_one(flipped: Switch, on: bool, boxes: dict[Switch, ipywidgets.Checkbox]) -> None:
-    """An assumption has one value: flipping a switch puts the others of its field back."""
-    if on:
-        for switch, box in boxes.items():
-            if switch.field == flipped.field and switch != flipped:
-                box.value = False
-
-
-def _buttons(state: State, boxes: dict[Switch, ipywidgets.Checkbox]) -> list[ipywidgets.Button]:
-    """A button for what is asked, and one for each claim that switches can explain."""
+def _causes(state: State) -> dict[str, tuple[Switch, ...]]:
+    """The switches behind each claim that switches of ours can explain, and none for "as asked"."""
     problem, part = state.place
     causes: dict[str, tuple[Switch, ...]] = {"as asked": ()}
     for claim in claims_about(problem, part):
         found = explain_all(problem, claim.amounts, part, state.edition)
         best = [each.explanations[0] for each in found if each.explanations]
-        best = [way for way in best if all(switch in boxes for switch in way.flipped)]
+        best = [way for way in best if set(way.flipped) <= set(OFFERED)]
         if best:
             most = max(best, key=lambda way: len(way.flipped))
             causes[f"{claim.writeup}: {claim.claimed}"] = most.flipped
-    buttons = []
-    for label, flipped in causes.items():
-        button = ipywidgets.Button(description=label, layout={"width": "auto"})
-        button.on_click(lambda _, flipped=flipped: _flip(flipped, boxes))
-        buttons.append(button)
-    return buttons
-
-
-def _flip(flipped: tuple[Switch, ...], boxes: dict[Switch, ipywidgets.Checkbox]) -> None:
-    """Flip these switches and no others."""
-    for switch, box in boxes.items():
-        box.value = switch in flipped
+    return causes
 
 
 def written(answer: Figure) -> str:
-    """A number with its unit, as one reads it.
+    """A number with its unit, as people read it.
 
     >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
@@ -478,164 +530,48 @@ def written(answer: Figure) -> str:
     return significant(value)
 
 
-def _flipped(state: State) -> str:
-    """The flipped switches in words."""
-    words = "; ".join(switch.words for switch in state.flipped)
-    return f"Flipped: {words}." if words else NONE
-
-
-def _html(state: State) -> str:
-    rows = "".join(
-        f'<tr><td>{escape(name)}</td><td class="number">{written(right)}</td>'
-        f'<td class="number">{_changed(right, state.now[name])}</td></tr>'
-        for name, right in state.right.items()
-        if name in state.now
+def _state_shown(state: State) -> Shown:
+    flipped = "; ".join(switch.words for switch in state.flipped)
+    told = f"Flipped: {flipped}." if flipped else NONE
+    numbers = [
+        (name, written(state.right[name]), written(now), now == state.right[name])
+        for name, now in state.now.items()
+    ]
+    ours = live.table(
+        "The numbers as asked and with the switches",
+        {"quantity": "", "as asked": "number", "with the switches": "number"},
+        (
+            (escape(name), right, now if same else f"<b>{now}</b>")
+            for name, right, now, same in numbers
+        ),
     )
-    said = "".join(map(_published_row, state.published))
-    return f"""
-<p>{escape(_flipped(state))}</p>
+    theirs = live.table(
+        "Published numbers",
+        {"write-up": "", "number": "", "here": ""},
+        (
+            (
+                who,
+                f"<code>{escape(text)}</code>",
+                f'<span class="token new">{escape(here)}</span>' if here else "",
+            )
+            for who, text, here in state.published
+        ),
+    )
+    html = f"""
+<p>{escape(told)}</p>
 <div class="columns"><div><h4>The numbers</h4>
-<table aria-label="The numbers as asked and with the switches"><thead><tr>
-<th scope="col">quantity</th><th scope="col" class="number">as asked</th>
-<th scope="col" class="number">with the switches</th></tr></thead><tbody>{rows}</tbody></table>
+{ours}
 </div><div><h4>Published numbers</h4>
-<table aria-label="Published numbers"><tbody>{said}</tbody></table></div></div>"""
+{theirs}</div></div>"""
+    found = "; ".join(f"{name} {now}" for name, _, now, _ in numbers)
+    here = [f" {who} published {text}: {said}." for who, text, said in state.published if said]
+    words = f"{state.question}, edition {state.edition}. {told} {found}.{''.join(here)}"
 
+    def picture() -> Axes:
+        name = next(iter(state.now))
+        both = {"as asked": state.right[name], "with switches": state.now[name]}
+        bars = {label: (answer.value, written(answer)) for label, answer in both.items()}
+        said = [(f"{who}: {text}", here) for who, text, here in state.published]
+        return outcomes(bars, said, f"{name}, edition {state.edition}")
 
-def _published_row(said: tuple[str, str, str]) -> str:
-    """One published number; framed where it is the one that comes out."""
-    who, text, here = said
-    told = f'<span class="token new">{escape(here)}</span>' if here else ""
-    return f"<tr><td>{who}</td><td><code>{escape(text)}</code></td><td>{told}</td></tr>"
-
-
-def _changed(right: Figure, now: Figure) -> str:
-    """The number that comes out; bold where it is another one."""
-    return written(now) if now == right else f"<b>{written(now)}</b>"
-
-
-def _picture(state: State) -> Axes:
-    name = next(iter(state.now))
-    both = {"as asked": state.right[name], "with switches": state.now[name]}
-    values = {label: (answer.value, written(answer)) for label, answer in both.items()}
-    said = [(f"{who}: {text}", here) for who, text, here in state.published]
-    return outcomes(values, said, f"{name}, edition {state.edition}")
-
-
-def _words(state: State) -> str:
-    found = "; ".join(f"{name} {written(now)}" for name, now in state.now.items())
-    here = [f"{who} published {text}: {told}" for who, text, told in state.published if told]
-    published = f" {'. '.join(here)}." if here else ""
-    return (
-        f"Switchboard of assumptions, live when the cell is run. {state.question}, edition "
-        f"{state.edition}. {_flipped(state)} {found}.{published}"
-    )
-
-
-FLOAT_TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
-LONGEST = 60  # characters that are read as a number
-
-
-def float_explorer(text: str = "0.1") -> Live:
-    """A field for a number, and its bits and its value in three formats below it.
-
-    Two buttons halve and double it: so one walks down to where a format underflows, and up to
-    where it overflows.
-    """
-    field = text_field("Number", text)
-    buttons = []
-    for label, tip, by in (("Halve", "divide it by 2", 0.5), ("Double", "multiply it by 2", 2.0)):
-        button = ipywidgets.Button(description=label, tooltip=tip, layout={"width": "4.5rem"})
-        button.on_click(lambda _, by=by: _scale(field, by))
-        buttons.append(button)
-    row = ipywidgets.HBox([field, *buttons], layout={"flex_flow": "row wrap"})
-    return Live({"text": field}, _float_html, _float_picture, _float_words, rows=[row])
-
-
-def _scale(field: ipywidgets.Text, by: float) -> None:
-    """Multiply the number in the field, if there is one."""
-    number = _number(field.value)
-    if number is not None:
-        field.value = repr(number * by)
-
-
-def _number(text: str) -> float | None:
-    """The number that was typed; None for what is no number."""
-    try:
-        return floats.read(well_formed(text)[:LONGEST])
-    except ValueError:
-        return None
-
-
-def _refusal(text: str) -> str:
-    """What is said instead of bits."""
-    short = well_formed(text)
-    short = short if len(short) < 20 else f"{short[:18]}…"
-    return f"{short!r} is no number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
-
-
-def became(value: float, format: FloatFormat, stored: Stored) -> str:
-    """What became of a number, in a few words.
-
-    >>> became(7e4, FORMATS["float16"], FORMATS["float16"].store(7e4))
-    'overflow: the largest number is 65504'
-    """
-    if stored.kind == "not a number" or math.isinf(value) or value == 0:
-        return f"{stored.kind}: there are bits for that too"
-    if stored.kind == "infinity":
-        return f"overflow: the largest number is {format.largest:.6g}"
-    if stored.kind == "zero":
-        return f"underflow: the smallest number is {format.smallest_subnormal:.3g}"
-    error = abs(stored.value - value) / abs(value)
-    exact = "exact" if error == 0 else f"off by {error:.2g} of its size"
-    if stored.kind == "subnormal":
-        return f"subnormal, its digits run out: {exact}"
-    return exact
-
-
-def _float_html(text: str) -> str:
-    value = _number(text)
-    if value is None:
-        return f"<p>{escape(_refusal(text))}</p>"
-    rows = "".join(_float_row(value, each) for each in FORMATS.values())
-    key = " ".join(
-        f'<span class="bits"><span class="{tone}">{field}</span></span>'
-        for field, tone in FLOAT_TONES.items()
-    )
-    return f"""
-<p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
-<table aria-label="The number in three formats">
-<thead><tr><th scope="col">format</th><th scope="col">bits</th><th scope="col">value</th>
-<th scope="col">what became of it</th></tr></thead><tbody>{rows}</tbody></table>"""
-
-
-def _float_row(value: float, format: FloatFormat) -> str:
-    """One format as a row of the table."""
-    stored = format.store(value)
-    fields = "".join(
-        f'<span class="{tone}">{getattr(stored, field)}</span>'
-        for field, tone in FLOAT_TONES.items()
-    )
-    return (
-        f'<tr><td>{format.name}</td><td><span class="bits">{fields}</span></td>'
-        f"<td>{stored.value:.9g}</td><td>{became(value, format, stored)}</td></tr>"
-    )
-
-
-def _float_picture(text: str) -> Axes:
-    value = _number(text)
-    if value is None:
-        return token_lines([[(_refusal(text), "", "")]])
-    return float_bits({name: each.store(value) for name, each in FORMATS.items()})
-
-
-def _float_words(text: str) -> str:
-    value = _number(text)
-    if value is None:
-        return f"Number explorer, live when the cell is run. {_refusal(text)}"
-    rows = []
-    for name, each in FORMATS.items():
-        stored = each.store(value)
-        bits = f"{stored.sign} {stored.exponent} {stored.mantissa}"
-        rows.append(f"{name} {bits} = {stored.value:.9g}, {became(value, each, stored)}")
-    return f"Number explorer, live when the cell is run. {value!r}: {'; '.join(rows)}."
+    return Shown(html, words, picture)

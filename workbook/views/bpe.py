@@ -1,11 +1,10 @@
-"""The pictures of notebook 02: tokenizers compared, a token's family tree, where the time goes.
+"""Notebook 02: tokenizers compared, a token's family tree and where the time goes, as pictures.
 
-The live views of notebook 02: training merge by merge, and tokenizers to play with.
+The live views are the merge stepper (training merge by merge) and the tokenizer playground.
 """
 
 from collections.abc import Mapping, Sequence
 
-import ipywidgets
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,22 +13,20 @@ from matplotlib.figure import Figure
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import Ancestor, Step, apply_merges, training_steps
-from workbook.views.live import (
-    LINE,
-    Live,
-    drawable,
-    escape,
-    plural,
-    stepper,
-    text_field,
-    token_html,
-    token_lines,
-    visible,
-    well_formed,
-)
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, axes
+from workbook.views import live
+from workbook.views.live import LINE, Framed, Live, Shown, drawable, escape, plural, visible
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, axes, named_rows, note
 
 DAY = 24 * 60 * 60  # seconds
+
+# What the live views show at most.
+MOST_WORDS = MOST_PAIRS = 8  # of the training
+MOST_TOKENS = 300  # of a text
+LONGEST = 300  # characters of a text that the stepper cuts, the plain and slow way
+LONGEST_PLAYED = 10_000  # and that the playground cuts
+DRAWN_TOKENS = 60  # in a picture
+
+ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 
 
 def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -44,9 +41,9 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.plot(*place, "o", ms=11, mec=colour, mew=2.5, mfc="white" if lost else colour)
         text = f"{name}, {row['unknown']:.1%} unknown" if lost else name
         below = best / 2 < row["bytes/token"] < best  # beside the best there is room on one side
-        ax.annotate(
-            text, place, (0, -20 if below else 12), color=colour, textcoords="offset points",
-            fontweight="bold", ha="center",
+        note(
+            ax, text, place, (0, -20 if below else 12), color=colour, fontweight="bold",
+            ha="center",
         )  # fmt: skip
     ax.set_xscale("log")
     ax.margins(x=0.15)
@@ -57,12 +54,6 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def label(token: bytes) -> str:
-    """A token as a label: a space is ␣, a line end ↵; what is no plain text is hexadecimal."""
-    text = token.decode("utf-8", errors="replace").replace(" ", "␣").replace("\n", "↵")
-    return text if all(c in "␣↵" or "!" <= c <= "~" for c in text) else token.hex(" ")
-
-
 def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
     """A token above the two it was merged from, down to its bytes; small, the merges' numbers."""
     ax = axes(ax, height=0.6 + 0.6 * _height(tree))
@@ -71,16 +62,15 @@ def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
             ax.plot([end, end, x], [below, y, y], color=GREY, zorder=1)
         top = node is tree
         ax.text(
-            x, y, label(node.token), ha="center", va="center", family="monospace",
+            x, y, drawable(visible(node.token)), ha="center", va="center", family="monospace",
             color="white" if top else INK,
             bbox={"boxstyle": "round,pad=0.3", "fc": BLUE if top else "white",
                   "ec": GREY if node.merge else "none"},
         )  # fmt: skip
         if node.merge:
-            ax.annotate(
-                f"merge {node.merge:,}", (x, y), (0, -11), color=BLUE, fontsize=7,
-                textcoords="offset points", ha="center", va="top",
-                bbox={"boxstyle": "square,pad=0", "fc": "white", "ec": "none"},
+            note(
+                ax, f"merge {node.merge:,}", (x, y), (0, -11), color=BLUE, fontsize=7, ha="center",
+                va="top", bbox={"boxstyle": "square,pad=0", "fc": "white", "ec": "none"},
             )  # fmt: skip
     ax.set(xlim=(-0.7, len(tree.token) - 0.3), ylim=(-0.5, _height(tree) + 0.5))
     ax.set_axis_off()
@@ -135,10 +125,7 @@ def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     ax = axes(ax, height=1 + 0.4 * len(seconds))
     for at, (name, taken) in enumerate(slowest_last):
         ax.plot(taken, at, "o", color=BLUE, ms=9)
-        ax.annotate(
-            f"{name}: {taken:,.3g} s", (taken, at), xytext=(0, 9), textcoords="offset points",
-            ha="center", color=INK,
-        )  # fmt: skip
+        note(ax, f"{name}: {taken:,.3g} s", (taken, at), (0, 9), ha="center", color=INK)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.2)
     ax.set_yticks([])
@@ -158,13 +145,8 @@ def days_for(size: int, rates: Mapping[str, float], ax: Axes | None = None) -> A
         days, colour = size / rates[name] / DAY, BLUE if "here" in name else GREY
         duration = f"{days:,.1f} days" if days > 1 else f"{24 * days:.1f} hours"
         ax.plot(days, y, "o", ms=8, color=colour)
-        ax.annotate(
-            duration, (days, y), (9, 0), textcoords="offset points",
-            va="center", fontsize=9, color=INK,
-        )  # fmt: skip
-    ax.set_yticks(range(len(rates)), slowest_first)
-    ax.tick_params(axis="y", length=0)
-    ax.invert_yaxis()
+        note(ax, duration, (days, y), (9, 0), va="center", fontsize=9, color=INK)
+    named_rows(ax, slowest_first)
     ax.margins(x=0.2, y=0.1)
     ax.set_xscale("log")
     ax.set_xlabel("time (days, log scale)")
@@ -190,9 +172,7 @@ def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes) -> Axes:
     notes = ["next"] + ["tied" if place < tied else "" for place in range(1, len(names))]
     labels = [f"{count:,}  {note}".rstrip() for count, note in zip(counts, notes, strict=False)]
     ax.bar_label(bars, labels, padding=3, fontsize=8)
-    ax.set_yticks(range(len(names)), names, family="monospace", fontsize=9, parse_math=False)
-    ax.tick_params(axis="y", length=0)
-    ax.invert_yaxis()
+    named_rows(ax, names, family="monospace", fontsize=9, parse_math=False)
     ax.margins(x=0.15)
     ax.set_xlabel("how often the pair occurs")
     return ax
@@ -206,19 +186,71 @@ def merge_stepper(
     It begins `after` some merges; the slider and the buttons go on, back and anywhere.
     """
     steps = training_steps(counts, num_merges)
-    slider, row = stepper("Merges made", last=len(steps) - 1, value=after)
-    field = text_field("Your text", text)
+    slider, row = live.stepper("Merges made", last=len(steps) - 1, value=after)
+    field = live.text_field("Your text", text)
 
-    def look(part):
-        return lambda merges, text: part(steps[merges], well_formed(text))
+    def show(merges: int, text: str) -> Shown:
+        return _stepped(steps[merges], live.well_formed(text))
 
-    controls = {"merges": slider, "text": field}
-    views = map(look, (_stepper_html, _stepper_picture, _stepper_words))
-    return Live(controls, *views, rows=[row, field])
+    return Live("Merge stepper", {"merges": slider, "text": field}, show, rows=[row, field])
 
 
-def _plus(pair: Pair) -> str:
-    return " + ".join(map(visible, pair))
+def _stepped(step: Step, text: str) -> Shown:
+    def framed(tokens: Sequence[bytes]) -> list[Framed]:
+        """The tokens with their tones: the one merged last stands out."""
+        last = b"".join(step.merges[-1]) if step.merges else None
+        return [(token, "new" if token == last else "plain", "") for token in tokens]
+
+    told = _told(step)
+    tokens = framed(apply_merges(text[:LONGEST], step.merges))
+    words = [(framed(symbols), count) for symbols, count in step.words[:MOST_WORDS]]
+    pairs, notes = step.ranking[:MOST_PAIRS], ["merged next"] + ["tied"] * (len(step.tied) - 1)
+    notes += [""] * (len(pairs) - len(notes))
+
+    words_table = live.table(
+        "How often each word occurs, and its tokens",
+        {"times": "number", "tokens": ""},
+        ((f"{count:,}", _tokens_html(symbols)) for symbols, count in words),
+    )
+    pairs_table = live.table(
+        "How often each pair occurs",
+        {"pair": "", "count": "number", "rank": ""},
+        (
+            (f"<code>{escape(_plus(pair))}</code>", f"{count:,}", note)
+            for (pair, count), note in zip(pairs, notes, strict=False)
+        ),
+    )
+    merges = ", ".join(f"<code>{escape(_plus(pair))}</code>" for pair in step.merges)
+    html = f"""
+<p>{escape(told)}</p>
+<h4>Your text, in {plural(len(tokens), "token")}</h4>
+{_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "character", " more, not cut")}
+<p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
+<div class="columns">
+<div><h4>The words</h4>{words_table}{live.rest(len(step.words) - MOST_WORDS, "other word")}</div>
+<div><h4>The pairs in them</h4>{pairs_table}
+{live.rest(len(step.ranking) - MOST_PAIRS, "other pair")}</div>
+</div>
+<h4>The merges so far</h4>
+<p>{merges or "none yet"}</p>"""
+
+    said = "; ".join(
+        f"{' '.join(visible(symbol) for symbol, *_ in symbols)} ({plural(count, 'time')})"
+        for symbols, count in words
+    )
+    cut = " | ".join(visible(token) for token, *_ in tokens[:DRAWN_TOKENS])
+
+    def picture() -> Figure:
+        lines = [[(plural(count, "time").rjust(9), "", ""), *symbols] for symbols, count in words]
+        lines.append([("your text".rjust(9), "", ""), *tokens[:DRAWN_TOKENS]])
+        heights = [LINE * len(lines), 0.5 + 0.2 * len(pairs)]
+        size = plt.rcParams["figure.figsize"][0], sum(heights) + 0.2
+        figure, (above, below) = plt.subplots(2, 1, figsize=size, height_ratios=heights)
+        live.token_lines(lines, above)
+        pair_bars(pairs, len(step.tied), below)
+        return figure
+
+    return Shown(html, f"{told} Words: {said}. Text: {cut}.", picture)
 
 
 def _told(step: Step) -> str:
@@ -234,119 +266,32 @@ def _told(step: Step) -> str:
     return f"{done}. Next is {_plus(best)}, {plural(count, 'time')}{reason}."
 
 
-def _tone(token: bytes, step: Step) -> str:
-    """How a token is marked: the one merged last stands out."""
-    return "new" if step.merges and token == b"".join(step.merges[-1]) else "plain"
+def _plus(pair: Pair) -> str:
+    return " + ".join(map(visible, pair))
 
 
-def _stepper_html(step: Step, text: str) -> str:
-    tokens = apply_merges(text[:LONGEST], step.merges)
-    hidden = len(text) - LONGEST
-    more = f"<p>and {plural(hidden, 'character')} more, not cut</p>" if hidden > 0 else ""
-    return f"""
-<p>{escape(_told(step))}</p>
-<h4>Your text, in {plural(len(tokens), "token")}</h4>
-{_tokens_html([(token, _tone(token, step), "") for token in tokens])}{more}
-<p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
-<div class="columns">
-<div><h4>The words</h4>{_words_html(step)}</div>
-<div><h4>The pairs in them</h4>{_pairs_html(step)}</div>
-</div>
-<h4>The merges so far</h4>
-<p>{", ".join(f"<code>{escape(_plus(pair))}</code>" for pair in step.merges) or "none yet"}</p>"""
-
-
-def _words_html(step: Step) -> str:
-    rows = "".join(
-        f'<tr><td class="number">{count:,}</td><td>'
-        f"{_tokens_html([(symbol, _tone(symbol, step), '') for symbol in symbols])}</td></tr>"
-        for symbols, count in step.words[:MOST_WORDS]
-    )
-    hidden = len(step.words) - MOST_WORDS
-    more = f"<p>and {plural(hidden, 'other word')}</p>" if hidden > 0 else ""
-    return (
-        '<table aria-label="How often each word occurs, and its tokens"><thead><tr>'
-        '<th scope="col" class="number">times</th><th scope="col">tokens</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>{more}"
-    )
-
-
-def _pairs_html(step: Step) -> str:
-    tied = len(step.tied)
-    notes = ["merged next"] + ["tied"] * (tied - 1) + [""] * MOST_PAIRS
-    rows = "".join(
-        f"<tr><td><code>{escape(_plus(pair))}</code></td>"
-        f'<td class="number">{count:,}</td><td>{note}</td></tr>'
-        for (pair, count), note in zip(step.ranking[:MOST_PAIRS], notes, strict=False)
-    )
-    hidden = len(step.ranking) - MOST_PAIRS
-    more = f"<p>and {plural(hidden, 'other pair')}</p>" if hidden > 0 else ""
-    return (
-        '<table aria-label="How often each pair occurs"><thead><tr><th scope="col">pair</th>'
-        '<th scope="col" class="number">count</th><th scope="col">rank</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>{more}"
-    )
-
-
-def _tokens_html(framed: Sequence[tuple[bytes, str, str]]) -> str:
-    frames = "".join(token_html(*one) for one in framed[:MOST_TOKENS])
-    hidden = len(framed) - MOST_TOKENS
-    more = f"<p>The first {MOST_TOKENS} are shown, {hidden:,} are not.</p>" if hidden > 0 else ""
+def _tokens_html(framed: Sequence[Framed]) -> str:
+    frames = "".join(live.token_html(*one) for one in framed[:MOST_TOKENS])
+    more = live.rest(len(framed) - MOST_TOKENS, "token", " more, not shown")
     return f'<div class="tokens">{frames}</div>{more}'
-
-
-def _stepper_picture(step: Step, text: str) -> Figure:
-    words = [
-        [
-            (f"{plural(count, 'time')}".rjust(9), "", ""),
-            *((symbol, _tone(symbol, step), "") for symbol in row),
-        ]
-        for row, count in step.words[:MOST_WORDS]
-    ]
-    tokens = [
-        (token, _tone(token, step), "") for token in apply_merges(text[:LONGEST], step.merges)
-    ]
-    lines = [*words, [("your text".rjust(9), "", ""), *tokens[:DRAWN_TOKENS]]]
-    pairs = step.ranking[:MOST_PAIRS]
-    heights = [LINE * len(lines), 0.5 + 0.2 * len(pairs)]
-    size = plt.rcParams["figure.figsize"][0], sum(heights) + 0.2
-    figure, (above, below) = plt.subplots(2, 1, figsize=size, height_ratios=heights)
-    token_lines(lines, above)
-    pair_bars(pairs, len(step.tied), below)
-    return figure
-
-
-def _stepper_words(step: Step, text: str) -> str:
-    shown = "; ".join(
-        f"{' '.join(map(visible, symbols))} ({plural(count, 'time')})"
-        for symbols, count in step.words[:MOST_WORDS]
-    )
-    tokens = " | ".join(map(visible, apply_merges(text[:LONGEST], step.merges)[:DRAWN_TOKENS]))
-    return (
-        f"Merge stepper, live when the cell is run. {_told(step)} Words: {shown}. Text: {tokens}."
-    )
 
 
 def tokenizer_playground(
     tokenizers: Mapping[str, Encoder], text: str = "Once upon a time, a dragon found 3 cafés."
 ) -> Live:
     """A field to type in, and the tokens of one of the tokenizers, with their ids, below it."""
-    names = list(tokenizers)
-    # Not a list to fold out: JupyterLab takes its arrow keys for steps from cell to cell.
-    choice = ipywidgets.ToggleButtons(
-        options=names, value=names[0], description="Tokenizer", style={"button_width": "auto"}
-    )
-    field = text_field("Your text", text, lines=3)
+    controls = {
+        "name": live.choice("Tokenizer", tokenizers),
+        "text": live.text_field("Your text", text, lines=3),
+    }
 
-    def look(part):
-        return lambda name, text: part(name, tokenizers[name], well_formed(text))
+    def show(name: str, text: str) -> Shown:
+        return _played(name, tokenizers[name], live.well_formed(text))
 
-    views = map(look, (_playground_html, _playground_picture, _playground_words))
-    return Live({"name": choice, "text": field}, *views)
+    return Live("Tokenizer playground", controls, show)
 
 
-def _counted(tokenizer: Encoder, text: str) -> tuple[list[tuple[int, bytes]], str]:
-    """The tokens of a text, and a sentence with their number."""
+def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     told = ""
     if len(text) > LONGEST_PLAYED:
         text, told = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
@@ -355,36 +300,23 @@ def _counted(tokenizer: Encoder, text: str) -> tuple[list[tuple[int, bytes]], st
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])
         told += f", {ratio:.2f} bytes per token"
-    return found, f"{told}. The vocabulary has {tokenizer.vocab_size:,} ids."
+    told += f". The vocabulary has {tokenizer.vocab_size:,} ids."
 
-
-def _alternating(found: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, str, str]]:
-    """Tokens with their ids below, in tones that differ between neighbours."""
-    return [
+    framed = [
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
         for place, (token_id, token) in enumerate(found)
     ]
-
-
-def _playground_html(name: str, tokenizer: Encoder, text: str) -> str:
-    found, told = _counted(tokenizer, text)
     key = "Each frame is a token, its id stands below it."
-    return f"<p><b>{escape(name)}</b>: {escape(told)} {key}</p>{_tokens_html(_alternating(found))}"
+    html = f"<p><b>{escape(name)}</b>: {escape(told)} {key}</p>{_tokens_html(framed)}"
+    said = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
+    words = f"Tokenizer {name}: {told} Tokens and ids: {said or 'none'}."
 
+    def picture() -> Axes:
+        lines = [[]]
+        for one in framed[:DRAWN_TOKENS]:
+            lines[-1].append(one)
+            if one[0].endswith(b"\n"):
+                lines.append([])
+        return live.token_lines(lines)
 
-def _playground_picture(name: str, tokenizer: Encoder, text: str) -> Axes:
-    lines = [[]]
-    for framed in _alternating(_counted(tokenizer, text)[0])[:DRAWN_TOKENS]:
-        lines[-1].append(framed)
-        if framed[0].endswith(b"\n"):
-            lines.append([])
-    return token_lines(lines)
-
-
-def _playground_words(name: str, tokenizer: Encoder, text: str) -> str:
-    found, told = _counted(tokenizer, text)
-    shown = " | ".join(f"{visible(token)} {token_id}" for token_id, token in found[:DRAWN_TOKENS])
-    return (
-        f"Tokenizer playground, live when the cell is run. Tokenizer {name}: {told} "
-        f"Tokens and ids: {shown or 'none'}."
-    )
+    return Shown(html, words, picture)

@@ -17,7 +17,8 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLo
 
 from workbook.experiments.records import Run
 from workbook.experiments.results import BatchCurve
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes
+from workbook.views import plots
+from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes, note
 
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
@@ -136,10 +137,7 @@ def sweep(
     for name, level in (marks or {}).items():
         ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
         place = (0.01, level)
-        ax.annotate(
-            name, place, (0, 3), xycoords=ax.get_yaxis_transform(), textcoords="offset points",
-            fontsize=8, color=INK,
-        )  # fmt: skip
+        note(ax, name, place, (0, 3), xycoords=ax.get_yaxis_transform(), fontsize=8, color=INK)
     lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
     if lost:
         low, high = ax.get_ylim()
@@ -242,9 +240,9 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
     right.set_ylabel("validation loss (bits/byte)")
     for name, level in levels.items():
         right.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
-        right.annotate(
-            name, (0.99, level), (0, 3), xycoords=right.get_yaxis_transform(), ha="right",
-            textcoords="offset points", fontsize=8,
+        note(
+            right, name, (0.99, level), (0, 3), xycoords=right.get_yaxis_transform(), ha="right",
+            fontsize=8,
         )  # fmt: skip
     left.set_ylim(bottom=0)
     right.set_ylim(bottom=0)
@@ -262,9 +260,9 @@ def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
         ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
         place = (0.99, CEILING)
-        ax.annotate(
-            f"cut at {CEILING}", place, (0, -3), xycoords=ax.get_yaxis_transform(), ha="right",
-            va="top", textcoords="offset points", fontsize=8, color=INK,
+        note(
+            ax, f"cut at {CEILING}", place, (0, -3), xycoords=ax.get_yaxis_transform(), ha="right",
+            va="top", fontsize=8, color=INK,
         )  # fmt: skip
     return losses.clip(upper=CEILING)
 
@@ -312,9 +310,7 @@ def standings(
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")
-    ax.set_yticks(range(len(names)), [short(name) for name in names])
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
+    plots.named_rows(ax, map(short, names))
     ax.set_xlabel(FINAL)
     ax.grid(axis="x")
     ax.figure.legend(loc="outside upper center", ncols=5, fontsize=8)
@@ -345,9 +341,9 @@ def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
     ax.relim()
     ax.autoscale()
     ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
-    ax.annotate(
-        f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
-        textcoords="offset points", ha="right", va="top", rotation=90, fontsize=8,
+    note(
+        ax, f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
+        ha="right", va="top", rotation=90, fontsize=8,
     )  # fmt: skip
     ax.set_ylabel("loss (nats/token)")
     ax.plot([], [], color=INK, linewidth=0.6, label=f"training, mean of {SMOOTH}")

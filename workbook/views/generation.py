@@ -1,25 +1,17 @@
-"""The pictures of notebook 07: what may follow, what each id costs, how likely each token was.
+"""Notebook 07: what may follow, what each token costs, how likely each was, as pictures.
 
-The live view of notebook 07: what temperature and top-p make of a model's next token.
+The live view shows what temperature and top-p make of a model's next token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-import ipywidgets
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbook.views.live import (
-    Live,
-    drawable,
-    escape,
-    plural,
-    text_field,
-    token_lines,
-    visible,
-    well_formed,
-)
-from workbook.views.plots import BLUE, COLOURS, GREY, axes
+from workbook.views import live
+from workbook.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.views.plots import BLUE, COLOURS, GREY, axes, named_rows
 
 MOST_TOKENS = 12  # that are listed
 # From how much probability on a token is drawn so, and what that is called.
@@ -97,7 +89,7 @@ def judged_text(
         lines[-1].append((token, tone(probability), percent(probability)))
         if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:
             lines.append([])
-    return token_lines([line for line in lines if line], ax)
+    return live.token_lines([line for line in lines if line], ax)
 
 
 def next_bars(
@@ -114,11 +106,8 @@ def next_bars(
         widths = [shares.get(name, 0.0) for name in names]
         bars = ax.barh(rows + offset, widths, 0.4, color=colour, label=label)
         ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
-    ax.set_yticks(
-        rows, [drawable(visible(name)) for name in names], family="monospace", parse_math=False
-    )
-    ax.tick_params(axis="y", length=0)
-    ax.invert_yaxis()
+    shown = [drawable(visible(name)) for name in names]
+    named_rows(ax, shown, family="monospace", parse_math=False)
     ax.margins(x=0.12)
     ax.set_xlabel("probability of being next")
     ax.legend(loc="lower right")
@@ -138,81 +127,52 @@ def next_token_chances(
 
     `next_tokens(text, temperature, top_p)` gives them, the likeliest first.
     """
-    field = text_field("Your text", text, lines=2)
-    sliders = {
-        name: ipywidgets.FloatSlider(
-            value=value, min=least, max=most, step=0.05, description=label, readout_format=".2f",
-            style={"description_width": "initial"}, layout={"width": "auto", "max_width": "32rem"},
-        )
-        for name, label, value, least, most in (
-            ("temperature", "Temperature", temperature, 0.0, 2.0),
-            ("top_p", "Top-p", top_p, 0.05, 1.0),
-        )
-    }  # fmt: skip
+    look = {"step": 0.05, "readout_format": ".2f"}
+    controls = {
+        "text": live.text_field("Your text", text, lines=2),
+        "temperature": live.slider("Temperature", temperature, 0.0, 2.0, **look),
+        "top_p": live.slider("Top-p", top_p, 0.05, 1.0, **look),
+    }
 
-    def look(part):
-        def shown(text, temperature, top_p):
-            text = well_formed(text)[-LONGEST:]
-            before = next_tokens(text, 1.0, 1.0)
-            # Sliders move in steps that add up to 0.9500000000000001.
-            after = next_tokens(text, round(temperature, 2), round(top_p, 2))
-            return part(before, after, round(temperature, 2), round(top_p, 2))
+    def show(text: str, temperature: float, top_p: float) -> Shown:
+        text = live.well_formed(text)[-LONGEST:]
+        # Sliders move in steps that add up to 0.9500000000000001.
+        temperature, top_p = round(temperature, 2), round(top_p, 2)
+        before, after = next_tokens(text, 1.0, 1.0), next_tokens(text, temperature, top_p)
+        return _chances_shown(before, after, f"Temperature {temperature:g}, top-p {top_p:g}")
 
-        return shown
-
-    views = map(look, (_html, lambda before, after, *_: next_bars(before, after), _words))
-    return Live({"text": field, **sliders}, *views)
+    return Live("Next token", controls, show)
 
 
-def _told(
-    before: Mapping[bytes, float], after: Mapping[bytes, float], temperature: float, top_p: float
-) -> str:
-    """The settings and how many tokens they leave, in two sentences."""
+def _chances_shown(
+    before: Mapping[bytes, float], after: Mapping[bytes, float], settings: str
+) -> Shown:
     likeliest, share = next(iter(after.items()))
-    return (
-        f"Temperature {temperature:g}, top-p {top_p:g}: {plural(len(after), 'token')} of"
-        f" {len(before):,} may come next. The likeliest is {visible(likeliest)}, with"
-        f" {percent(share)}."
+    told = (
+        f"{settings}: {plural(len(after), 'token')} of {len(before):,} may come next."
+        f" The likeliest is {visible(likeliest)}, with {percent(share)}."
     )
-
-
-def _html(before, after, temperature: float, top_p: float) -> str:
-    rows = "".join(
-        f"<tr><td><code>{escape(visible(token))}</code></td>"
-        f'<td class="number">{escape(percent(share))}</td>'
-        f'<td class="number">{escape(_drawn(token, after))}</td>'
-        f"<td>{_bar(after.get(token, 0.0))}</td></tr>"
+    rows = [
+        (visible(token), percent(share), percent(after[token]) if token in after else "cut",
+         after.get(token, 0.0))
         for token, share in list(before.items())[:MOST_TOKENS]
+    ]  # fmt: skip
+    table = live.table(
+        "The likeliest next tokens",
+        {"token": "", "model": "number", "drawn": "number", "": ""},
+        (
+            (
+                f"<code>{escape(token)}</code>",
+                escape(by_model),
+                escape(as_drawn),
+                live.bar(12 * share, f"background: {BLUE};"),
+            )
+            for token, by_model, as_drawn, share in rows
+        ),
     )
-    hidden = len(before) - MOST_TOKENS
-    more = f"<p>and {plural(hidden, 'less likely token')}</p>" if hidden > 0 else ""
-    return (
-        f"<p>{escape(_told(before, after, temperature, top_p))}</p>"
-        '<table aria-label="The likeliest next tokens"><thead><tr><th scope="col">token</th>'
-        '<th scope="col" class="number">model</th><th scope="col" class="number">drawn</th>'
-        f'<th scope="col"></th></tr></thead><tbody>{rows}</tbody></table>{more}'
+    html = f"<p>{escape(told)}</p>{table}" + live.rest(
+        len(before) - MOST_TOKENS, "less likely token"
     )
-
-
-def _bar(share: float) -> str:
-    """A bar as long as a share; the number beside it says the same."""
-    return (
-        f'<span class="strong" aria-hidden="true" style="display: inline-block; height: 0.8em;'
-        f' width: {12 * share:.2f}rem"></span>'
-    )
-
-
-def _drawn(token: bytes, after: Mapping[bytes, float]) -> str:
-    """How often a token will be drawn."""
-    return percent(after[token]) if token in after else "cut"
-
-
-def _words(before, after, temperature: float, top_p: float) -> str:
-    shown = "; ".join(
-        f"{visible(token)} {percent(share)}, {_drawn(token, after)}"
-        for token, share in list(before.items())[:MOST_TOKENS]
-    )
-    return (
-        "Next token, live when the cell is run."
-        f" {_told(before, after, temperature, top_p)} Tokens, by the model and as drawn: {shown}."
-    )
+    shown = "; ".join(f"{token} {by_model}, {as_drawn}" for token, by_model, as_drawn, _ in rows)
+    words = f"{told} Tokens, by the model and as drawn: {shown}."
+    return Shown(html, words, partial(next_bars, before, after))

@@ -1,38 +1,36 @@
-"""Live views: controls, and a piece of HTML that follows them; a picture and words for the rest.
+"""The base of the live views: controls, and HTML that follows them; stored, a picture and words.
 
-A view is three plain functions of the same values, those of its controls, by their names:
+A view is its controls and one function of their values, which returns all that is shown of them:
 
-    html(text="hi")      what a running notebook shows
-    picture(text="hi")   the same as a matplotlib figure, for pages without a kernel
-    words(text="hi")     the same in a few sentences, for screen readers and terminals
+    def explored(text: str) -> Shown:
+        return Shown(html=..., words=..., picture=lambda: ...)
 
-`Live` puts them together. A new view needs no more than these functions and its controls. They hold
-nothing but looks: what they show comes from a function of the package.
+    Live("UTF-8 explorer", {"text": text_field("Text", "hi")}, explored)
+
+A running notebook shows the HTML, pages without a kernel show the picture (a matplotlib figure),
+screen readers and terminals get the words. All three are made from the same rows and sentences.
+Views hold nothing but looks: what they show comes from a function of the package.
 
 The HTML is one value that is replaced as a whole, so nothing flickers. It takes its text colour
 from the page, light or dark; whatever has a background brings its own ink along. What a colour
-says, a word, a frame or a weight says too.
-
-Text made visible: signs for what leaves no ink, escapes for what is no text or has no glyph.
-
-What live views of tokens look like on paper: framed tokens in lines, and ranked pairs.
+says, a word, a frame or a weight says too. Whatever comes from outside goes through `escape`.
 """
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
+from typing import NamedTuple
 
 import ipywidgets
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import FancyBboxPatch
 
 from workbook.views import plots
+from workbook.views.plots import INK
 
-INK = plots.INK
 # Ink and background of what is coloured. They hold in both themes; a test measures their contrast.
 TONES = {
     "tone0": (INK, "#d3e8f7"),
@@ -85,51 +83,58 @@ _STYLE = f"""<style>
 </style>"""
 
 
+class Shown(NamedTuple):
+    """What a view shows for some values of its controls."""
+
+    html: str
+    words: str  # the same in a few sentences
+    picture: Callable[[], Axes | Figure]  # the same on paper, drawn only where it is asked for
+
+
 class Live:
     """A live view: shown by Jupyter as widgets, and stored as a picture and words.
 
-    `controls` are widgets by name; `rows`, where given, is what stands above the HTML, if that is
-    not simply one control below the other.
+    `title` begins the words. `controls` are widgets by name, and `show` takes their values under
+    these names. `rows`, where given, is what stands above the HTML, if that is not simply one
+    control below the other.
     """
 
     def __init__(
         self,
+        title: str,
         controls: Mapping[str, ipywidgets.ValueWidget],
-        html: Callable[..., str],
-        picture: Callable[..., Axes | Figure],
-        words: Callable[..., str],
+        show: Callable[..., Shown],
         rows: Sequence[ipywidgets.Widget] = (),
     ):
-        self.controls = dict(controls)
-        self._html, self._picture, self._words = html, picture, words
-        self._shown = ipywidgets.HTML()
+        self.title, self.controls, self._show = title, dict(controls), show
+        self._below = ipywidgets.HTML()
         above = rows or self.controls.values()
-        self.box = ipywidgets.VBox([ipywidgets.HTML(_STYLE), *above, self._shown])
+        self.box = ipywidgets.VBox([ipywidgets.HTML(_STYLE), *above, self._below])
         self.box.add_class("workbook-live")
         for control in self.controls.values():
             control.observe(self._follow, "value")
         self._follow()
 
     @property
-    def values(self) -> dict:
-        """What the controls say now, by their names."""
-        return {name: control.value for name, control in self.controls.items()}
-
-    @property
     def html(self) -> str:
-        """What is shown now below the controls."""
-        return self._shown.value
+        """The HTML that stands below the controls now."""
+        return self._below.value
 
     def _follow(self, _=None) -> None:
-        self._shown.value = f'<div class="shown">{self._html(**self.values)}</div>'
+        values = {name: control.value for name, control in self.controls.items()}
+        self._shown = self._show(**values)
+        self._below.value = f'<div class="shown">{self._shown.html}</div>'
 
     def __repr__(self) -> str:
-        return self._words(**self.values)
+        return f"{self.title}, live when the cell is run. {self._shown.words}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         """The widget where a kernel runs it; what is stored of it is the picture and the words."""
-        data, metadata = plots.bundle(self._picture(**self.values), repr(self))
+        data, metadata = plots.bundle(self._shown.picture(), repr(self))
         return {**self.box._repr_mimebundle_(), **data}, metadata
+
+
+# Controls
 
 
 def text_field(label: str, text: str, lines: int = 1) -> ipywidgets.ValueWidget:
@@ -142,22 +147,92 @@ def text_field(label: str, text: str, lines: int = 1) -> ipywidgets.ValueWidget:
     return field
 
 
-def stepper(label: str, last: int, value: int = 0) -> tuple[ipywidgets.IntSlider, ipywidgets.HBox]:
-    """A slider from 0 to `last`, and the row that holds it between a button back and one forward.
+def choice(label: str, options: Iterable[str], value: str | None = None):
+    """A button for each option, one of them down: `value`, or the first.
 
-    Arrow keys, Home and End move the slider; a number can be typed beside it.
+    Not a list to fold out: JupyterLab takes its arrow keys for steps from cell to cell.
     """
-    slider = ipywidgets.IntSlider(
-        value=value, min=0, max=last, description=label, style={"description_width": "initial"},
-        layout={"flex": "1 1 16rem", "width": "auto", "max_width": "32rem"},
+    options = list(options)
+    return ipywidgets.ToggleButtons(
+        options=options, value=options[0] if value is None else value, description=label,
+        style={"button_width": "auto"},
     )  # fmt: skip
-    buttons = []
-    for text, tip, by in (("◀ Back", "one step back", -1), ("Forward ▶", "one step on", 1)):
-        button = ipywidgets.Button(description=text, tooltip=tip, layout={"width": "6.5rem"})
-        button.on_click(lambda _, by=by: setattr(slider, "value", slider.value + by))
-        buttons.append(button)
-    row = ipywidgets.HBox([buttons[0], buttons[1], slider], layout={"flex_flow": "row wrap"})
-    return slider, row
+
+
+def slider(label: str, value: float, least: float, most: float, **more):
+    """A slider over whole numbers, or over decimals where `more` has a `step`.
+
+    Arrow keys, Home and End move it; a number can be typed beside it.
+    """
+    kind = ipywidgets.FloatSlider if "step" in more else ipywidgets.IntSlider
+    return kind(
+        value=value, min=least, max=most, description=label, layout={"width": "auto",
+        "max_width": "32rem"}, style={"description_width": "initial"}, **more,
+    )  # fmt: skip
+
+
+def button(label: str, tip: str, act: Callable[[], object], width: str = "auto"):
+    """A button that calls `act`; `tip` is shown when the mouse rests on it."""
+    made = ipywidgets.Button(description=label, tooltip=tip, layout={"width": width})
+    made.on_click(lambda _: act())
+    return made
+
+
+def side_by_side(*widgets: ipywidgets.Widget) -> ipywidgets.HBox:
+    """The widgets in a row that wraps; a slider takes the room that the others leave."""
+    for widget in widgets:
+        if isinstance(widget, ipywidgets.IntSlider):
+            widget.layout.flex = "1 1 16rem"
+    return ipywidgets.HBox(widgets, layout={"flex_flow": "row wrap"})
+
+
+def stepper(label: str, last: int, value: int = 0) -> tuple[ipywidgets.IntSlider, ipywidgets.HBox]:
+    """A slider from 0 to `last`, and the row that holds it behind a button back and one forward."""
+    steps = slider(label, value, 0, last)
+
+    def go(by: int) -> None:
+        steps.value += by  # the slider keeps to its ends by itself
+
+    back = button("◀ Back", "one step back", lambda: go(-1), "6.5rem")
+    forward = button("Forward ▶", "one step on", lambda: go(1), "6.5rem")
+    return steps, side_by_side(back, forward, steps)
+
+
+# Pieces of HTML
+
+
+def table(label: str, columns: Mapping[str, str], rows: Iterable[Iterable[str]]) -> str:
+    """A table with a `label` for screen readers; the cells of `rows` are HTML.
+
+    `columns` are headings, each with the class of its column: "number" sets it to the right.
+    """
+    classes = [f' class="{kind}"' if kind else "" for kind in columns.values()]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(name)}</th>'
+        for kind, name in zip(classes, columns, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(classes, row, strict=True))
+        + "</tr>\n"
+        for row in rows
+    )  # fmt: skip
+    return (
+        f'<table aria-label="{escape(label)}">\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def rest(hidden: int, thing: str, why: str = "") -> str:
+    """A line that says how many more there are, where some are hidden: "and 2 other pairs"."""
+    return f"<p>and {plural(hidden, thing)}{why}</p>" if hidden > 0 else ""
+
+
+def bar(length: float, look: str) -> str:
+    """A bar `length` rem long; the number beside it says the same. `look` is a piece of CSS."""
+    return (
+        '<span aria-hidden="true" style="display: inline-block; height: 0.8em;'
+        f' width: {length:.2f}rem; {look}"></span>'
+    )
 
 
 def token_html(token: bytes | str, tone: str, below: str = "") -> str:
@@ -179,6 +254,8 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+# Text made visible
+
 SIGNS = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 ACCENTS = {"Mn", "Mc", "Me"}  # categories of signs that climb onto the one before them
 NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, and nobody's
@@ -187,7 +264,7 @@ NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, a
 def visible(text: str | bytes) -> str:
     """The text with a sign for each space and line end; what else leaves no ink is escaped.
 
-    Bytes that are no UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
+    Bytes that are not UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
 
     >>> visible(" a\\n"), visible(b"caf\\xc3"), visible("\\u200d")
     ('␣a↵', 'caf\\\\xc3', '\\\\u200d')
@@ -233,6 +310,8 @@ def character_name(character: str) -> str:
     return unicodedata.name(character, kind)
 
 
+# Tokens on paper
+
 COLUMNS = 72  # characters of the monospaced font that fit side by side
 LINE = 0.27  # inches from line to line, and as much again where something is written below
 Framed = tuple[bytes | str, str, str]  # a token, its tone in `TONES`, a note; no tone: plain text
@@ -247,7 +326,7 @@ def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Ax
     noted = any(note for *_, note in placed)
     if ax is None:
         height = 0.1 + LINE * depth * (1.7 if noted else 1)
-        ax = plt.subplots(figsize=(plt.rcParams["figure.figsize"][0], height))[1]
+        ax = plots.axes(height=height)
     for x, y, text, tone, note in placed:
         middle, height = x + len(text) / 2, 0.45 if noted else 0.7
         if tone:

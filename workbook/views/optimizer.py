@@ -1,12 +1,12 @@
-"""The pictures of notebook 05.
+"""Notebook 05: losses on a log axis, walks through a valley and sizes of gradients, as pictures.
 
-The live view of notebook 05: the handout's toy at any learning rate.
+The live view is the learning-rate slider: the handout's toy at any learning rate.
 """
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
-import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -16,8 +16,9 @@ from matplotlib.ticker import MaxNLocator
 
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
-from workbook.views.live import Live, escape
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, axes
+from workbook.views import live
+from workbook.views.live import Live, Shown, escape
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, axes, note
 
 
 def log_curves(
@@ -44,7 +45,7 @@ def log_curves(
     for name, height in (marks or {}).items():
         ax.axhline(height, color=GREY, linestyle=":", zorder=0)
         place = (table.index[-1], height)
-        ax.annotate(name, place, (0, 3), textcoords="offset points", fontsize=8, ha="right")
+        note(ax, name, place, (0, 3), fontsize=8, ha="right")
     ax.set_yscale("log")
     ax.set_ylim(bottom=lowest)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -121,9 +122,9 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
     ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
     for row, (name, size) in enumerate(lines.items()):
         ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
-        ax.annotate(
-            f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
-            xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
+        note(
+            ax, f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
+            xycoords=("data", "axes fraction"), va="top",
         )  # fmt: skip
     ax.set_xticks(range(-12, 3, 2), [f"$10^{{{tick}}}$" for tick in range(-12, 3, 2)])
     ax.set_xlim(edges[0], edges[-1])
@@ -142,43 +143,55 @@ HALF = 6.0  # rem, the longest bar
 def learning_rate_slider(lr: int = 100) -> Live:
     """A slider from 1 to 1,200, and what the toy's loss does in its first ten steps.
 
-    Arrow keys move it by 1; a number can be typed beside it; three buttons set the handout's rates.
+    Arrow keys move it by 1; a number can be typed beside it; three buttons set the handout's
+    learning rates.
     """
-    slider = ipywidgets.IntSlider(
-        value=lr, min=1, max=1_200, description="Learning rate", readout_format=",d",
-        style={"description_width": "initial"},
-        layout={"flex": "1 1 16rem", "width": "auto", "max_width": "32rem"},
-    )  # fmt: skip
-    buttons = []
-    for rate in (10, 100, 1_000):
-        button = ipywidgets.Button(
-            description=f"{rate:,}", tooltip=f"learning rate {rate:,}", layout={"width": "4rem"}
-        )
-        button.on_click(lambda _, rate=rate: setattr(slider, "value", rate))
-        buttons.append(button)
-    row = ipywidgets.HBox([*buttons, slider], layout={"flex_flow": "row wrap"})
-    return Live({"lr": slider}, _html, _picture, _words, rows=[row])
+    slider = live.slider("Learning rate", lr, 1, 1_200, readout_format=",d")
+
+    def go(rate: int) -> None:
+        slider.value = rate
+
+    buttons = [
+        live.button(f"{rate:,}", f"learning rate {rate:,}", partial(go, rate), "4rem")
+        for rate in (10, 100, 1_000)
+    ]
+    row = live.side_by_side(*buttons, slider)
+    return Live("Learning-rate slider", {"lr": slider}, _steps_shown, rows=[row])
 
 
-def _html(lr: int) -> str:
-    losses = toys.relative_losses(lr, STEPS)
-    rows = "".join(_row(lr, t, losses[t + 1]) for t in range(STEPS))
-    return f"""
-<p><b>Learning rate {lr:,}.</b> {escape(toys.story(lr))}</p>
-<table aria-label="The first ten steps: how weights and loss are multiplied">
-<thead><tr><th scope="col" class="number">step</th>
-<th scope="col" class="number">weights times</th><th scope="col" class="number">loss times</th>
-<th scope="col" class="number">loss after it, start 1</th>
-<th scope="col">on a log scale, | is 1</th>
-</tr></thead><tbody>{rows}</tbody></table>
+def _steps_shown(lr: int) -> Shown:
+    story, losses = toys.story(lr), toys.relative_losses(lr, STEPS)
+    factors = [toys.factor(lr, t) for t in range(STEPS)]
+    steps = live.table(
+        "The first ten steps: how weights and loss are multiplied",
+        {
+            "step": "number",
+            "weights times": "number",
+            "loss times": "number",
+            "loss after it, start 1": "number",
+            "on a log scale, | is 1": "",
+        },
+        (
+            (f"{t}", f"{factor:+.3f}", f"{factor**2:.3f}", f"{loss:.3g}", _bar(loss))
+            for t, (factor, loss) in enumerate(zip(factors, losses[1:], strict=True))
+        ),
+    )
+    html = f"""
+<p><b>Learning rate {lr:,}.</b> {escape(story)}</p>
+{steps}
 <p>In exact arithmetic, for any weights at the start.</p>"""
+    told = ", ".join(f"{loss:.3g}" for loss in losses)
+    words = (
+        f"Learning rate {lr:,}: {story} The loss, if it began at 1, before and after each of "
+        f"{STEPS} steps: {told}."
+    )
 
+    def picture() -> Axes:
+        table = pd.DataFrame({"loss": losses}).rename_axis(f"step, at learning rate {lr:,}")
+        lowest = 10.0**-FACTORS_OF_TEN
+        return log_curves(table, "loss, if it began at 1", marks={"start": 1.0}, lowest=lowest)
 
-def _row(lr: int, t: int, loss: float) -> str:
-    factor = toys.factor(lr, t)
-    told = (f"{t}", f"{factor:+.3f}", f"{factor**2:.3f}", f"{loss:.3g}")
-    cells = "".join(f'<td class="number">{cell}</td>' for cell in told)
-    return f"<tr>{cells}<td>{_bar(loss)}</td></tr>"
+    return Shown(html, words, picture)
 
 
 def _bar(loss: float) -> str:
@@ -186,29 +199,5 @@ def _bar(loss: float) -> str:
     tens = math.log10(loss) if loss > 0 else -math.inf
     length = min(abs(tens), FACTORS_OF_TEN) / FACTORS_OF_TEN * HALF
     left, right = (length, 0.0) if tens < 0 else (0.0, length)
-    style = "display: inline-block; height: 0.7em;"
-    return (
-        f'<span style="{style} width: {left:.2f}rem; margin-left: {HALF - left:.2f}rem;'
-        f' background: {BLUE};"></span>|'
-        f'<span style="{style} width: {right:.2f}rem; background: {RED};"></span>'
-    )
-
-
-def _picture(lr: int) -> Axes:
-    losses = pd.DataFrame({"loss": toys.relative_losses(lr, STEPS)})
-    lowest = 10.0**-FACTORS_OF_TEN
-    return log_curves(
-        losses.rename_axis(f"step, at learning rate {lr:,}"),
-        "loss, if it began at 1",
-        marks={"start": 1.0},
-        lowest=lowest,
-    )
-
-
-def _words(lr: int) -> str:
-    told = ", ".join(f"{loss:.3g}" for loss in toys.relative_losses(lr, STEPS))
-    return (
-        f"Learning-rate slider, live when the cell is run. Learning rate {lr:,}: "
-        f"{toys.story(lr)} The loss, if it began at 1, before and after each of {STEPS} steps: "
-        f"{told}."
-    )
+    before = live.bar(left, f"margin-left: {HALF - left:.2f}rem; background: {BLUE};")
+    return f"{before}|{live.bar(right, f'background: {RED};')}"

@@ -1,13 +1,13 @@
-"""The workbook's pictures: each function takes data and an `ax`, draws one idea, returns the axes.
+"""What all pictures share: their style, how they are shown, and the plots that any table can have.
 
-Importing this module sets one style for all of them. The colours are Okabe and Ito's, which stay
-apart for colour-blind eyes; what a colour says, a label says too. Labels keep to letters that
-matplotlib's own font has: a Chinese character or an emoji would come out as an empty box.
-
-Tables of numbers as people read them.
+Each plot takes data and an `ax`, draws one idea and returns the axes; those of one notebook are in
+the file of its name. Importing this module sets one style for all of them. The colours are Okabe
+and Ito's, which stay apart for colour-blind eyes; what a colour says, a label says too. Labels keep
+to letters that matplotlib's own font has: a Chinese character or an emoji would come out as an
+empty box. At the end are tables of numbers as people read them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
 from numbers import Integral, Real
@@ -47,7 +47,7 @@ plt.rcParams.update(
 
 
 def show(picture: Axes | Figure, alt: str) -> None:
-    """Nothing; displays the picture as a PNG whose description in words is `alt`.
+    """Display the picture as a PNG whose description in words is `alt`.
 
     The words are the output's plain text and the image's `alt`, so that a screen reader, a
     terminal and the exported write-up have them.
@@ -62,9 +62,9 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
         raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
     figure = picture if isinstance(picture, Figure) else picture.figure
     data = {"image/png": png(figure), "text/plain": alt}
-    metadata = {"image/png": {"alt": alt, "width": _width(figure)}}
+    width = round(figure.get_figwidth() * 100)  # CSS pixels; the file has more, for sharp screens
     plt.close(figure)  # else Jupyter shows it a second time, without its words
-    return data, metadata
+    return data, {"image/png": {"alt": alt, "width": width}}
 
 
 def png(figure: Figure) -> bytes:
@@ -80,22 +80,34 @@ def png(figure: Figure) -> bytes:
     return small.getvalue()
 
 
-def _width(figure: Figure) -> int:
-    """The width on the page in CSS pixels; the file has more, for sharp screens."""
-    return round(figure.get_figwidth() * 100)
-
-
-def _short(value: float) -> str:
-    """A number as a label: whole numbers in full, others with two decimals."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
-
-
-def axes(ax: Axes | None, height: float | None = None) -> Axes:
+def axes(ax: Axes | None = None, height: float | None = None) -> Axes:
     """The axes to draw on: those given, else those of a new figure `height` inches high."""
     if ax is not None:
         return ax
     width, usual = plt.rcParams["figure.figsize"]
     return plt.subplots(figsize=(width, height or usual))[1]
+
+
+def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> None:
+    """Write a text beside a place in the data, `by` so many points to the right and up."""
+    ax.annotate(text, place, by, textcoords="offset points", **look)
+
+
+def named_rows(ax: Axes, names: Iterable[str], **look) -> None:
+    """Name the rows at y = 0, 1, 2, ...; the first is on top, as in a table."""
+    names = list(names)
+    ax.set_yticks(range(len(names)), names, **look)
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+
+
+def log2_axis(
+    ax: Axes, ticks: Sequence[float], written: Callable[[float], str] = "{:,}".format
+) -> None:
+    """Make x logarithmic, with these ticks and no others. A log scale of y has to be set before."""
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, [written(tick) for tick in ticks])
+    ax.minorticks_off()
 
 
 def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
@@ -110,9 +122,7 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
         places = rows + (i - (len(table.columns) - 1) / 2) * thickness
         bars = ax.barh(places, table[column], thickness, label=column, color=COLOURS[i])
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
-    ax.set_yticks(rows, table.index)
-    ax.invert_yaxis()  # the first row on top, as in the table
-    ax.tick_params(axis="y", length=0)
+    named_rows(ax, table.index)
     ax.set_xlabel(quantity)
     ax.margins(x=0.1)
     ax.grid(axis="x")
@@ -143,27 +153,28 @@ def curves(
     for colour, (name, line) in zip(COLOURS, ends.items(), strict=False):
         ax.plot(line, color=colour, linewidth=2, marker="o" if log else None, ms=4, label=name)
         if apart:
-            ax.annotate(
-                name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour,
-                textcoords="offset points", fontweight="bold", va="center", annotation_clip=False,
+            note(
+                ax, name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour, fontweight="bold",
+                va="center", annotation_clip=False,
             )  # fmt: skip
     if not apart:
         ax.legend(loc="best")
     for name, level in (marks or {}).items():
         ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
-        ax.annotate(
-            name, (table.index[0], level), (0, 3), textcoords="offset points", fontsize=8, color=INK
-        )
+        note(ax, name, (table.index[0], level), (0, 3), fontsize=8, color=INK)
     if log:
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(table.index, [f"{x:,}" for x in table.index])
-        ax.minorticks_off()
+        log2_axis(ax, table.index)
     else:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(table.index.name)
     ax.set_ylabel(quantity)
     ax.grid()
     return ax
+
+
+def _short(value: float) -> str:
+    """A number as a label: whole numbers in full, others with two decimals."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:

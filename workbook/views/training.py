@@ -1,9 +1,8 @@
-"""The pictures of notebook 06: loss curves, where batches begin, where the time of a step goes.
+"""Notebook 06: loss curves, where batches begin and where the time of a step goes, as pictures.
 
-Training watched in a notebook: a progress bar, and a loss curve that grows.
-
-The curve is a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a
-picture takes its place: a stored notebook has no kernel that could move a bar.
+`train_live` shows a run while it trains: a progress bar, and a loss curve that grows. The curve is
+a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a picture takes
+its place: a stored notebook has no kernel that could move a bar.
 """
 
 import math
@@ -36,9 +35,9 @@ def loss_curve(
 ) -> Axes:
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
-    `entropy` is what no model can do better than, in nats a token, as a dashed line.
+    `entropy` is what no model can do better than, in nats per token, as a dashed line.
     """
-    alone, ax = ax is None, axes(ax)
+    own_figure, ax = ax is None, axes(ax)
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -49,7 +48,7 @@ def loss_curve(
     )  # fmt: skip
     if entropy is not None:
         ax.axhline(entropy, color=INK, linestyle="--", linewidth=1, label="entropy of the text")
-    if alone:
+    if own_figure:
         ax.legend()
     ax.set_ylim(bottom=0)
     ax.set_xlabel(X_AXES[x])
@@ -70,8 +69,8 @@ def three_curves(log: pd.DataFrame, entropy: float | None = None) -> Figure:
     return figure
 
 
-def nats_a_token(log: pd.DataFrame, bits_per_byte: float) -> float:
-    """What so many bits a byte are in nats a token, for the text and tokenizer of this run."""
+def nats_per_token(log: pd.DataFrame, bits_per_byte: float) -> float:
+    """Convert bits per byte to nats per token, for the text and tokenizer of this run."""
     last = log.dropna(subset="validation_loss").iloc[-1]
     return bits_per_byte * last["validation_loss"] / last["validation_bits_per_byte"]
 
@@ -123,13 +122,14 @@ def words(log: pd.DataFrame) -> str:
     held_out = log.dropna(subset="validation_loss")["validation_loss"]
     first, last = held_out.iloc[0], held_out.iloc[-1]
     return (
-        f"The validation loss falls from {first:.2f} to {last:.2f} nats a token (perplexity"
+        f"The validation loss falls from {first:.2f} to {last:.2f} nats per token (perplexity"
         f" {math.exp(first):,.0f} to {math.exp(last):,.1f}) in {log.index[-1]:,} steps,"
         f" {log['tokens'].iloc[-1]:,} tokens and {log['seconds'].iloc[-1]:,.0f} seconds."
     )
 
 
-WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels
+WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels of the live curve, and of its margins
+LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 
 
 class LiveCurve:
@@ -154,7 +154,7 @@ class LiveCurve:
 def train_live(
     config: TrainConfig, folder=None, data: TrainData | None = None, listeners=()
 ) -> Run:
-    """What `train` returns; in a notebook its bar and its curve are shown meanwhile.
+    """Train as `train` does, with the same arguments, and show a bar and a loss curve meanwhile.
 
     They give way to a picture when the run ends, be it done, interrupted or broken.
     """
@@ -173,7 +173,7 @@ def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
     records = runlog.records(folder) if (folder / runlog.LINES).is_file() else []
     if not records:
         return {"text/plain": "The run ended before anything was measured."}, {}
-    log = pd.DataFrame(records, columns=["step", "train_loss", "validation_loss"])
+    log = pd.DataFrame(records, columns=["step", *LOSSES])
     ax = loss_curve(log.set_index("step"))
     ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
     last = progress_line(config, records[-1])
@@ -182,23 +182,22 @@ def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     """The losses so far as a picture, and the last record as a line of text."""
-    names = ("train_loss", "validation_loss")
-    known = [record[name] for record in records for name in names if record.get(name) is not None]
-    highest = max(known, default=0) or 1
-    lines = "".join(
-        f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="'
-        + " ".join(
-            f"{LEFT + (WIDTH - LEFT) * record['step'] / config.steps:.1f},"
-            f"{(HEIGHT - BELOW) * (1 - record[name] / highest):.1f}"
-            for record in records
-            if record.get(name) is not None
+    width, height = WIDTH - LEFT, HEIGHT - BELOW
+    curves = {
+        name: [(record["step"], record[name]) for record in records if record.get(name) is not None]
+        for name in LOSSES
+    }
+    highest = max((loss for curve in curves.values() for _, loss in curve), default=0) or 1
+    lines = ""
+    for name, colour in LOSSES.items():
+        points = " ".join(
+            f"{LEFT + width * step / config.steps:.1f},{height * (1 - loss / highest):.1f}"
+            for step, loss in curves[name]
         )
-        + '"/>'
-        for name, colour in zip(names, (plots.BLUE, plots.ORANGE), strict=True)
-    )
+        lines += f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>'
     axis = (
-        f'<path d="M{LEFT} 0V{HEIGHT - BELOW}H{WIDTH}" fill="none" stroke="currentColor"/>'
-        f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{HEIGHT - BELOW}">0.0</text>'
+        f'<path d="M{LEFT} 0V{height}H{WIDTH}" fill="none" stroke="currentColor"/>'
+        f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{height}">0.0</text>'
         f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
         f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
     )

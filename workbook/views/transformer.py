@@ -1,11 +1,10 @@
-"""The pictures of notebook 03: the model from outside, and what goes on in its parts.
+"""Notebook 03: the model from outside, and what goes on in its parts, as pictures.
 
-The live views of notebook 03: RoPE as turning arrows, and who attends to whom.
+The live views are RoPE as turning arrows, and the attention viewer: who looks at whom.
 """
 
 from collections.abc import Mapping, Sequence
 
-import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -15,8 +14,9 @@ from matplotlib.patches import FancyBboxPatch
 from numpy.typing import ArrayLike
 
 from workbook.config import ModelConfig
-from workbook.views.live import Live, drawable, escape, plural, stepper, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes
+from workbook.views import live
+from workbook.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, named_rows, note
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
@@ -88,9 +88,9 @@ def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes
     for y, x, words, colour in sorted(ends):
         height = np.log10(y) * points
         free = max(free, height)
-        ax.annotate(
-            words, (x, y), (9, free - height), color=colour, textcoords="offset points",
-            weight="bold", va="center", annotation_clip=False,
+        note(
+            ax, words, (x, y), (9, free - height), color=colour, weight="bold", va="center",
+            annotation_clip=False,
         )  # fmt: skip
         free += 13
     ax.set_xlim(table.index[0], table.index[-1])
@@ -228,9 +228,7 @@ def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
             label_type="center", fontsize=8, color="white" if colour == BLUE else INK,
         )  # fmt: skip
         left += shares[name].to_numpy()
-    ax.set_yticks(range(len(table)), [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
+    named_rows(ax, [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
     ax.xaxis.set_major_formatter("{x:.0%}")
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of the parameters")
@@ -238,10 +236,12 @@ def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+# RoPE as arrows
+
 MOST_PAIRS = 4  # that get a circle
-LONGEST_LABEL = 8  # characters of a token beside a map
 NAMES_APART = 0.22  # radians between the names of two arrows
-SHADES = ("#ffffff", "#e3eff9", "#c6dff2", "#9ecae9", "#6aaedd")  # of a weight, dark on light
+# The name, colour and line of an arrow, on paper and in SVG.
+ARROWS = (("q", BLUE, "solid", ""), ("k", RED, "dashed", "6 4"))
 
 
 def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: int = 1) -> Live:
@@ -249,77 +249,70 @@ def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: 
 
     Row i of `queries`, and of `keys`, is the vector as RoPE turns it at position i.
     """
-    queries, keys = np.asarray(queries), np.asarray(keys)
+    queries, keys, last = np.asarray(queries), np.asarray(keys), len(queries) - 1
     sliders = {
-        name: ipywidgets.IntSlider(
-            value=value, min=0, max=len(queries) - 1, description=label,
-            style={"description_width": "initial"}, layout={"width": "auto", "max_width": "32rem"},
-        )
-        for name, label, value in (
-            ("query_at", "Query at position", query_at), ("key_at", "Key at position", key_at)
-        )
-    }  # fmt: skip
+        "query_at": live.slider("Query at position", query_at, 0, last),
+        "key_at": live.slider("Key at position", key_at, 0, last),
+    }
 
-    def look(part):
-        return lambda query_at, key_at: part(queries[query_at], keys[key_at], query_at, key_at)
+    def show(query_at: int, key_at: int) -> Shown:
+        return _arrows_shown(queries[query_at], keys[key_at], query_at, key_at)
 
-    return Live(sliders, *map(look, (_rope_html, _rope_picture, _rope_words)))
+    return Live("RoPE as arrows", sliders, show)
 
 
-def _pairs(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The pairs of neighbours of both vectors that are shown."""
-    pairs = zip(query.reshape(-1, 2), key.reshape(-1, 2), strict=True)
-    return list(pairs)[:MOST_PAIRS]
+def _arrows_shown(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> Shown:
+    apart = query_at - key_at
+    side = "after" if apart > 0 else "before"
+    where = f"{plural(abs(apart), 'position')} {side} the key" if apart else "where the key is"
+    told = (
+        f"Query at {query_at}, key at {key_at}: the query is {where}. "
+        f"Their score is {query @ key:.3f}."
+    )
+    pairs = list(zip(query.reshape(-1, 2), key.reshape(-1, 2), strict=True))[:MOST_PAIRS]
+    circles = "".join(_circle(place, *pair) for place, pair in enumerate(pairs))
+    html = f"""
+<p>{told}</p>
+<div class="columns">{circles}</div>
+{live.rest(len(query) // 2 - MOST_PAIRS, "slower pair", ", not drawn")}
+<p>Solid, with q: the query. Dashed, with k: the key. Move both by the same number of positions:
+the arrows turn, the angles between them stay, and so does the score.</p>"""
+    said = "; ".join(
+        f"pair {place} points to {_degrees(q)}° and {_degrees(k)}° and gives {q @ k:+.3f}"
+        for place, (q, k) in enumerate(pairs)
+    )
+    return Shown(html, f"{told} Query and key: {said}.", lambda: _arrows_drawn(pairs))
 
 
-def _degrees(arrow: np.ndarray) -> float:
+def _degrees(arrow: np.ndarray) -> int:
     """Where an arrow points: 0 is to the right, 90 upwards, from 0 to 359."""
     return round(np.degrees(np.arctan2(arrow[1], arrow[0]))) % 360
 
 
-def _label_places(query: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
-    """Where the names of two arrows stand, on a circle around them; never on one another."""
+def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Where each of two arrows ends in the unit circle, and where its name stands around it.
+
+    The longer arrow reaches the circle. The names never stand on one another.
+    """
+    size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])
     between = (angles[0] - angles[1] + np.pi) % (2 * np.pi) - np.pi
     lacking = max(NAMES_APART - abs(between), 0) * (1 if between >= 0 else -1)
     angles += np.array([lacking, -lacking]) / 2
-    return [1.22 * np.array([np.cos(angle), np.sin(angle)]) for angle in angles]
-
-
-def _told(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> str:
-    """The score, and what it depends on, in two sentences."""
-    apart = query_at - key_at
-    side = "after" if apart > 0 else "before"
-    place = f"{plural(abs(apart), 'position')} {side} the key" if apart else "where the key is"
-    return (
-        f"Query at {query_at}, key at {key_at}: the query is {place}. "
-        f"Their score is {query @ key:.3f}."
-    )
-
-
-def _rope_html(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> str:
-    circles = "".join(_circle(place, *pair) for place, pair in enumerate(_pairs(query, key)))
-    hidden = len(query) // 2 - MOST_PAIRS
-    more = f"<p>and {hidden} slower pairs, not drawn</p>" if hidden > 0 else ""
-    return f"""
-<p>{_told(query, key, query_at, key_at)}</p>
-<div class="columns">{circles}</div>{more}
-<p>Solid, with q: the query. Dashed, with k: the key. Move both by the same number of positions:
-the arrows turn, the angles between them stay, and so does the score.</p>"""
+    names = [1.22 * np.array([np.cos(angle), np.sin(angle)]) for angle in angles]
+    return list(zip((query / size, key / size), names, strict=True))
 
 
 def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
-    """One pair as a drawing: a circle, the arrow of the query and that of the key."""
-    size = max(np.hypot(*query), np.hypot(*key))
-    arrows, lines = "", (("q", query, BLUE, ""), ("k", key, RED, "6 4"))
-    places = _label_places(query, key)
-    for (name, arrow, colour, dashes), label in zip(lines, places, strict=True):
-        (x, y), label = (60 * np.array([1, -1]) * end for end in (arrow / size, label))
+    """One pair as SVG: a circle, the arrow of the query and that of the key."""
+    arrows = ""
+    for look, ends in zip(ARROWS, _tips_and_names(query, key), strict=True):
+        (name, colour, _, dashes), ((x, y), (left, up)) = look, (60 * end for end in ends)
         arrows += (
-            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-width="4"'
+            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{colour}" stroke-width="4"'
             f' stroke-dasharray="{dashes}"/>'
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>'
-            f'<text x="{label[0]:.1f}" y="{label[1] + 5:.1f}" text-anchor="middle"'
+            f'<circle cx="{x:.1f}" cy="{-y:.1f}" r="5" fill="{colour}"/>'
+            f'<text x="{left:.1f}" y="{5 - up:.1f}" text-anchor="middle"'
             f' fill="currentColor">{name}</text>'
         )
     told = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
@@ -330,18 +323,16 @@ def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     )  # fmt: skip
 
 
-def _rope_picture(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> Figure:
-    pairs = _pairs(query, key)
-    figure, axes = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
-    for place, (ax, pair) in enumerate(zip(axes[0], pairs, strict=True)):
-        size = max(np.hypot(*arrow) for arrow in pair)
+def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """The same circles on paper."""
+    figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
+    for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
         ax.add_patch(plt.Circle((0, 0), 1, fc="none", ec=GREY))
-        looks = zip("qk", pair, (BLUE, RED), ("solid", "dashed"), _label_places(*pair), strict=True)
-        for name, arrow, colour, line, label in looks:
-            x, y = arrow / size
+        for look, ((x, y), at) in zip(ARROWS, _tips_and_names(*pair), strict=True):
+            name, colour, line, _ = look
             ax.plot([0, x], [0, y], color=colour, lw=2.5, ls=line)
             ax.plot(x, y, "o", color=colour)
-            ax.text(*label, name, ha="center", va="center", color=INK)
+            ax.text(*at, name, ha="center", va="center", color=INK)
         ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35))
         ax.set_aspect("equal")
         ax.set_axis_off()
@@ -349,15 +340,10 @@ def _rope_picture(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int
     return figure
 
 
-def _rope_words(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> str:
-    pairs = "; ".join(
-        f"pair {place} points to {_degrees(q)}° and {_degrees(k)}° and gives {q @ k:+.3f}"
-        for place, (q, k) in enumerate(_pairs(query, key))
-    )
-    return (
-        "RoPE as arrows, live when the cell is run. "
-        f"{_told(query, key, query_at, key_at)} Query and key: {pairs}."
-    )
+# Who looks at whom
+
+LONGEST_LABEL = 8  # characters of a token beside a map
+SHADES = ("#ffffff", "#e3eff9", "#c6dff2", "#9ecae9", "#6aaedd")  # of a weight, dark on light
 
 
 def attention_viewer(
@@ -367,39 +353,41 @@ def attention_viewer(
 
     `maps` are attention weights by name: a row for each query, a column for each key.
     """
-    weights = {name: np.asarray(one) for name, one in maps.items()}
-    names, last = list(weights), len(tokens) - 1
-    choice = ipywidgets.ToggleButtons(
-        options=names, value=names[0], description="Head", style={"button_width": "auto"}
-    )
-    slider, row = stepper("Query", last=last, value=last if query is None else query)
+    weights, last = {name: np.asarray(one) for name, one in maps.items()}, len(tokens) - 1
+    head = live.choice("Head", weights)
+    slider, row = live.stepper("Query", last=last, value=last if query is None else query)
 
-    def look(part):
-        return lambda head, query: part(tokens, weights[head], head, query)
+    def show(head: str, query: int) -> Shown:
+        return _weights_shown(tokens, weights[head], head, query)
 
-    views = map(look, (_viewer_html, _viewer_picture, _viewer_words))
-    return Live({"head": choice, "query": slider}, *views, rows=[choice, row])
+    return Live("Attention viewer", {"head": head, "query": slider}, show, rows=[head, row])
 
 
-def _most(tokens: Sequence[str], weights: np.ndarray, query: int) -> str:
-    """Whom a query looks at most, in a sentence."""
+def _weights_shown(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> Shown:
     best = int(weights[query].argmax())
-    return (
+    most = (
         f"Position {query}, {visible(tokens[query])}, looks most at position {best}, "
         f"{visible(tokens[best])}: {weights[query, best]:.0%} of its weight."
     )
-
-
-def _viewer_html(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> str:
     frames = "".join(
-        _weighed(tokens[at], weights[query, at], at, query) for at in range(len(tokens))
+        _weighed(token, weights[query, at], at, query) for at, token in enumerate(tokens)
     )
     later = len(tokens) - 1 - query
     hidden = f" {later} later ones are out of sight." if later else ""
-    return f"""
-<p>{escape(head)}. {escape(_most(tokens, weights, query))}{hidden}</p>
+    html = f"""
+<p>{escape(f"{head}. {most}")}{hidden}</p>
 <div class="tokens">{frames}</div>
 <p>The thick frame is the query; below each token stands its share of the weight.</p>"""
+    words = f"The text is {' '.join(map(visible, tokens))}. {head}: {most}"
+
+    def picture() -> Figure:
+        labels = [drawable(visible(token)[:LONGEST_LABEL]) for token in tokens]
+        figure = heat_maps({head: weights}, labels)
+        frame = plt.Rectangle((-0.5, query - 0.5), len(tokens), 1, fc="none", ec=RED, lw=2)
+        figure.axes[0].add_patch(frame).set_clip_on(False)
+        return figure
+
+    return Shown(html, words, picture)
 
 
 def _weighed(token: str, weight: float, at: int, query: int) -> str:
@@ -410,20 +398,4 @@ def _weighed(token: str, weight: float, at: int, query: int) -> str:
     return (
         f'<span class="token" style="color: {INK}; background: {shade}; {thick}">'
         f"{escape(visible(token))}<small>{note}</small></span>"
-    )
-
-
-def _viewer_picture(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> Figure:
-    shown = [drawable(visible(token)[:LONGEST_LABEL]) for token in tokens]
-    figure = heat_maps({head: weights}, shown)
-    frame = plt.Rectangle((-0.5, query - 0.5), len(tokens), 1, fc="none", ec=RED, lw=2)
-    figure.axes[0].add_patch(frame).set_clip_on(False)
-    return figure
-
-
-def _viewer_words(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> str:
-    text = " ".join(map(visible, tokens))
-    return (
-        f"Attention viewer, live when the cell is run. The text is {text}. {head}: "
-        f"{_most(tokens, weights, query)}"
     )

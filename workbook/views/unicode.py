@@ -1,4 +1,4 @@
-"""The live views of notebook 01."""
+"""Notebook 01: sizes and bits of encoded text as pictures, and the UTF-8 explorer, a live view."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,22 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from workbook.tokenization.utf8 import template_bits
-from workbook.views.live import (
-    Live,
-    character_name,
-    drawable,
-    escape,
-    plural,
-    text_field,
-    visible,
-    well_formed,
-)
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, axes
-
-MOST_SHOWN = 64  # characters in the live table
-MOST_DRAWN = 8  # and in the picture
+from workbook.views import live
+from workbook.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, axes, note
 
 ENCODINGS = {"UTF-8": "utf-8", "UTF-16": "utf-16-le", "UTF-32": "utf-32-le"}
+MOST_SHOWN = 64  # characters in the live table
+MOST_DRAWN = 8  # and in the picture
 
 
 def size_steps(
@@ -36,13 +27,13 @@ def size_steps(
         # A line that lies on another would hide it: each is lowered by a hair.
         y = table[column] - 0.06 * i
         ax.step(table.index, y, where="post", color=COLOURS[i], linewidth=2.5)
-        ax.annotate(
-            column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
-            textcoords="offset points", fontweight="bold", va="center",
+        note(
+            ax, column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
+            fontweight="bold", va="center",
         )  # fmt: skip
     for name, place in marks.items():
         ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
-        ax.annotate(name, (place, 0.15), (3, 0), textcoords="offset points", fontsize=8, color=INK)
+        note(ax, name, (place, 0.15), (3, 0), fontsize=8, color=INK)
     ax.set_xscale("log", base=2)
     ax.set_xticks(table.index, [f"U+{point:04X}" for point in table.index])
     ax.set_ylim(0, table.to_numpy().max() + 0.5)
@@ -151,80 +142,74 @@ def _longest_run(line: np.ndarray) -> int:
 
 def utf8_explorer(text: str = "héllo") -> Live:
     """A field to type in, and each character's code point, bytes and bits in UTF-8 below it."""
-    return Live({"text": text_field("Text", text)}, _html, _picture, _words)
+    return Live("UTF-8 explorer", {"text": live.text_field("Text", text)}, _explored)
 
 
-def _sizes(text: str) -> dict[str, int]:
-    """How many bytes the text has in each encoding."""
-    return {title: len(text.encode(codec)) for title, codec in ENCODINGS.items()}
-
-
-def _roles(data: bytes) -> list[str]:
-    """What each byte of one character is, in a word or two."""
-    if len(data) == 1:
-        return ["single"]
-    return [f"first of {len(data)}"] + ["continues"] * (len(data) - 1)
-
-
-def _html(text: str) -> str:
-    text = well_formed(text)
-    sizes = ", ".join(f"<b>{size:,}</b> in {title}" for title, size in _sizes(text).items())
-    rows = "".join(map(_row, text[:MOST_SHOWN]))
-    hidden = len(text) - MOST_SHOWN
-    more = f"<p>The first {MOST_SHOWN} characters are shown, {hidden:,} are not.</p>"
-    return f"""
-<p><b>{plural(len(text), "code point")}</b>. Bytes: {sizes}.</p>
+def _explored(text: str) -> Shown:
+    text = live.well_formed(text)
+    points = plural(len(text), "code point")
+    sizes = {title: len(text.encode(codec)) for title, codec in ENCODINGS.items()}
+    bold = ", ".join(f"<b>{size:,}</b> in {title}" for title, size in sizes.items())
+    columns = {
+        "character": "",
+        "code point and name": "",
+        "bytes in UTF-8: hexadecimal, bits, role": "",
+    }
+    characters = live.table(
+        "The characters of the text, their code points and their bytes in UTF-8",
+        columns,
+        map(_cells, text[:MOST_SHOWN]),
+    )
+    html = f"""
+<p><b>{points}</b>. Bytes: {bold}.</p>
 <p><span class="bits"><span class="strong">110</span></span> bold on blue: the template of a byte.
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
-<table aria-label="The characters of the text, their code points and their bytes in UTF-8">
-<thead><tr><th scope="col">character</th><th scope="col">code point and name</th>
-<th scope="col">bytes in UTF-8: hexadecimal, bits, role</th></tr></thead>
-<tbody>{rows}</tbody></table>{more if hidden > 0 else ""}"""
+{characters}{live.rest(len(text) - MOST_SHOWN, "character", " more, not shown")}"""
+
+    told = "; ".join(
+        f"{visible(character)} is {_code(character)}, bytes {character.encode().hex(' ').upper()}"
+        for character in text[:MOST_DRAWN]
+    )
+    hidden = len(text) - MOST_DRAWN
+    plain = ", ".join(f"{size:,} in {title}" for title, size in sizes.items())
+    words = (
+        f"{text!r}: {points}; bytes: {plain}.{' ' * bool(told)}{told}"
+        f"{f'; and {hidden:,} more' if hidden > 0 else ''}"
+    )
+    return Shown(html, words, lambda: _drawn(text[:MOST_DRAWN]))
 
 
-def _row(character: str) -> str:
-    """One character as a row of the table."""
+def _code(character: str) -> str:
+    """The code point as people write it."""
+    return f"U+{ord(character):04X}"
+
+
+def _cells(character: str) -> tuple[str, str, str]:
+    """One character, its code point, and its bytes: in hexadecimal, bit by bit, and their roles."""
     data = character.encode()
-    cells = "".join(map(_byte, data, _roles(data)))
+    roles = ["continues"] * len(data)
+    roles[0] = f"first of {len(data)}" if len(data) > 1 else "single"
+    cells = ""
+    for byte, role in zip(data, roles, strict=True):
+        bits, fixed = f"{byte:08b}", template_bits(byte)
+        cells += (
+            f'<div><code>{byte:02X}</code> <span class="bits">'
+            f'<span class="strong">{bits[:fixed]}</span><span class="plain">{bits[fixed:]}</span>'
+            f"</span><small>{role}</small></div>"
+        )
     return (
-        f'<tr><td class="glyph">{escape(visible(character))}</td>'
-        f"<td>U+{ord(character):04X}<small>{escape(character_name(character))}</small></td>"
-        f'<td><div class="tokens">{cells}</div></td></tr>'
+        f'<span class="glyph">{escape(visible(character))}</span>',
+        f"{_code(character)}<small>{escape(live.character_name(character))}</small>",
+        f'<div class="tokens">{cells}</div>',
     )
 
 
-def _byte(byte: int, role: str) -> str:
-    """One byte: in hexadecimal, bit by bit, and what it is for."""
-    bits, fixed = f"{byte:08b}", template_bits(byte)
-    template, own = bits[:fixed], bits[fixed:]
-    return (
-        f'<div><code>{byte:02X}</code> <span class="bits"><span class="strong">{template}</span>'
-        f'<span class="plain">{own}</span></span><small>{role}</small></div>'
-    )
-
-
-def _picture(text: str) -> Axes:
+def _drawn(text: str) -> Axes:
     rows = {}
-    for place, character in enumerate(well_formed(text)[:MOST_DRAWN], start=1):
-        glyph, code = drawable(visible(character)), f"U+{ord(character):04X}"
+    for place, character in enumerate(text, start=1):
+        glyph, code = drawable(visible(character)), _code(character)
         label = f"{glyph}  {code}" if len(glyph) < 3 else code  # escaped, it would say that twice
         rows[f"{place}.  {label}"] = character.encode()
     ax = bit_layout(rows or {"no text": b""})
     ax.set_xlabel("dark: the template of a byte; light: the code point's own bits")
     return ax
-
-
-def _words(text: str) -> str:
-    text = well_formed(text)
-    told = "; ".join(
-        f"{visible(character)} is U+{ord(character):04X}, "
-        f"bytes {character.encode().hex(' ').upper()}"
-        for character in text[:MOST_DRAWN]
-    )
-    hidden = len(text) - MOST_DRAWN
-    more = f"; and {hidden:,} more" if hidden > 0 else ""
-    sizes = ", ".join(f"{size:,} in {title}" for title, size in _sizes(text).items())
-    return (
-        f"UTF-8 explorer, live when the cell is run. {text!r}: {plural(len(text), 'code point')}; "
-        f"bytes: {sizes}.{' ' + told if told else ''}{more}"
-    )

@@ -1,0 +1,306 @@
+"""What the views are tried with: data for every plot, and a maker for every live view."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import torch
+from made_records import config as run_config
+from made_records import record
+
+from workbook import config, views
+from workbook.experiments.results import BatchCurve
+from workbook.optimizer import toys
+from workbook.optimizer.floats import FORMATS
+from workbook.tokenization import bpe as training
+from workbook.tokenization import utf8
+from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.tokenization.watch import merges_behind
+from workbook.transformer import nn
+from workbook.views import (
+    accounting,
+    bpe,
+    experiments,
+    generation,
+    optimizer,
+    plots,
+    transformer,
+    unicode,
+)
+from workbook.views import training as training_plots
+
+HOSTILE = "<img src=x onerror=alert(1)> & \"'</div><script>\ud800"
+
+
+def seen(html: str) -> str:
+    """The text of some HTML, its elements apart."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+
+
+def walk(widget):
+    """A widget and all that are in it."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from walk(child)
+
+
+def texts(ax) -> list[str]:
+    """What is written in the axes."""
+    return [text.get_text() for text in ax.texts]
+
+
+def legend(ax) -> list[str]:
+    """What the legend of the axes names."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# Data
+
+
+def kind(pair: bytes) -> str:
+    """A name for each kind of byte pair, as in notebook 01."""
+    broken = utf8.flaw(pair)
+    return broken.kind if broken else f"valid, {len(pair.decode())}"
+
+
+def run(folder, *losses, diverged=False, **changes):
+    """A record of a run with these losses; each needs settings of its own."""
+    return record(folder, run_config(**changes), losses, diverged=diverged)
+
+
+SIZES = pd.DataFrame(
+    {"UTF-8": {"English": 63, "Turkish": 71}, "UTF-16": {"English": 126, "Turkish": 128.5}}
+)
+EDGES = pd.DataFrame({"UTF-8": {0x20: 1, 0x80: 2}, "UTF-32": {0x20: 4, 0x80: 4}})
+KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in range(256)]
+
+TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
+MERGES = training.train_naive(TOY, 6)
+TRAINED = Tokenizer(
+    dict(enumerate([*(bytes([byte]) for byte in range(256)), *(a + b for a, b in MERGES)])), MERGES
+)
+FOUR = pd.DataFrame(
+    {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
+    index=["byte", "word", "BPE"],
+)
+PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
+GROWING = pd.DataFrame(
+    {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="ids")
+)
+RATES = {"W3 reported": 3000, "here, one core": 1e6, "64 cores here": 6.4e7}
+
+WORDS = ["the", "cat", "sat", "down"]
+CAUSAL = np.tri(4, dtype=bool)
+DEPTH = pd.DataFrame({"none": [1, 1e9, np.inf], "pre": [1, 1.1, 1.2], "post": [1, 1, 1]})
+COUNTS = pd.DataFrame({"embedding": [10, 1], "attention": [30, 99]}, index=["small", "large"])
+ANGLES = np.outer(np.arange(6), [1, 0.01])
+ARROWS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], -1).reshape(6, 4)
+OWNERS = {number: number % 4 // 2 for number in range(12)}
+ROPE = nn.RotaryPositionalEmbedding(100.0, 8, 16)
+QUERIES, KEYS = (ROPE(torch.tensor(one).expand(16, 8)) for one in ([1.0, 0.2] * 4, [0.5, 0.0] * 4))
+PREVIOUS = torch.eye(8).roll(-1, 1).tril()  # a map on which each query looks at the one before it
+PREVIOUS[0, 0] = 1
+MAPS = {"previous": PREVIOUS, "evenly": torch.ones(8, 8).tril() / torch.arange(1, 9)[:, None]}
+
+SHARES = pd.DataFrame(
+    {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}, index=["small", "large"]
+)
+ALONG = pd.DataFrame(
+    {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]},
+    index=pd.Index([512, 2048, 2**20], name="context length (ids)"),
+)
+MEMORY = pd.DataFrame(
+    {"parameters": [6.5, 6.5, 6.5], "activations": [0.0, 72.0, 100.0]},
+    index=pd.Index([0, 1, 2], name="batch size"),
+)
+DAYS = pd.DataFrame(
+    {"slow": [5_000, 50.0], "fast": [100, 1.0]}, index=pd.Index([1, 1024], name="devices")
+)
+SPEEDS = pd.DataFrame(
+    {"float32": [1, 90], "bfloat16": [1, 30]}, index=pd.Index([64, 1024], name="size of a product")
+)
+STORED = {name: each.store(0.1) for name, each in FORMATS.items()}
+ASKED = {"as asked": (3.0, "3"), "with switches": (2.0, "2")}
+SAID = [("W1: 3", "this is it"), ("W2: 5", "")]
+
+FALLING = pd.DataFrame({"a": [1.0, 0.1, 0.0], "b": [1.0, 10.0, 100.0]}).rename_axis("step")
+GRADIENTS = {"inner": np.logspace(-9, -3, 100), "outer": np.logspace(-5, -1, 100)}
+WANTED = pd.Series([1.0, 0.4], name="wanted")
+WALKS = {f"rule {n}": np.array([[-4.0, 1.0], [n / 10, 0.5]]) for n in range(5)}
+
+LOG = pd.DataFrame(
+    {
+        "tokens": [0, 8, 16],
+        "seconds": [0.0, 0.5, 1.0],
+        "train_loss": [None, 3.5, 3.0],
+        "validation_loss": [4.0, None, 2.0],
+        "validation_bits_per_byte": [2.0, None, 1.0],
+    },
+    index=pd.Index([0, 1, 2], name="step"),
+)
+
+CHANCES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}
+BEND = BatchCurve(4, 32)
+STEPS = {size: BEND.steps(size) for size in (8, 16, 64)}
+ENTRIES = {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3], "together": [2.0, 2.1]}
+
+
+def next_tokens(text, temperature, top_p):
+    """As a model would: top-p keeps the first few, temperature 0 the first."""
+    if temperature == 0:
+        return {b" fox": 1.0}
+    kept, together = {}, 0.0
+    for token, share in CHANCES.items():
+        if together < top_p:
+            kept[token] = share
+            together += share
+    return {token: share / together for token, share in kept.items()}
+
+
+# Every plot that draws on one pair of axes: it takes them, or makes them. `folder` is for records.
+PLOTS = {
+    plots.grouped_bars: lambda ax, folder: plots.grouped_bars(SIZES, "size (bytes)", ax),
+    plots.curves: lambda ax, folder: plots.curves(
+        GROWING, "bytes/token", ax, log=True, marks={"W": 2.5}
+    ),
+    unicode.size_steps: lambda ax, folder: unicode.size_steps(
+        EDGES, "size (bytes)", {"a": 97}, ax
+    ),
+    unicode.bit_layout: lambda ax, folder: unicode.bit_layout({"U+00FC": "ü".encode()}, ax),
+    unicode.byte_pairs: lambda ax, folder: unicode.byte_pairs(
+        KINDS, {"valid, 1", "valid, 2"}, ax
+    ),
+    bpe.tokenizers: lambda ax, folder: bpe.tokenizers(FOUR, ax),
+    bpe.merge_tree: lambda ax, folder: bpe.merge_tree(merges_behind(b"west", MERGES), ax),
+    bpe.ladder: lambda ax, folder: bpe.ladder({"naive": 900.0, "compiled": 0.02}, ax),
+    bpe.days_for: lambda ax, folder: bpe.days_for(825 * 10**9, RATES, ax),
+    bpe.pair_bars: lambda ax, folder: bpe.pair_bars([((b"a", b"b"), 9), ((b"b", b" "), 9)], 2, ax),
+    transformer.architecture: lambda ax, folder: transformer.architecture(
+        config.tinystories(), ax
+    ),
+    transformer.by_depth: lambda ax, folder: transformer.by_depth(
+        DEPTH.rename_axis("blocks"), "rms", ax
+    ),
+    transformer.mask: lambda ax, folder: transformer.mask(CAUSAL, WORDS, ax),
+    transformer.by_position: lambda ax, folder: transformer.by_position(
+        [0, 0, 2, 1], WORDS, "change", 2, ax
+    ),
+    transformer.parameter_shares: lambda ax, folder: transformer.parameter_shares(COUNTS, ax),
+    accounting.shares: lambda ax, folder: accounting.shares(SHARES, "share", ax),
+    accounting.shares_along: lambda ax, folder: accounting.shares_along(ALONG, ax),
+    accounting.stacked: lambda ax, folder: accounting.stacked(
+        MEMORY, "memory (GB)", 80, "80 GB", ax
+    ),
+    accounting.days: lambda ax, folder: accounting.days(DAYS, ax),
+    accounting.rates: lambda ax, folder: accounting.rates(SPEEDS, "GFLOP/s", ax),
+    accounting.outcomes: lambda ax, folder: accounting.outcomes(ASKED, SAID, "batch", ax),
+    accounting.float_bits: lambda ax, folder: accounting.float_bits(STORED, ax),
+    accounting.float_ranges: lambda ax, folder: accounting.float_ranges(
+        list(FORMATS.values()), {"70,000": 7e4}, ax
+    ),
+    optimizer.log_curves: lambda ax, folder: optimizer.log_curves(
+        FALLING, "loss", ax, exact=FALLING, marks={"start": 1.0}, lowest=1e-6
+    ),
+    optimizer.size_histogram: lambda ax, folder: optimizer.size_histogram(GRADIENTS, ax),
+    training_plots.loss_curve: lambda ax, folder: training_plots.loss_curve(LOG, "step", 0.7, ax),
+    training_plots.start_counts: lambda ax, folder: training_plots.start_counts([0, 2, 2], 4, ax),
+    training_plots.step_parts: lambda ax, folder: training_plots.step_parts(
+        {"data": 0.001, "forward": 0.099}, ax
+    ),
+    training_plots.overlaid: lambda ax, folder: training_plots.overlaid(
+        {"one": LOG, "other": LOG}, ax
+    ),
+    generation.reach: lambda ax, folder: generation.reach(
+        {"sure": [0.05, 0.95], "even": [0.1] * 10}, 0.85, ax
+    ),
+    generation.step_times: lambda ax, folder: generation.step_times(
+        {"kept": [1.0] * 30, "anew": [2.0] * 30}, 20, ax
+    ),
+    generation.judged_text: lambda ax, folder: generation.judged_text(
+        [b"Once", b" upon", b"\n", b"\xf0\x9f"], [0.9, 0.2, 0.03, 0.001], ax
+    ),
+    generation.next_bars: lambda ax, folder: generation.next_bars(
+        CHANCES, next_tokens("", 1, 0.5), ax
+    ),
+    experiments.curves: lambda ax, folder: experiments.curves(
+        {"good": [run(folder, 9, 3, 2)], "lost": [run(folder, 4, 5, 100, diverged=True, seed=1)]},
+        ax=ax,
+    ),
+    experiments.sweep: lambda ax, folder: experiments.sweep(
+        {"it": {0.1: run(folder, 9, 3, seed=1), 1.0: run(folder, 9, 9, diverged=True, seed=3)}},
+        {"a level": 1.5}, (0.1, 1.0), ax,
+    ),
+    experiments.steps_by_batch: lambda ax, folder: experiments.steps_by_batch(
+        {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}, ax
+    ),
+    experiments.standings: lambda ax, folder: experiments.standings(ENTRIES, ["a"], ax),
+    experiments.against_time: lambda ax, folder: experiments.against_time(
+        {"start": [run(folder, 9, 3, 2, 2, 2, 1, 1)]}, 15.0, ax
+    ),
+}  # fmt: skip
+# And every one with several panels.
+FIGURES = {
+    bpe.profiles: lambda folder: bpe.profiles({"one": PROFILE, "pool": PROFILE}),
+    transformer.heat_maps: lambda folder: transformer.heat_maps(
+        {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS
+    ),
+    transformer.turned: lambda folder: transformer.turned(ARROWS, [0, 1]),
+    transformer.number_grids: lambda folder: transformer.number_grids(
+        {"x": np.arange(12).reshape(3, 4)}, OWNERS
+    ),
+    optimizer.valley: lambda folder: optimizer.valley(WALKS, toys.ravine),
+    optimizer.side_by_side: lambda folder: optimizer.side_by_side(
+        {"one": FALLING, "two": FALLING / 2}, "weight", WANTED
+    ),
+    training_plots.three_curves: lambda folder: training_plots.three_curves(LOG, 0.7),
+    experiments.panels: lambda folder: experiments.panels({"batch 8": [run(folder, 9, 3, 2)]}),
+    experiments.everything: lambda folder: experiments.everything(
+        {
+            "stories": [run(folder, 9, 3, 2), run(folder, 4, 5, 100, diverged=True, seed=1)],
+            "pydocs": [run(folder, 9, 4, 3, seed=2)],
+        }
+    ),
+    experiments.ablation: lambda folder: experiments.ablation(
+        {"unchanged": [run(folder, 9, 2)], "no norm": [run(folder, 9, 3, norm="none")]},
+        {
+            "unchanged": {1e-2: run(folder, 9, 2), 1.0: run(folder, 9, 3, seed=1)},
+            "no norm": {1e-2: run(folder, 9, 3, norm="none")},
+        },
+    ),
+    experiments.batches: lambda folder: experiments.batches(
+        {size: run(folder, 9, 2.0 + size / 100, batch_size=size) for size in (8, 32)},
+        {8: run(folder, 9, 3.0, seed=1)}, {8: [0.01, 0.02], 32: [0.01]},
+    ),
+    experiments.two_units: lambda folder: experiments.two_units(
+        {"a": [run(folder, 9, 3, 2)], "b": [run(folder, 9, 4, 3, seed=1)]}, {"floor": 0.5}
+    ),
+}  # fmt: skip
+
+
+def drawn(plot, folder=None):
+    """The axes, or the figure, that a plot of the lists above makes."""
+    return PLOTS[plot](None, folder) if plot in PLOTS else FIGURES[plot](folder)
+
+
+# Every live view, a control of it, and a value to move that to.
+VIEWS = {
+    "utf8_explorer": (lambda text="né": views.utf8_explorer(text), "text", "other"),
+    "merge_stepper": (lambda text="lowest": views.merge_stepper(TOY, 6, text), "merges", 3),
+    "tokenizer_playground": (
+        lambda text="lowest": views.tokenizer_playground(
+            {"toy": TRAINED, "byte": ByteTokenizer(), "word": WordTokenizer(["low"])}, text
+        ),
+        "name", "byte",
+    ),
+    "rope_arrows": (lambda: views.rope_arrows(QUERIES, KEYS), "key_at", 9),
+    "attention_viewer": (lambda: views.attention_viewer(list("abcdabcd"), MAPS), "query", 2),
+    "float_explorer": (lambda text="0.1": views.float_explorer(text), "text", "3e-6"),
+    "switchboard": (lambda: views.switchboard("time"), "edition", "2026"),
+    "learning_rate_slider": (lambda: views.learning_rate_slider(), "lr", 50),
+    "next_token_chances": (
+        lambda text="Once": views.next_token_chances(next_tokens, text), "top_p", 0.8
+    ),
+}  # fmt: skip
+TYPED = [name for name, (make, *_) in VIEWS.items() if make.__defaults__]  # into which one types
