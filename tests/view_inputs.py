@@ -1,7 +1,10 @@
 """What the views are tried with: data for every plot, and a maker for every live view."""
 
 import re
+from functools import cache, partial
 from html import unescape
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import numpy as np
 import pandas as pd
@@ -65,8 +68,13 @@ def kind(pair: bytes) -> str:
     return broken.kind if broken else f"valid, {len(pair.decode())}"
 
 
-def run(folder, *losses, diverged=False, **changes):
-    """A record of a run with these losses; each needs settings of its own."""
+FOLDER = TemporaryDirectory()  # of the records, while tests run
+
+
+@cache
+def run(*losses, diverged=False, **changes):
+    """A record of a run with these losses and settings."""
+    folder = Path(mkdtemp(dir=FOLDER.name))
     return record(folder, run_config(**changes), losses, diverged=diverged)
 
 
@@ -144,7 +152,6 @@ LOG = pd.DataFrame(
 CHANCES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}
 BEND = BatchCurve(4, 32)
 STEPS = {size: BEND.steps(size) for size in (8, 16, 64)}
-ENTRIES = {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3], "together": [2.0, 2.1]}
 
 
 def next_tokens(text, temperature, top_p):
@@ -159,129 +166,79 @@ def next_tokens(text, temperature, top_p):
     return {token: share / together for token, share in kept.items()}
 
 
-# Every plot that draws on one pair of axes: it takes them, or makes them. `folder` is for records.
-PLOTS = {
-    plots.grouped_bars: lambda ax, folder: plots.grouped_bars(SIZES, "size (bytes)", ax),
-    plots.curves: lambda ax, folder: plots.curves(
-        GROWING, "bytes/token", ax, log=True, marks={"W": 2.5}
+LOST = run(4, 5, 100, diverged=True, seed=1)
+USUAL, OTHER = run(9, 2), run(9, 3, norm="none")
+
+# Every plot with data for it.
+PLOTS = [
+    partial(plots.grouped_bars, SIZES, "size (bytes)"),
+    partial(plots.curves, GROWING, "bytes/token", log=True, marks={"W": 2.5}),
+    partial(unicode.size_steps, EDGES, "size (bytes)", {"a": 97}),
+    partial(unicode.bit_layout, {"U+00FC": "ü".encode()}),
+    partial(unicode.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
+    partial(bpe.tokenizers, FOUR),
+    partial(bpe.merge_tree, merges_behind(b"west", MERGES)),
+    partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
+    partial(bpe.ladder, {"naive": 900.0, "compiled": 0.02}),
+    partial(bpe.days_for, 825 * 10**9, RATES),
+    partial(bpe.pair_bars, [((b"a", b"b"), 9), ((b"b", b" "), 9)], 2),
+    partial(transformer.architecture, config.tinystories()),
+    partial(transformer.by_depth, DEPTH.rename_axis("blocks"), "rms"),
+    partial(transformer.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
+    partial(transformer.mask, CAUSAL, WORDS),
+    partial(transformer.turned, ARROWS, [0, 1]),
+    partial(transformer.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
+    partial(transformer.by_position, [0, 0, 2, 1], WORDS, "change", 2),
+    partial(transformer.parameter_shares, COUNTS),
+    partial(accounting.shares, SHARES, "share"),
+    partial(accounting.shares_along, ALONG),
+    partial(accounting.stacked, MEMORY, "memory (GB)", 80, "80 GB"),
+    partial(accounting.days, DAYS),
+    partial(accounting.rates, SPEEDS, "GFLOP/s"),
+    partial(accounting.outcomes, ASKED, SAID, "batch"),
+    partial(accounting.float_bits, STORED),
+    partial(accounting.float_ranges, list(FORMATS.values()), {"70,000": 7e4}),
+    partial(
+        optimizer.log_curves, FALLING, "loss", exact=FALLING, marks={"start": 1.0}, lowest=1e-6
     ),
-    unicode.size_steps: lambda ax, folder: unicode.size_steps(
-        EDGES, "size (bytes)", {"a": 97}, ax
+    partial(optimizer.valley, WALKS, toys.ravine),
+    partial(optimizer.side_by_side, {"one": FALLING, "two": FALLING / 2}, "weight", WANTED),
+    partial(optimizer.size_histogram, GRADIENTS),
+    partial(training_plots.loss_curve, LOG, "step", 0.7),
+    partial(training_plots.three_curves, LOG, 0.7),
+    partial(training_plots.start_counts, [0, 2, 2], 4),
+    partial(training_plots.step_parts, {"data": 0.001, "forward": 0.099}),
+    partial(training_plots.overlaid, {"one": LOG, "other": LOG}),
+    partial(generation.reach, {"sure": [0.05, 0.95], "even": [0.1] * 10}, 0.85),
+    partial(generation.step_times, {"kept": [1.0] * 30, "anew": [2.0] * 30}, 20),
+    partial(
+        generation.judged_text, [b"Once", b" upon", b"\n", b"\xf0\x9f"], [0.9, 0.2, 0.03, 0.001]
     ),
-    unicode.bit_layout: lambda ax, folder: unicode.bit_layout({"U+00FC": "ü".encode()}, ax),
-    unicode.byte_pairs: lambda ax, folder: unicode.byte_pairs(
-        KINDS, {"valid, 1", "valid, 2"}, ax
+    partial(generation.next_bars, CHANCES, next_tokens("", 1, 0.5)),
+    partial(experiments.curves, {"good": [run(9, 3, 2)], "lost": [LOST]}),
+    partial(experiments.panels, {"batch 8": [run(9, 3, 2)]}),
+    partial(experiments.everything, {"one": [run(9, 3, 2), LOST], "two": [run(9, 4, 3, seed=2)]}),
+    partial(experiments.sweep, {"it": {0.1: USUAL, 1.0: LOST}}, {"a level": 1.5}, (0.1, 1.0)),
+    partial(
+        experiments.ablation, {"unchanged": [USUAL], "no norm": [OTHER]},
+        {"unchanged": {1e-2: USUAL, 1.0: LOST}, "no norm": {1e-2: OTHER}},
     ),
-    bpe.tokenizers: lambda ax, folder: bpe.tokenizers(FOUR, ax),
-    bpe.merge_tree: lambda ax, folder: bpe.merge_tree(merges_behind(b"west", MERGES), ax),
-    bpe.ladder: lambda ax, folder: bpe.ladder({"naive": 900.0, "compiled": 0.02}, ax),
-    bpe.days_for: lambda ax, folder: bpe.days_for(825 * 10**9, RATES, ax),
-    bpe.pair_bars: lambda ax, folder: bpe.pair_bars([((b"a", b"b"), 9), ((b"b", b" "), 9)], 2, ax),
-    transformer.architecture: lambda ax, folder: transformer.architecture(
-        config.tinystories(), ax
+    partial(
+        experiments.batches, {8: run(9, 2.08), 32: run(9, 2.32, batch_size=32)}, {8: OTHER},
+        {8: [0.01, 0.02], 32: [0.01]},
     ),
-    transformer.by_depth: lambda ax, folder: transformer.by_depth(
-        DEPTH.rename_axis("blocks"), "rms", ax
-    ),
-    transformer.mask: lambda ax, folder: transformer.mask(CAUSAL, WORDS, ax),
-    transformer.by_position: lambda ax, folder: transformer.by_position(
-        [0, 0, 2, 1], WORDS, "change", 2, ax
-    ),
-    transformer.parameter_shares: lambda ax, folder: transformer.parameter_shares(COUNTS, ax),
-    accounting.shares: lambda ax, folder: accounting.shares(SHARES, "share", ax),
-    accounting.shares_along: lambda ax, folder: accounting.shares_along(ALONG, ax),
-    accounting.stacked: lambda ax, folder: accounting.stacked(
-        MEMORY, "memory (GB)", 80, "80 GB", ax
-    ),
-    accounting.days: lambda ax, folder: accounting.days(DAYS, ax),
-    accounting.rates: lambda ax, folder: accounting.rates(SPEEDS, "GFLOP/s", ax),
-    accounting.outcomes: lambda ax, folder: accounting.outcomes(ASKED, SAID, "batch", ax),
-    accounting.float_bits: lambda ax, folder: accounting.float_bits(STORED, ax),
-    accounting.float_ranges: lambda ax, folder: accounting.float_ranges(
-        list(FORMATS.values()), {"70,000": 7e4}, ax
-    ),
-    optimizer.log_curves: lambda ax, folder: optimizer.log_curves(
-        FALLING, "loss", ax, exact=FALLING, marks={"start": 1.0}, lowest=1e-6
-    ),
-    optimizer.size_histogram: lambda ax, folder: optimizer.size_histogram(GRADIENTS, ax),
-    training_plots.loss_curve: lambda ax, folder: training_plots.loss_curve(LOG, "step", 0.7, ax),
-    training_plots.start_counts: lambda ax, folder: training_plots.start_counts([0, 2, 2], 4, ax),
-    training_plots.step_parts: lambda ax, folder: training_plots.step_parts(
-        {"data": 0.001, "forward": 0.099}, ax
-    ),
-    training_plots.overlaid: lambda ax, folder: training_plots.overlaid(
-        {"one": LOG, "other": LOG}, ax
-    ),
-    generation.reach: lambda ax, folder: generation.reach(
-        {"sure": [0.05, 0.95], "even": [0.1] * 10}, 0.85, ax
-    ),
-    generation.step_times: lambda ax, folder: generation.step_times(
-        {"kept": [1.0] * 30, "anew": [2.0] * 30}, 20, ax
-    ),
-    generation.judged_text: lambda ax, folder: generation.judged_text(
-        [b"Once", b" upon", b"\n", b"\xf0\x9f"], [0.9, 0.2, 0.03, 0.001], ax
-    ),
-    generation.next_bars: lambda ax, folder: generation.next_bars(
-        CHANCES, next_tokens("", 1, 0.5), ax
-    ),
-    experiments.curves: lambda ax, folder: experiments.curves(
-        {"good": [run(folder, 9, 3, 2)], "lost": [run(folder, 4, 5, 100, diverged=True, seed=1)]},
-        ax=ax,
-    ),
-    experiments.sweep: lambda ax, folder: experiments.sweep(
-        {"it": {0.1: run(folder, 9, 3, seed=1), 1.0: run(folder, 9, 9, diverged=True, seed=3)}},
-        {"a level": 1.5}, (0.1, 1.0), ax,
-    ),
-    experiments.steps_by_batch: lambda ax, folder: experiments.steps_by_batch(
-        {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}, ax
-    ),
-    experiments.standings: lambda ax, folder: experiments.standings(ENTRIES, ["a"], ax),
-    experiments.against_time: lambda ax, folder: experiments.against_time(
-        {"start": [run(folder, 9, 3, 2, 2, 2, 1, 1)]}, 15.0, ax
-    ),
-}  # fmt: skip
-# And every one with several panels.
-FIGURES = {
-    bpe.profiles: lambda folder: bpe.profiles({"one": PROFILE, "pool": PROFILE}),
-    transformer.heat_maps: lambda folder: transformer.heat_maps(
-        {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS
-    ),
-    transformer.turned: lambda folder: transformer.turned(ARROWS, [0, 1]),
-    transformer.number_grids: lambda folder: transformer.number_grids(
-        {"x": np.arange(12).reshape(3, 4)}, OWNERS
-    ),
-    optimizer.valley: lambda folder: optimizer.valley(WALKS, toys.ravine),
-    optimizer.side_by_side: lambda folder: optimizer.side_by_side(
-        {"one": FALLING, "two": FALLING / 2}, "weight", WANTED
-    ),
-    training_plots.three_curves: lambda folder: training_plots.three_curves(LOG, 0.7),
-    experiments.panels: lambda folder: experiments.panels({"batch 8": [run(folder, 9, 3, 2)]}),
-    experiments.everything: lambda folder: experiments.everything(
-        {
-            "stories": [run(folder, 9, 3, 2), run(folder, 4, 5, 100, diverged=True, seed=1)],
-            "pydocs": [run(folder, 9, 4, 3, seed=2)],
-        }
-    ),
-    experiments.ablation: lambda folder: experiments.ablation(
-        {"unchanged": [run(folder, 9, 2)], "no norm": [run(folder, 9, 3, norm="none")]},
-        {
-            "unchanged": {1e-2: run(folder, 9, 2), 1.0: run(folder, 9, 3, seed=1)},
-            "no norm": {1e-2: run(folder, 9, 3, norm="none")},
-        },
-    ),
-    experiments.batches: lambda folder: experiments.batches(
-        {size: run(folder, 9, 2.0 + size / 100, batch_size=size) for size in (8, 32)},
-        {8: run(folder, 9, 3.0, seed=1)}, {8: [0.01, 0.02], 32: [0.01]},
-    ),
-    experiments.two_units: lambda folder: experiments.two_units(
-        {"a": [run(folder, 9, 3, 2)], "b": [run(folder, 9, 4, 3, seed=1)]}, {"floor": 0.5}
-    ),
-}  # fmt: skip
+    partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
+    partial(experiments.two_units, {"a": [run(9, 3, 2)], "b": [run(9, 4, 3)]}, {"floor": 0.5}),
+    partial(experiments.standings, {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3],
+                                    "together": [2.0, 2.1]}, ["a"]),
+    partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
+]  # fmt: skip
+PLOTS = {each.func: each for each in PLOTS}
 
 
-def drawn(plot, folder=None):
-    """The axes, or the figure, that a plot of the lists above makes."""
-    return PLOTS[plot](None, folder) if plot in PLOTS else FIGURES[plot](folder)
+def drawn(plot, **ax):
+    """The axes, or the figure, that a plot makes of its data."""
+    return PLOTS[plot](**ax)
 
 
 # Every live view, a control of it, and a value to move that to.

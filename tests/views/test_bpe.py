@@ -1,93 +1,97 @@
-"""The pictures of notebook 02 show what they were given, in letters that fonts can draw."""
+"""The views of notebook 02 show what the tokenizers do."""
+
+import re
+from functools import partial
+from html import unescape
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
-import pandas as pd
-import pytest
+from view_inputs import TOY, TRAINED, VIEWS, drawn, seen, texts
+from work import calls
 
-from workbook.tokenization.bpe import train_naive
-from workbook.tokenization.watch import merges_behind
+from workbook import views
 from workbook.views import bpe, plots
 
-FOUR = pd.DataFrame(
-    {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
-    index=["byte", "word", "BPE"],
-)
-TREE = merges_behind(b"west", train_naive({"low": 5, "lower": 2, "widest": 3, "newest": 6}, 6))
-PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
-GROWING = pd.DataFrame(
-    {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="ids")
-)
-RATES = {"W3 reported": 3000, "here, one core": 1e6, "64 cores here": 6.4e7}
-PICTURES = {
-    "tokenizers": lambda ax=None: bpe.tokenizers(FOUR, ax),
-    "merge_tree": lambda ax=None: bpe.merge_tree(TREE, ax),
-    "ladder": lambda ax=None: bpe.ladder({"naive": 900.0, "compiled": 0.02}, ax),
-    "days_for": lambda ax=None: bpe.days_for(825 * 10**9, RATES, ax),
-    "curves": lambda ax=None: plots.curves(GROWING, "bytes/token", ax, log=True, marks={"W": 2.5}),
-}
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_every_plot_draws_on_the_axes_it_is_given(name):
-    ax = plt.figure().add_subplot()
-    assert PICTURES[name](ax) is ax
-    assert len(plt.get_fignums()) == 1
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_every_plot_is_a_picture_that_fonts_can_draw(name):
-    # A glyph that the font lacks is a warning, and warnings are errors here.
-    assert len(plots.png(PICTURES[name]().figure)) < 60_000
+def tokens(html):
+    """The framed tokens of the first list in some HTML, without the ids below them."""
+    found = html.split('<div class="tokens">')[1].partition("</div>")[0]
+    framed = re.findall(r'<span class="token \w+" title="[^"]*">(.*?)</span>', found, re.S)
+    return [unescape(re.sub("<small>.*?</small>", "", one)) for one in framed]
 
 
 def test_a_tokenizer_that_loses_words_says_so():
-    assert texts(bpe.tokenizers(FOUR)) == ["byte", "word, 10.0% unknown", "BPE"]
+    assert texts(drawn(bpe.tokenizers)) == ["byte", "word, 10.0% unknown", "BPE"]
 
 
 def test_a_family_tree_names_every_token_and_merge():
-    named = texts(bpe.merge_tree(TREE))
+    named = texts(drawn(bpe.merge_tree))
     assert {"west", "est", "st", "w", "e", "s", "t"} < set(named)
     assert [text for text in named if text.startswith("merge")] == ["merge 5", "merge 2", "merge 1"]
 
 
-@pytest.mark.parametrize(
-    ("token", "label"), [(b" a\n", "␣a↵"), (b"\xc3", "c3"), ("人".encode(), "e4 ba ba")]
-)
-def test_labels_are_text_where_it_can_be_drawn(token, label):
-    assert bpe.label(token) == label
-
-
 def test_waiting_stands_out_in_a_profile():
-    figure = bpe.profiles({"one": PROFILE, "pool": PROFILE})
-    for ax in figure.axes:
+    for ax in drawn(bpe.profiles).axes:
         colours = [plt.matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
         assert [colour.upper() for colour in colours] == [plots.ORANGE, plots.BLUE]
-    plots.png(figure)
 
 
 def test_days_become_hours_where_they_are_few():
-    assert texts(bpe.days_for(825 * 10**9, RATES)) == [
-        "3,182.9 days", "9.5 days", "3.6 hours",
-    ]  # fmt: skip
-
-
-def test_curves_have_names_at_their_ends_or_a_legend():
-    assert texts(plots.curves(GROWING, "bytes/token")) == ["a", "b"]
-    together = GROWING.fillna(3)
-    ax = plots.curves(together, "bytes/token")
-    assert texts(ax) == []
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    assert texts(drawn(bpe.days_for)) == ["3,182.9 days", "9.5 days", "3.6 hours"]
 
 
 def test_a_ladder_names_each_step_with_its_time():
-    assert {"naive: 900 s", "compiled: 0.02 s"} <= set(texts(PICTURES["ladder"]()))
+    assert {"naive: 900 s", "compiled: 0.02 s"} <= set(texts(drawn(bpe.ladder)))
+
+
+def test_bars_of_pairs_say_what_is_next_and_what_is_tied():
+    ax = drawn(bpe.pair_bars)
+    assert texts(ax) == ["9  next", "9  tied"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a + b", "b + ␣"]
+
+
+def test_the_stepper_goes_forward_back_and_anywhere():
+    view = views.merge_stepper(TOY, 20, text="lowest", after=3)
+    back, forward, slider = view.box.children[1].children
+    assert "3 merges made, the last o + w. Next is l + ow, 7 times." in seen(view.html)
+    assert tokens(view.html) == ["l", "ow", "est"]
+    forward.click()
+    assert tokens(view.html) == ["low", "est"]
+    assert "the greatest of 3 equally frequent pairs" in seen(view.html)
+    slider.value = 0
+    back.click()
+    assert "No merge made yet. Next is s + t, 9 times" in seen(view.html)
+    assert "s + t 9 merged next e + s 9 tied w + e 8 o + w 7" in seen(view.html)
+    slider.value = slider.max
+    assert "12 merges made, the last lowe + r. No pair is left." in seen(view.html)
+    view.controls["text"].value = "newest news"
+    assert tokens(view.html) == ["newest", "␣", "ne", "w", "s"]
+
+
+def test_a_stepper_on_many_words_answers_with_little_work():
+    counts = {f"word{number}": 1 + number % 7 for number in range(3_000)}
+    view = views.merge_stepper(counts, 12)
+    for merges in (5, 3, 12):
+        assert calls(partial(setattr, view.controls["merges"], "value", merges)) < 5_000
+    assert "and 2,992 other words" in seen(view.html)
+
+
+def test_the_playground_cuts_the_text_with_the_tokenizer_that_is_chosen():
+    view = VIEWS["tokenizer_playground"][0]("lowest ü")
+    assert "toy : 5 tokens for 9 bytes, 1.80 bytes per token" in seen(view.html)
+    assert tokens(view.html) == ["low", "est", "␣", r"\xc3", r"\xbc"]
+    ids = [int(number) for number in re.findall(r"<small>(\d+)</small>", view.html)]
+    assert ids == TRAINED.encode("lowest ü")
+    view.controls["name"].value = "byte"
+    assert "byte : 9 tokens for 9 bytes, 1.00 bytes per token" in seen(view.html)
+    view.controls["text"].value = "low <unk>"
+    view.controls["name"].value = "word"
+    assert tokens(view.html)[:2] == ["low", "<unk>"]
+    view.controls["text"].value = ""
+    assert "0 tokens for 0 bytes." in seen(view.html)
+
+
+def test_neighbouring_tokens_differ_in_tone_and_each_has_a_frame():
+    view = VIEWS["tokenizer_playground"][0]("aaaaaa")
+    tones = re.findall(r'class="token (tone\d)"', view.html)
+    assert len(tones) == 6 and all(a != b for a, b in pairwise(tones))

@@ -1,64 +1,97 @@
-"""The pictures of notebook 05 show the numbers that they are given."""
+"""The views of notebook 05 show the numbers that they are given, and the toy's closed form."""
 
-import matplotlib.pyplot as plt
+import re
+
 import numpy as np
-import pandas as pd
 import pytest
+from view_inputs import FALLING, GRADIENTS, WALKS, drawn, legend, seen
 
+from workbook import views
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 from workbook.views import optimizer
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def test_log_curves_draw_every_column_and_let_a_zero_fall_out_of_the_picture():
-    table = pd.DataFrame({"a": [1.0, 0.1, 0.0], "b": [1.0, 10.0, 100.0]}).rename_axis("step")
-    ax = optimizer.log_curves(table, "loss", exact=table, marks={"start": 1.0}, lowest=1e-6)
+    ax = drawn(optimizer.log_curves)
     assert ax.get_yscale() == "log" and ax.get_ylim()[0] == pytest.approx(1e-6)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
-    drawn = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_linewidth() == 2.5}
-    np.testing.assert_array_equal(drawn["b"], table["b"])
-    assert drawn["a"][:2].tolist() == [1.0, 0.1] and drawn["a"][2] < 1e-6
-    named = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert named == ["closed form", "a", "b"]
+    shown = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_linewidth() == 2.5}
+    np.testing.assert_array_equal(shown["b"], FALLING["b"])
+    assert shown["a"][:2].tolist() == [1.0, 0.1] and shown["a"][2] < 1e-6
+    assert legend(ax) == ["closed form", "a", "b"]
 
 
-def test_a_line_alone_needs_no_legend():
-    table = pd.DataFrame({"a": [1.0, 0.5]}).rename_axis("step")
-    assert optimizer.log_curves(table, "loss").get_legend() is None
+def test_a_single_line_needs_no_legend():
+    assert optimizer.log_curves(FALLING[["b"]], "loss").get_legend() is None
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_every_path_has_its_map(count):
-    paths = {f"rule {n}": np.array([[-4.0, 1.0], [n / 10, 0.5]]) for n in range(count)}
-    figure = optimizer.valley(paths, toys.ravine)
-    shown = [ax for ax in figure.axes if ax.axison]
+    paths = dict(list(WALKS.items())[:count])
+    shown = [ax for ax in optimizer.valley(paths, toys.ravine).axes if ax.axison]
     assert [ax.get_title() for ax in shown] == list(paths)
     for ax, path in zip(shown, paths.values(), strict=True):
         np.testing.assert_array_equal(ax.lines[0].get_xydata(), path)
 
 
 def test_tables_side_by_side_share_their_scale_and_one_legend():
-    table = pd.DataFrame({"a": [1.0, 0.5], "b": [2.0, 0.1]}).rename_axis("step")
-    exact = pd.Series([1.0, 0.4], name="wanted")
-    figure = optimizer.side_by_side({"one": table, "two": table / 2}, "weight", exact)
+    figure = drawn(optimizer.side_by_side)
     left, right = figure.axes
     assert left.get_ylim() == right.get_ylim()
     assert (left.get_title(), right.get_title()) == ("one", "two")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "wanted"]
-    np.testing.assert_array_equal(right.lines[1].get_ydata(), [1.0, 0.05])
+    np.testing.assert_array_equal(right.lines[1].get_ydata(), FALLING["b"] / 2)
 
 
 def test_the_histogram_marks_where_float16_loses():
-    sizes = {"inner": np.logspace(-9, -3, 100), "outer": np.logspace(-5, -1, 100)}
-    ax = optimizer.size_histogram(sizes)
-    half = FORMATS["float16"]
-    drawn = sorted(line.get_xdata()[0] for line in ax.lines)
+    ax, half = drawn(optimizer.size_histogram), FORMATS["float16"]
+    marks = sorted(line.get_xdata()[0] for line in ax.lines)
     wanted = np.log10([half.smallest_subnormal / 2, half.smallest_normal])
-    np.testing.assert_allclose(drawn, wanted)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(sizes)
+    np.testing.assert_allclose(marks, wanted)
+    assert legend(ax) == list(GRADIENTS)
+
+
+def row(view, step):
+    """The cells of one step, as numbers."""
+    body = view.html.partition("<tbody>")[2]
+    cells = re.findall(r'<td class="number">([^<]*)</td>', body)[4 * step : 4 * step + 4]
+    return [float(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
+def test_the_slider_shows_ten_steps_of_the_closed_form(lr):
+    view = views.learning_rate_slider(lr)
+    losses = toys.relative_losses(lr, 10)
+    assert toys.story(lr) in seen(view.html) and f"Learning rate {lr:,}" in repr(view)
+    for t in range(10):
+        factor = toys.factor(lr, t)
+        step, times, squared, loss = row(view, t)
+        assert step == t
+        assert times == pytest.approx(factor, abs=6e-4)
+        assert squared == pytest.approx(factor**2, abs=6e-4)
+        assert loss == pytest.approx(losses[t + 1], rel=6e-3)
+
+
+def test_the_slider_and_the_buttons_move_it():
+    view = views.learning_rate_slider(10)
+    *buttons, slider = view.box.children[1].children
+    assert [button.description for button in buttons] == ["10", "100", "1,000"]
+    buttons[2].click()
+    assert slider.value == 1_000 and "It grows for 99 steps" in seen(view.html)
+    buttons[1].click()
+    assert "After 4 steps it is exactly 0." in seen(view.html)
+    slider.value = 50
+    assert "After 1 step it is exactly 0." in seen(view.html)
+
+
+def test_a_bar_goes_left_for_a_small_loss_and_right_for_a_large_one():
+    def widths(lr, step):
+        bars = re.findall(r" width: ([\d.]+)rem", views.learning_rate_slider(lr).html)
+        return [float(width) for width in bars[2 * step : 2 * step + 2]]
+
+    assert widths(100, 0) == [0, 0]
+    assert widths(100, 4) == [6, 0]
+    left, right = widths(10, 9)
+    assert 0 < left < 1 and right == 0
+    assert widths(1_000, 9) == [0, 6]

@@ -1,38 +1,19 @@
-"""The pictures of training show the numbers that they are given."""
+"""The views of notebook 06 show the losses of a run, while it trains and when it has ended."""
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 import tiny_runs
+from view_inputs import LOG, drawn, texts
 
 from workbook.study.notebooks import WIDGET_VIEW
 from workbook.views import training
 from workbook.views.training import LiveCurve, curve_html
 
 
-@pytest.fixture
-def log():
-    rows = [
-        {"step": 0, "tokens": 0, "seconds": 0.0, "validation_loss": 4.0},
-        {"step": 1, "tokens": 8, "seconds": 0.5, "train_loss": 3.5},
-        {"step": 2, "tokens": 16, "seconds": 1.0, "train_loss": 3.0, "validation_loss": 2.0},
-    ]
-    table = pd.DataFrame(rows).set_index("step")
-    table["validation_bits_per_byte"] = table["validation_loss"] / 2
-    return table
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize(
     ("x", "places"), [("step", [1, 2]), ("tokens", [8, 16]), ("seconds", [0.5, 1.0])]
 )
-def test_a_curve_stands_over_the_axis_asked_for(log, x, places):
-    ax = training.loss_curve(log, x, entropy=0.7)
+def test_a_curve_stands_over_the_axis_asked_for(x, places):
+    ax = training.loss_curve(LOG, x, entropy=0.7)
     train, validation, level = ax.lines
     assert train.get_xdata().tolist() == places
     assert train.get_ydata().tolist() == [3.5, 3.0]
@@ -42,41 +23,40 @@ def test_a_curve_stands_over_the_axis_asked_for(log, x, places):
     assert ax.get_ylabel() == "loss (nats/token)"
 
 
-def test_three_curves_share_their_losses(log):
-    figure = training.three_curves(log, 0.7)
-    assert [ax.get_xlabel() for ax in figure.axes] == ["steps", "tokens", "time (seconds)"]
+def test_three_curves_share_their_losses():
+    labels = [ax.get_xlabel() for ax in drawn(training.three_curves).axes]
+    assert labels == ["steps", "tokens", "time (seconds)"]
 
 
-def test_bits_a_byte_become_nats_a_token_by_this_run_s_own_ratio(log):
-    assert training.nats_a_token(log, 0.25) == 0.5
+def test_bits_per_byte_become_nats_per_token_by_this_run_s_own_ratio():
+    assert training.nats_per_token(LOG, 0.25) == 0.5
 
 
-def test_starts_are_counted(log):
-    ax = training.start_counts([0, 2, 2], 4)
+def test_starts_are_counted():
+    ax = drawn(training.start_counts)
     assert [bar.get_height() for bar in ax.patches] == [1, 0, 2, 0]
     assert set(ax.lines[0].get_ydata()) == {3 / 4}
 
 
 def test_parts_of_a_step_are_named_with_their_share():
-    ax = training.step_parts({"data": 0.001, "forward": 0.099})
-    assert [text.get_text() for text in ax.texts] == ["1 ms, 1.0%", "99 ms, 99.0%"]
+    assert texts(drawn(training.step_parts)) == ["1 ms, 1.0%", "99 ms, 99.0%"]
 
 
-def test_runs_lie_on_each_other(log):
-    ax = training.overlaid({"one": log, "other": log})
+def test_runs_lie_on_each_other():
+    ax = drawn(training.overlaid)
     assert [line.get_label() for line in ax.lines] == ["one", "other"]
     assert ax.lines[0].get_linewidth() > ax.lines[1].get_linewidth()
 
 
-def test_a_curve_is_told_in_words(log):
-    assert "from 4.00 to 2.00 nats a token (perplexity 55 to 7.4) in 2 steps" in (
-        training.words(log)
+def test_a_curve_is_told_in_words():
+    assert "from 4.00 to 2.00 nats per token (perplexity 55 to 7.4) in 2 steps" in (
+        training.words(LOG)
     )
 
 
-def test_the_live_curve_follows_the_records(log):
+def test_the_live_curve_follows_the_records():
     curve = LiveCurve(tiny_runs.tiny(steps=20))
-    for record in log.reset_index().to_dict("records"):
+    for record in LOG.reset_index().to_dict("records"):
         curve({name: value for name, value in record.items() if value == value})
     assert curve.bar.value == 2
     assert curve.bar.max == 20

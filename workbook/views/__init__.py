@@ -1,8 +1,8 @@
 """What the notebooks show: a file a notebook, with its pictures and its live views together.
 
 Open the file of the notebook that you come from, such as `bpe` for 02: its plots take data and
-`ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words. `plots`
-has what all pictures share.
+`ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words.
+`plots` has what all pictures share.
 
 A live view, as the last line of a cell, shows a function of the package: run, it follows what is
 typed and moved; stored, it is a picture and words. `live` has what all of them share. The views are

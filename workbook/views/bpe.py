@@ -163,8 +163,9 @@ DRAWN_TOKENS = 60  # in a picture
 ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 
 
-def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes) -> Axes:
-    """A bar a pair, as long as its count; the first is merged next, the first `tied` are equal."""
+def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes | None = None) -> Axes:
+    """A bar for each pair; the first is merged next, and the first `tied` are equally frequent."""
+    ax = axes(ax, height=0.7 + 0.2 * len(ranking))
     names = [drawable(" + ".join(map(visible, pair))) for pair, _ in ranking]
     counts = [count for _, count in ranking]
     colours = [BLUE] + [GREY] * (len(names) - 1)

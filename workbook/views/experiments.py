@@ -29,7 +29,9 @@ CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # 
 Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one a seed
 
 
-def curves(groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None):
+def curves(
+    groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None
+) -> Axes:
     """A line a group over "steps", "tokens" or "seconds": the mean of its runs, and their range.
 
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in

@@ -1,8 +1,8 @@
 """Notebook 06: loss curves, where batches begin and where the time of a step goes, as pictures.
 
 `train_live` shows a run while it trains: a progress bar, and a loss curve that grows. The curve is
-a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a picture takes
-its place: a stored notebook has no kernel that could move a bar.
+a few lines of SVG, so that drawing it costs the training nothing. When the run ends, a picture
+takes its place: a stored notebook has no kernel that could move a bar.
 """
 
 import math
