@@ -21,7 +21,7 @@ TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endofte
 
 
 @pytest.fixture(autouse=True)
-def alone(tmp_path, monkeypatch):
+def made_runs(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
@@ -55,45 +55,29 @@ def two_rounds():
     return found | (yield {"again": varied(best.config, seed=1)})
 
 
-def test_a_plan_is_led_from_round_to_round(alone):
-    found = plans.run({"two": two_rounds()})["two"]
+def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
+    first = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    made = plans.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
+    found = made["two"]
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
-    assert len(alone) == 3
     assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
-
-
-def test_what_has_a_record_is_not_made_again(alone):
-    plans.run({"one": rates(1e-2)})
-    found = plans.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
-    assert len(alone) == 3, "a run was made twice"
-    assert found["same"]["rate 0.01"].folder == found["two"]["rate 0.01"].folder
-
-
-def test_records_alone_say_the_same(alone):
-    made = plans.run({"two": two_rounds()})["two"]
+    assert made["same"]["rate 0.01"].folder == found["rate 0.01"].folder == first.folder
     played = plans.replay(two_rounds())
-    assert {label: result.loss for label, result in played.items()} == {
-        label: result.loss for label, result in made.items()
+    assert {label: run.loss for label, run in played.items()} == {
+        label: run.loss for label, run in found.items()
     }
-    assert len(alone) == 3
+    assert records.find(replace(first.config, name="x")).folder == first.folder
+    assert len(made_runs) == 3, "a run was made twice"
 
 
-def test_a_replay_without_records_says_what_to_do(alone):
+def test_a_replay_without_records_says_what_to_do(made_runs):
     with pytest.raises(MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `make experiments`"):
         plans.replay(two_rounds())
-    assert alone == []
+    assert made_runs == []
 
 
-def test_the_name_of_a_config_does_not_matter(alone):
-    plans.run({"one": rates(1e-2)})
-    assert (
-        records.find(replace(varied(tiny_runs.tiny(), max_learning_rate=1e-2), name="x"))
-        is not None
-    )
-
-
-def test_a_run_that_diverges_is_a_result(alone):
+def test_a_run_that_diverges_is_a_result(made_runs):
     bad = varied(tiny_runs.tiny(), max_learning_rate=1e30, max_l2_norm=math.inf, warmup_iters=1)
 
     def plan():
@@ -105,14 +89,14 @@ def test_a_run_that_diverges_is_a_result(alone):
     assert found["bad"].steps < found["good"].steps == 24
     assert found["bad"].sample is None and found["good"].sample["text"]
     plans.run({"plan": plan()})
-    assert len(alone) == 2
+    assert len(made_runs) == 2
     table = results.table(found)
     assert table["status"].tolist() == ["diverged", "finished"]
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
     assert not {"d_model", "seed", "model"} & set(table.columns)
 
 
-def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
+def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
     update = train.Trainer.update
 
     def struck(self):
@@ -125,21 +109,13 @@ def test_a_run_that_broke_off_goes_on(alone, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             plans.run({"one": rates(1e-2)})
     found = plans.run({"one": rates(1e-2)})["one"]
-    assert alone[0] is None and alone[1]["iteration"] == 12
+    assert made_runs[0] is None and made_runs[1]["iteration"] == 12
     assert found["rate 0.01"].steps == 24
 
 
-def test_a_record_names_where_and_from_what_it_was_made(alone):
-    result = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
-    assert {"device", "precision", "threads", "versions", "commit", "processor"} <= set(
-        result.environment
-    )
-    assert records.load(result.folder).config == replace(result.config, name="rate-0.01")
-    assert records.load_all()[0].config.key == result.config.key
-    assert not list(result.folder.glob("*.pt")), "a record is text"
-
-
-def test_a_record_is_whole_or_not_there(alone, tmp_path, monkeypatch):
+def test_a_record_is_whole_or_not_there_and_names_what_it_was_made_from(
+    made_runs, tmp_path, monkeypatch
+):
     def full(*_):
         raise OSError("no space left on device")
 
@@ -148,8 +124,13 @@ def test_a_record_is_whole_or_not_there(alone, tmp_path, monkeypatch):
         with pytest.raises(OSError, match="no space"):
             plans.run({"one": rates(1e-2)})
     assert list((tmp_path / "runs").iterdir()) == []
-    assert len(plans.run({"one": rates(1e-2)})["one"]) == 1
-    assert len(alone) == 1, "the run itself was lost"
+    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    assert len(made_runs) == 1, "the run itself was lost"
+    named = {"device", "precision", "threads", "versions", "commit", "processor"}
+    assert named <= set(run.environment)
+    assert records.load(run.folder).config == replace(run.config, name="rate-0.01")
+    assert records.load_all()[0].config.key == run.config.key
+    assert not list(run.folder.glob("*.pt")), "a record is text"
 
 
 def test_a_run_that_goes_on_is_not_kept(tmp_path):
@@ -158,14 +139,14 @@ def test_a_run_that_goes_on_is_not_kept(tmp_path):
         records.keep(tiny_runs.tiny(), tmp_path)
 
 
-def test_an_executor_makes_the_runs_of_all_plans(alone):
+def test_an_executor_makes_the_runs_of_all_plans(made_runs):
     with ThreadPoolExecutor(1) as executor:
         found = plans.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
     assert len(found["two"]) == 3 and len(found["more"]) == 1
-    assert len(alone) == 4
+    assert len(made_runs) == 4
 
 
-def test_a_worker_that_is_killed_is_told(alone):
+def test_a_worker_that_is_killed_is_told(made_runs):
     class Dead(Executor):
         def submit(self, *_):
             raise BrokenExecutor
@@ -174,14 +155,9 @@ def test_a_worker_that_is_killed_is_told(alone):
         plans.run({"one": rates(1e-2)}, Dead())
 
 
-def test_one_bar_shows_all_runs(alone, capsys):
+def test_one_bar_shows_all_runs_and_none_where_nothing_is_made(made_runs, capsys):
     plans.run({"one": rates(1e-2, 1e-3)})
     assert "2 of 2 runs: 100%" in capsys.readouterr().err
-
-
-def test_no_bar_is_shown_where_nothing_is_made(alone, capsys):
-    plans.run({"one": rates(1e-2)})
-    capsys.readouterr()
     plans.run({"one": rates(1e-2)})
     assert capsys.readouterr().err == ""
 
@@ -194,19 +170,16 @@ class TestTheCommand:
         monkeypatch.setattr(studies, "STUDIES", {"small": study})
         monkeypatch.setattr(plans, "process_pool", lambda workers: nullcontext())
 
-    def test_runs_what_is_missing(self, alone, capsys):
-        assert cli.main(["experiments", "run"]) == 0
-        assert "small: 3 runs in " in capsys.readouterr().out
-        assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
-        assert len(alone) == 3
-
-    def test_lists_and_shows_what_there_is(self, alone, capsys):
+    def test_lists_runs_and_shows(self, made_runs, capsys):
         assert cli.main(["experiments", "list"]) == 0
         shown = capsys.readouterr().out
         assert "0 runs, more to come" in shown and "What is it for?" in shown
         assert cli.main(["experiments", "show", "small"]) == 0
         assert "2 runs are missing" in capsys.readouterr().out
-        cli.main(["experiments", "run"])
+        assert cli.main(["experiments", "run"]) == 0
+        assert "small: 3 runs in " in capsys.readouterr().out
+        assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
+        assert len(made_runs) == 3
         capsys.readouterr()
         assert cli.main(["experiments", "list"]) == 0
         assert "more to come" not in capsys.readouterr().out

@@ -1,11 +1,11 @@
-"""Records can be kept apart from all others; more of records is in test_experiments.py."""
+"""Records can be kept in a folder of their own for a while; more of records is in test_plans.py."""
 
 from made_records import config, record
 
 from workbook.experiments import records
 
 
-def test_records_apart_do_not_mix_with_the_others(tmp_path, monkeypatch):
+def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     usual, other = config(), config(seed=1)
     record(tmp_path / "runs", usual, [4.0, 3.0])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbook import accounting
-from workbook.config import ModelConfig, near_eight_thirds
+from workbook.config import ModelConfig
 from workbook.experiments import studies
 from workbook.experiments.dry_run import Imagined
 from workbook.experiments.studies import (
@@ -125,15 +125,12 @@ def test_tuning_ends_when_the_best_rate_has_neighbours(best, count):
         assert after / before == pytest.approx(studies.HALF_DECADE, rel=1e-9)
 
 
-@pytest.mark.parametrize("best", [1e3, 1e-7])
-def test_tuning_ends_at_six_rates(best):
-    results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), bowl(best=best, edge=math.inf))
-    assert len(results) == studies.MOST_RATES == 6
-
-
-def test_what_diverges_at_every_rate_is_tried_at_smaller_ones():
+def test_tuning_ends_at_six_rates_going_down_where_all_diverge():
+    for best in (1e3, 1e-7):
+        results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), bowl(best=best, edge=math.inf))
+        assert len(results) == studies.MOST_RATES == 6
     results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), lambda config: math.inf)
-    assert len(results) == studies.MOST_RATES
+    assert len(results) == 6
     assert min(map(rate_of, results.values())) == pytest.approx(1e-4, rel=1e-9)
 
 
@@ -301,10 +298,6 @@ def test_the_leaderboard_lasts_as_long_as_the_edition_says():
     )
 
 
-def test_d_ff_is_the_multiple_of_64_nearest_to_eight_thirds():
-    assert near_eight_thirds(512) == 1_344 == studies.full_scale().base.model.d_ff
-
-
 @EVERY_SCALE
 def test_the_web_corpus_gets_the_same_model_but_for_its_vocabulary(scale):
     scale = studies.scale_named(scale, "2025")
@@ -330,19 +323,10 @@ def test_batches_go_from_one_to_half_of_the_memory(scale):
     assert needed(last) <= scale.memory / 2 < needed(last + 128)
 
 
-def test_the_laptop_s_largest_batch_is_the_one_that_was_recorded():
-    assert studies.laptop_scale().batch_sizes[-1] == 384
-
-
 @EVERY_SCALE
-def test_rates_are_half_decades_apart_and_rise(scale):
-    rates = studies.scale_named(scale, "2025").rates
-    assert all(2.5 < after / before < 4 for before, after in pairwise(rates))
-
-
-@EVERY_SCALE
-def test_seeds_differ_from_the_base_s(scale):
+def test_rates_rise_by_half_decades_and_seeds_differ(scale):
     scale = studies.scale_named(scale, "2025")
+    assert all(2.5 < after / before < 4 for before, after in pairwise(scale.rates))
     assert len({scale.base.seed, *scale.seeds}) == 1 + len(scale.seeds) >= 5
 
 

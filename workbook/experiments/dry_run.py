@@ -97,7 +97,7 @@ def report(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: 
         print("Later rounds depend on results: so many follow if the middle rates are the best.")
     found = [finding for finding, _ in texts]
     found.append(disk_finding(configs, sum(size for _, size in texts), sharing))
-    found += memory_findings(configs, sharing)
+    found.append(memory_finding(configs, sharing))
     for each in found:
         print(f"{each.about:8} {'TO DO' if each.todo else 'ready':6} {each.text}")
     todo = list(dict.fromkeys(each.todo for each in found if each.todo))
@@ -168,20 +168,22 @@ def seconds_of(configs: Sequence[TrainConfig], threads: int | None = None) -> li
         peak = matmul_peak(precision, str(device))
     finally:
         torch.set_num_threads(before)
-    speed = peak * mfu(devices.describe(device, precision)["device"])
+    speed = peak * mfu(**devices.describe(device, precision))
     return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
 
 
-def mfu(device: str) -> float:
-    """The share of the machine's peak that recorded runs on such a device reached, in the median.
+def mfu(device: str, precision: str, **_) -> float:
+    """The share of its peak that such a device reached in recorded runs, in the median.
 
-    Evaluating, logging and saving are in it, as their seconds are in the log.
+    The log's seconds are those of evaluating and saving as well. Takes what `devices.describe`
+    says.
     """
-    found = [
-        flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
-        for run in records.load_all()
-        if run.environment["device"] == device and run.steps
-    ]
+    found = []
+    for run in records.load_all():
+        where = run.environment
+        peak = where.get("peak_flops_per_second")
+        if (where["device"], where["precision"]) == (device, precision) and peak and run.steps:
+            found.append(flops(run.config, run.steps) / run.seconds / peak)
     return median(found) if found else ASSUMED_MFU
 
 
@@ -255,22 +257,15 @@ def checkpoints(config: TrainConfig) -> int:
     return min(config.keep_checkpoints, math.ceil(config.steps / config.checkpoint_every))
 
 
-def memory_findings(configs: Sequence[TrainConfig], workers: int = 1) -> list[Finding]:
-    """Whether a step of each of these runs fits into memory, beside those of other workers."""
-    device = devices.pick_device(configs[0].device)
+def memory_finding(configs: Sequence[TrainConfig], workers: int = 1) -> Finding:
+    """Whether the largest step of these runs fits into memory, beside those of other workers."""
+    largest = max(configs, key=memory_bytes)
+    device, needed = devices.pick_device(largest.device), memory_bytes(largest)
     room = free_memory(device)
-    where = f"{in_gb(room)} free on {device}" + (f", for {workers} workers" if workers > 1 else "")
-    found = [
-        Finding(
-            "memory",
-            f"{step_name(config)} needs {in_gb(memory_bytes(config))}; {where}",
-            what_would_fit(config, room, workers),
-        )
-        for config in {step_name(config): config for config in configs}.values()
-        if workers * memory_bytes(config) > room
-    ]
-    most = max(map(memory_bytes, configs))
-    return found or [Finding("memory", f"a step needs {in_gb(most)} at most; {where}")]
+    text = f"{step_name(largest)} needs {in_gb(needed)}; {in_gb(room)} free on {device}"
+    text += f", for {workers} workers" if workers > 1 else ""
+    fits = workers * needed <= room
+    return Finding("memory", text, "" if fits else what_would_fit(largest, room, workers))
 
 
 def memory_bytes(config: TrainConfig, accumulation: int | None = None) -> int:
