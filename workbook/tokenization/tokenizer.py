@@ -216,7 +216,7 @@ class Tokenizer(Encoder):
 
     @contextmanager
     def compiled_encoder(self):
-        """A `compiled.encode.Encoder` for the one thread that runs the block.
+        """A `CompiledEncoder` for the one thread that runs the block.
 
         None where the compiled engine does not fit this vocabulary. It is compiled on the first
         call and used again by the next ones, unless the block fails: it may have stopped halfway.

@@ -31,7 +31,7 @@ ID_BITS = np.uint64(32)
 NUMBER_MASK = np.uint64(0xFFFF_FFFF)
 
 
-class Encoder:
+class CompiledEncoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
@@ -100,7 +100,7 @@ def make_encoder(
     ids: Mapping[bytes, int],
     merges: Sequence[tuple[bytes, bytes]],
     special_ids: Mapping[str, int],
-) -> Encoder | None:
+) -> CompiledEncoder | None:
     """The encoder of a vocabulary and merges; None where only the readable tokenizer can do it.
 
     That is: some byte has no id, two merges make the same token, one joins what none made, or an
@@ -115,7 +115,7 @@ def make_encoder(
         return None
     pairs = [(symbols[left], symbols[right]) for left, right in merges]
     symbol_ids = np.array([ids[token] for token in tokens])
-    return Encoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
+    return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
 @compiled
