@@ -1,0 +1,232 @@
+"""Compiled code finds pre-tokens like `regex`, counts like `Counter`, merges like `train_naive`."""
+
+import random
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of, odd_strings
+
+from workbook.tokenization import bpe, spans
+from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
+from workbook.tokenization.compiled import count, merge, scan, table
+from workbook.tokenization.compiled.machine import compiled, leading_letters, padded
+from workbook.tokenization.pretokens import PATTERN, whole_pretokens
+
+END = "<|endoftext|>"
+WORDS = st.lists(st.text(st.sampled_from("abc"), max_size=12) | st.text(max_size=6), max_size=40)
+
+# --- Scanning ------------------------------------------------------------------------------------
+
+
+@compiled
+def ends_of_each(starts, stops, kinds, ends):
+    number = 0
+    for index in range(len(starts)):
+        at = starts[index]
+        while at < stops[index]:
+            at = scan.token_end(at, stops[index], kinds)
+            ends[number] = at
+            number += 1
+    return number
+
+
+def ends_in(strings: list[str]) -> np.ndarray:
+    """Where the compiled scanner ends pre-tokens, in strings one behind the other in memory."""
+    source = padded("".join(strings).encode())
+    sizes = np.array([len(string.encode()) for string in strings])
+    ends = np.empty(len(source), np.int64)
+    stops = source.ctypes.data + np.cumsum(sizes)
+    number = ends_of_each(stops - sizes, stops, scan.character_kinds().ctypes.data, ends)
+    return ends[:number] - source.ctypes.data
+
+
+def scanned(string: str) -> list[str]:
+    data = string.encode()
+    return [data[a:b].decode() for a, b in pairwise([0, *ends_in([string]).tolist()])]
+
+
+@settings(max_examples=500)
+@given(TEXTS)
+def test_boundaries_equal_regex(string):
+    assert scanned(string) == regex.findall(PATTERN, string)
+
+
+@given(st.text(st.sampled_from(ODD.encode("ascii", "ignore").decode())))
+def test_boundaries_of_ascii_equal_regex(string):
+    """In the readable tokenizer too, which has a pattern of its own for ASCII."""
+    expected = regex.findall(PATTERN, string)
+    assert scanned(string) == expected
+    assert whole_pretokens(string, regex.compile("(?!)")) == expected
+
+
+def test_boundaries_equal_regex_on_every_character():
+    """Each code point between letters, spaces and digits, in one long text of them all."""
+    draw = random.Random(0)
+    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    draw.shuffle(codes)
+    between = ["", " ", "  ", "\n", "a", "1", "'s", "\u3000", "!"]
+    string = "".join(chr(code) + draw.choice(between) for code in codes)
+    assert scanned(string) == regex.findall(PATTERN, string)
+
+
+@pytest.mark.stress
+def test_boundaries_equal_regex_in_a_hundred_thousand_strings():
+    draw = random.Random(STRESS)
+    for _ in range(50 * STRESS):
+        strings = odd_strings(draw, 2000)
+        expected = [len(part.encode()) for s in strings for part in regex.findall(PATTERN, s)]
+        assert np.array_equal(ends_in(strings), np.cumsum(expected)), f"STRESS={STRESS} shows it"
+
+
+@given(st.text(st.sampled_from("az@[`{AZ0é\x00\x7f"), min_size=8))
+def test_leading_letters_counts_ascii_letters(string):
+    eight = string.encode()[:8]
+    expected = len(regex.match(rb"[A-Za-z]*", eight)[0])
+    assert leading_letters(np.frombuffer(eight, np.uint64)[0]) == expected
+
+
+# --- Counting ------------------------------------------------------------------------------------
+
+
+@given(TEXTS)
+def test_counts_equal_a_counter(string):
+    assert as_counter(counted(string)) == Counter(regex.findall(PATTERN, string))
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_tables_add_up(strings):
+    total = table.Table(capacity=2)
+    for string in strings:
+        count.add_counts(total, counted(string))
+    expected = Counter(pretoken for s in strings for pretoken in regex.findall(PATTERN, s))
+    assert as_counter(count.counts_of(total)) == expected
+
+
+def test_long_pretokens_are_told_apart_by_their_bytes():
+    words = [f"{'x' * length}{end}" for length in range(1, 60) for end in ("", "y", "z")]
+    found = as_counter(counted(" ".join(words * 2)))
+    assert found[f" {'x' * 59}z"] == 2
+    assert found == Counter(regex.findall(PATTERN, " ".join(words * 2)))
+
+
+def test_equal_keys_of_long_pretokens_are_no_proof():
+    """Of two words made so that their keys are equal, one is found and the other is not."""
+    one = np.frombuffer(b"twenty-four bytes it has", np.uint64)
+    other = one.copy()
+    other[0] = int.from_bytes(b"Twenty-f", "little")
+    other[1] ^= mixed(24 ^ int(one[0])) ^ mixed(24 ^ int(other[0]))
+    words = [padded(word.tobytes()) for word in (one, other)]
+    keys = [table.keys_of(word.ctypes.data, 24) for word in words]
+    assert keys[0] == keys[1]
+    entries = table.Table()
+    slots = [table.entry(entries.address, words[0].ctypes.data, 24)]
+    slots += [table.find(entries.address, word.ctypes.data, 24) for word in words]
+    assert slots[0] == slots[1] != slots[2]
+
+
+def mixed(value: int) -> int:
+    """A step of the hash in `keys_of`, in Python's own numbers."""
+    value = value * int(table.MIX_A) % 2**64
+    return value ^ value >> 32
+
+
+def test_documents_end_at_special_tokens():
+    for special in ("<|e|>", "abc", " ", "é"):
+        string = f"one{special}  two {special}{special}abd 's{special}"
+        expected = Counter()
+        for part in string.split(special):
+            expected.update(regex.findall(PATTERN, part))
+        assert as_counter(counted(string, [special])) == expected
+
+
+# --- Merging -------------------------------------------------------------------------------------
+
+
+@given(WORDS, st.integers(0, 60))
+def test_merges_equal_naive(words, number):
+    counts = counted(" ".join(words))
+    assert merges_of(counts, number) == train_naive(as_counter(counts), number)
+
+
+@given(st.text(st.sampled_from("ab"), max_size=60), st.integers(1, 9))
+def test_runs_and_overlaps_merge_as_naive(word, copies):
+    counts = counted(" ".join([word] * copies + [word[::-1], word + word]))
+    assert merges_of(counts, 99) == train_naive(as_counter(counts), 99)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text(st.sampled_from("ab"), max_size=30), max_size=12))
+def test_no_two_merges_make_the_same_bytes(words):
+    merges = merges_of(counted(" ".join(words)), 1000)
+    assert len({left + right for left, right in merges}) == len(merges)
+
+
+def test_merges_of_many_words_equal_incremental():
+    draw = random.Random(1)
+    words = ["".join(draw.choices("etaoin shrdlué", k=draw.randint(1, 14))) for _ in range(5_000)]
+    counts = counted(" ".join(words))
+    assert merges_of(counts, 1_000) == train_incremental(as_counter(counts), 1_000)
+
+
+def test_memory_that_runs_short_is_enlarged(monkeypatch):
+    """The merges stay the same where the arrays of pairs and spellings begin too small."""
+    draw = random.Random(2)
+    letters = [chr(code) for code in range(0x4E00, 0x4E00 + 2_000)]
+    counts = counted(" ".join("".join(draw.choices(letters, k=9)) for _ in range(1_500)))
+    enlarged = []
+    doubled = merge.doubled
+    monkeypatch.setattr(merge, "doubled", lambda array: enlarged.append(1) or doubled(array))
+    merges = merges_of(counts, 9_000)
+    assert enlarged
+    assert merges == train_incremental(as_counter(counts), 9_000)
+
+
+def test_counts_need_64_bits():
+    counts = counted("ab ab cd")
+    huge = count.Counts(counts.text, counts.lengths, counts.counts * (1 << 60))
+    assert merges_of(huge, 9) == merges_of(counts, 9)
+
+
+def test_nothing_to_merge_gives_no_merges():
+    assert merges_of(counted(""), 9) == []
+    assert merges_of(counted("a b"), 0) == []
+    assert merges_of(counted("ab"), 1 << 40) == [(b"a", b"b")]
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    line = "It's {:,} o'clock,  said the 天 fox number {}.\r\n" + END + "\n"
+    lines = (line.format(number % 97, number) for number in range(1_000))
+    path.write_bytes("".join(lines).encode())
+    return path
+
+
+def test_small_and_large_files_give_the_same_merges(text, monkeypatch):
+    size = text.stat().st_size
+    results = []
+    for limit in (size, size + 1):  # compiled, then readable
+        monkeypatch.setattr(bpe, "COMPILED_FROM", limit)
+        results.append(train_bpe(text, 500, [END, " fox"]))
+        for pool in (ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
+            with pool as executor:
+                results.append(train_bpe(text, 500, [END, " fox"], executor=executor))
+    assert all(result == results[0] for result in results)
+    assert len(results[0][0]) > 400
+
+
+def test_only_large_files_wait_for_a_compiler(text, monkeypatch):
+    monkeypatch.setattr("workbook.tokenization.compiled.train", lambda *_: 1 / 0)
+    assert text.stat().st_size < spans.COMPILED_FROM
+    train_bpe(text, 300, [END])
+    with text.open("ab") as file:
+        file.truncate(spans.COMPILED_FROM)
+    with pytest.raises(ZeroDivisionError):
+        train_bpe(text, 300, [END])
