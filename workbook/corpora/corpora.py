@@ -351,13 +351,13 @@ def record(path: str | os.PathLike) -> dict:
     For `stories` also `code_length_bits`, the length of a code for its random choices, and that
     divided by the bytes, `bits_per_byte`: an upper bound of the entropy of its text.
     """
-    beside = Path(path).with_suffix(".json")
-    if not beside.is_file():
+    found = Path(path).with_suffix(".json")
+    if not found.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {beside.name} beside it, so it is not a corpus file; take the"
+            f"{path} has no record {found.name} beside it, so it is not a corpus file; take the"
             " path that corpora.path() returns"
         )
-    return json.loads(beside.read_text(encoding="utf-8"))
+    return json.loads(found.read_text(encoding="utf-8"))
 
 
 def is_intact(path: Path, origin: dict) -> bool:

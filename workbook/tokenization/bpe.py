@@ -125,7 +125,7 @@ def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
 
 
 def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
-    """The same merges as `train_naive`, from pair counts that are mended and not made anew.
+    """The same merges as `train_naive`, from pair counts that are corrected after each merge.
 
     A merge changes only the words that hold its pair: `holders` finds them. The most frequent pair
     comes from a heap whose entries may be out of date: an entry counts only while it says what

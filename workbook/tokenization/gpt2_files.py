@@ -90,7 +90,7 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"{path}: {name!r}, with the id {token_id}, holds a lone surrogate, which has no "
-                f"UTF-8; write the file anew with the library that it comes from"
+                f"UTF-8; write the file again with the library that it comes from"
             ) from error
     return vocab
 

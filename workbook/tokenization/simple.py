@@ -1,4 +1,4 @@
-"""What byte-pair encoding is compared with: tokenizers of characters, of bytes and of words.
+"""Tokenizers of characters, of bytes and of words, to compare byte-pair encoding with.
 
     "the cat"  ->  [116, 104, 101, 32, ...]     a code point per character
                ->  [116, 104, 101, 32, ...]     a byte each: the same, while the text is ASCII

@@ -260,7 +260,7 @@ def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
 
     Files without a record get one if the merges fit the vocabulary.
     """
-    made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained anew"
+    made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained again"
     for file, digest in _hashes(folder).items():
         if made and made.get(file) != digest:
             raise ValueError(

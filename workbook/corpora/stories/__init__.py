@@ -65,11 +65,11 @@ def story(seed: int, stream: str, index: int) -> tuple[str, float]:
 
 
 def tell(random: Random) -> tuple[str, float]:
-    """A story told with these random numbers, of which only `getrandbits` is used, and its bits."""
+    """A story whose choices `random` draws (only by `getrandbits`), and its code length in bits."""
     rules = grammar()
-    told = Story(random.getrandbits, rules.find)
-    rules.any_plot().write(told)
-    return told.text(), told.bits
+    new = Story(random.getrandbits, rules.find)
+    rules.any_plot().write(new)
+    return new.text(), new.bits
 
 
 def write(seed: int, stream: str, size: int) -> Iterator[tuple[str, float]]:

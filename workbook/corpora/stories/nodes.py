@@ -1,4 +1,4 @@
-"""What a compiled grammar is made of: nodes that write themselves into a story.
+"""The nodes of a compiled grammar, which write themselves into a story.
 
 A `Story` is the memory of one document: its text so far, the words it remembered, and what its
 draws cost. Every draw of this package happens in this file.
@@ -55,14 +55,14 @@ class Story:
         self.write = self.parts.append
 
     def text(self) -> str:
-        """What was written, its articles, paragraphs and spaces put right."""
+        """The text so far, its articles, paragraphs and spaces put right."""
         text = "".join(self.parts)
         for spare, right in TIDY:
             text = text.replace(spare, right)
         return text.strip()
 
     def capture(self, node: Node | str) -> str:
-        """What a node writes, kept out of the text."""
+        """The text that a node writes, kept out of the story's."""
         if node.__class__ is str:
             return node
         start = len(self.parts)

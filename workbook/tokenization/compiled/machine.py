@@ -44,10 +44,10 @@ def compiled(function):
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder for compiled code: beside the sources, else in the user's own; or none.
+    """The folder for compiled code: next to the sources, else in the user's home; or None.
 
-    numba compiles a function anew when its own file changes, but not when a file that it calls
-    into does. So the folder is named after all the sources together.
+    numba compiles a function again when its own file changes, but not when a file that it calls
+    into does. So the folder's name is a hash of all the sources together.
     """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
