@@ -128,8 +128,8 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     """The same merges as `train_naive`, from pair counts that are corrected after each merge.
 
     A merge changes only the words that hold its pair: `holders` finds them. The most frequent pair
-    comes from a heap whose entries may be out of date: an entry counts only while it says what
-    `pairs` says, and each change of a count pushes a new one.
+    comes from a heap whose entries may be out of date: an entry counts only while it agrees with
+    `pairs`, and each change of a count pushes a new one.
     """
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     pairs = count_pairs(words)
@@ -144,7 +144,7 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     while heap and len(merges) < num_merges:
         negative_count, _, best = heapq.heappop(heap)
         if -negative_count != pairs[best]:
-            continue
+            continue  # out of date: an entry with the right count is in the heap as well
         merges.append(best)
         changes: Counter[Pair] = Counter()
         for index in holders.pop(best):
