@@ -92,6 +92,9 @@ def test_a_paragraph_that_begins_in_hebrew_reads_from_the_right():
 def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
     done, refused = pdf.pdf(document(*cleaned(r"Here: $\nosuch{x}$ and $x^2$.")))
     assert refused == [r"\nosuch{x}"] and r"\nosuch{x}" in text_in(done)
+    blocks = cleaned("A $$\\nosuch{x} % why\n= // 3$$ b.\n\nA $$2 % why\n= 3$$ b.")
+    markup, refused = pdf._markup(document(*blocks), ())
+    assert refused == [r"\nosuch{x} = // 3"] and "#raw(" in markup and "\n=" not in markup
 
 
 def test_long_lines_of_code_go_on_below_with_an_arrow():

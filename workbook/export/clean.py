@@ -123,7 +123,7 @@ class Cleaner:
                     f" typed: {content[1][:40]!a}"
                 )
                 return code(visible(content[1]))
-            self.formulas.setdefault(content[1], place)
+            self.formulas.setdefault(one_line(content[1]), place)
         if kind == "Span" and "kbd" in content[0][1]:
             return code(text_of(content[1]))
         if kind in ("Div", "Span", "Cite"):
@@ -165,6 +165,11 @@ def nesting(formula: str) -> int:
         level += (sign in OPENING) - (sign in CLOSING)
         deepest = max(deepest, level)
     return deepest
+
+
+def one_line(formula: str) -> str:
+    """Write a formula in one line, without TeX's comments."""
+    return " ".join(re.sub(r"(\\.)|%.*", r"\1", formula).split())
 
 
 def printed(text: str) -> list[Node]:

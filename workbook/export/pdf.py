@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from workbook.export import pandoc, typesetting
-from workbook.export.clean import Album
+from workbook.export.clean import Album, one_line
 from workbook.export.document import Document
 from workbook.export.pandoc import Node, joined, node, nodes_in, rebuilt, rows_of, text_of
 
@@ -86,12 +86,17 @@ def _markup(
     """
     album, parts, refused = document.album, [], []
     for blocks in (document.lead, document.blocks):
-        laid_out = rebuilt(list(blocks), lambda item: _laid_out(item, album))
-        safe = rebuilt(joined(laid_out), lambda item: _safe(item, album, missing, bad))
-        text, said = pandoc.write(safe, "typst")
+        laid_out = joined(rebuilt(list(blocks), lambda item: _laid_out(item, album)))
+        text, said = _written(laid_out, album, missing, bad)
+        if said:  # pandoc writes these as text, in which typst may find markup: better as code
+            text, _ = _written(laid_out, album, missing, [*bad, *said])
         parts.append(text)
         refused += said
     return f"#opening({string(document.subtitle)})[\n{parts[0]}\n]\n{parts[1]}", refused
+
+
+def _written(blocks, album: Album, missing: Sequence[str], bad: Sequence[str]):
+    return pandoc.write(rebuilt(blocks, lambda item: _safe(item, album, missing, bad)), "typst")
 
 
 def string(text: str) -> str:
@@ -145,7 +150,9 @@ def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) 
     kind, content = item["t"], item.get("c")
     if kind == "Str":
         return _raw(f"#{string(_breakable(numbered(content, missing)))};")
-    if kind == "Code" or (kind == "Math" and content[1] in bad):
+    if kind == "Math" and (formula := one_line(content[1])) not in bad:
+        return node("Math", [content[0], formula])
+    if kind in ("Code", "Math"):
         return _raw(f"#raw({string(_breakable(numbered(content[1], missing)))});")
     if kind == "CodeBlock":
         (_, classes, _), text = content
@@ -290,7 +297,7 @@ def numbered(text: str, missing: Iterable[str], before: str = "") -> str:
 def _bad_formulas(document: Document, folder: str) -> list[str]:
     """Find the formulas that pandoc takes and typst does not."""
     blocks = [*document.lead, *document.blocks]
-    formulas = {item["c"][1]: item for item in nodes_in(blocks) if item["t"] == "Math"}
+    formulas = {one_line(item["c"][1]): item for item in nodes_in(blocks) if item["t"] == "Math"}
 
     def is_set(some: Sequence[str]) -> bool:
         lines = [node("Para", [formulas[formula]]) for formula in some]
