@@ -31,7 +31,7 @@ ERRORS = {
 }
 
 
-class Run:
+class SmallRun:
     """A small training run, whose data depend on the number of the step alone."""
 
     def __init__(self, seed: int):
@@ -111,7 +111,7 @@ def _check(
     save: Callable, load: Callable, out: Any, path: Path | None, said: str, notes: list[str]
 ) -> None:
     """Raise `Wrong` unless a run that was saved in `out` goes on the same from there."""
-    run = Run(seed=0).steps(1, 2, 3)
+    run = SmallRun(seed=0).steps(1, 2, 3)
     weights, moments = run.weights(), run.moments()
     given = Words(f"save_checkpoint(model, optimizer, {ITERATION}, {said})")
     _named(save, run.model, run.optimizer, ITERATION, out, given=given)
@@ -124,7 +124,7 @@ def _check(
     src = _stored(out, path, given)
     after = run.steps(4, 5, 6).weights()
 
-    other = Run(seed=1)
+    other = SmallRun(seed=1)
     fresh, parameters = other.weights(), list(other.model.parameters())
     given = Words(f"{given}\nload_checkpoint({said}, new_model, new_optimizer)")
     iteration = _named(load, src, other.model, other.optimizer, given=given)
@@ -185,7 +185,7 @@ def _stored(out: Any, path: Path | None, given: Words) -> Any:
 
 
 def _expect_weights(
-    run: Run, weights: list[float], fresh: list[float], after: list[float], given: Words
+    run: SmallRun, weights: list[float], fresh: list[float], after: list[float], given: Words
 ) -> None:
     got = run.weights()
     if got == weights:
@@ -213,7 +213,7 @@ def _expect_weights(
 
 
 def _expect_optimizer(
-    run: Run, moments: list[float], parameters: list[nn.Parameter], given: Words
+    run: SmallRun, moments: list[float], parameters: list[nn.Parameter], given: Words
 ) -> None:
     """Raise `Wrong` unless the optimizer is as it was, and still moves this model."""
     if any(a is not b for a, b in zip(run.model.parameters(), parameters, strict=True)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, pair, runs
-from workbook.checks.experiments_run import FEW, Run, best
+from workbook.checks.experiments_run import FEW, ReportedRun, best
 from workbook.checks.experiments_widths import matching, refuse_pair, refuse_sizes
 from workbook.checks.figures import claims, text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
@@ -134,7 +134,9 @@ def _compared(attempt: Any, kinds: Pair) -> str | Facts:
     return _difference(kinds, _losses(usual), _losses(other))
 
 
-def _sides(found: list[Run], usual: str, other: str) -> tuple[list[Run], list[Run]]:
+def _sides(
+    found: list[ReportedRun], usual: str, other: str
+) -> tuple[list[ReportedRun], list[ReportedRun]]:
     """The runs of both kinds; what looks like both, such as "no RoPE", is the other one."""
     words = [re.sub(r"[_\W]+", " ", run.words.lower()) for run in found]
     others = [bool(re.search(other, each)) for each in words]
@@ -145,7 +147,7 @@ def _sides(found: list[Run], usual: str, other: str) -> tuple[list[Run], list[Ru
     )
 
 
-def _losses(found: list[Run]) -> list[float]:
+def _losses(found: list[ReportedRun]) -> list[float]:
     """The losses of all seeds at the best rate of this kind; [] where every run diverged."""
     if not any(run.finite for run in found):
         return []
@@ -153,7 +155,7 @@ def _losses(found: list[Run]) -> list[float]:
     return [loss for run in found if run.get("rate") == rate for loss in run.finite]
 
 
-def _refuse_unequal(found: list[Run]) -> None:
+def _refuse_unequal(found: list[ReportedRun]) -> None:
     seen = {run.name: run.get("tokens") for run in found if run.get("tokens") and not run.diverged}
     if len(seen) > 1 and max(seen.values()) > (1 + SAME) * min(seen.values()):
         raise Wrong(

@@ -7,7 +7,7 @@ from typing import Any
 from workbook import accounting, config
 from workbook.checks.experiments_limits import refuse_runs, refuse_text, refuse_untrained
 from workbook.checks.experiments_read import expect_readable, runs
-from workbook.checks.experiments_run import Run, best
+from workbook.checks.experiments_run import ReportedRun, best
 from workbook.checks.figures import claims, text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
@@ -69,7 +69,7 @@ def _memory_words() -> str:
     )
 
 
-def _refuse_unequal(found: list[Run]) -> None:
+def _refuse_unequal(found: list[ReportedRun]) -> None:
     """Raise where runs are compared that saw different numbers of tokens.
 
     Small batches may have read the beginning alone: they are slow.

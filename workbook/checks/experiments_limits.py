@@ -6,7 +6,7 @@ from typing import Literal
 
 from workbook import config
 from workbook.checks import experiments_text as text_of_runs
-from workbook.checks.experiments_run import Run
+from workbook.checks.experiments_run import ReportedRun
 from workbook.checks.verdicts import Words, Wrong
 from workbook.training.loss_bounds import (
     BYTES_PER_TOKEN,
@@ -89,7 +89,7 @@ def refuse_untrained(loss: float, kind: Kind) -> None:
     )
 
 
-def refuse_runs(runs: Iterable[Run], kind: Kind) -> None:
+def refuse_runs(runs: Iterable[ReportedRun], kind: Kind) -> None:
     """Raise for the first run that contradicts itself, or that no model can be."""
     for run in runs:
         named = text_of_runs.corpora_in(run.words.replace("_", " "))
@@ -101,7 +101,7 @@ def refuse_runs(runs: Iterable[Run], kind: Kind) -> None:
         _refuse_tokens(run)
 
 
-def _refuse_units(run: Run) -> None:
+def _refuse_units(run: ReportedRun) -> None:
     loss, perplexity, bits = run.loss, run.get("perplexity"), run.get("bits a byte")
     if perplexity is not None:
         refuse_perplexity([loss], perplexity)
@@ -160,7 +160,7 @@ def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
     )
 
 
-def _refuse_tokens(run: Run) -> None:
+def _refuse_tokens(run: ReportedRun) -> None:
     """Raise where a run's tokens are not steps × batch × context."""
     steps = run.get("steps taken") or run.get("steps")
     batch, context, tokens = (run.get(each) for each in ("batch", "context", "tokens"))

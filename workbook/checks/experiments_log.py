@@ -6,7 +6,7 @@ from typing import Any
 
 from workbook.checks.experiments_limits import refuse_runs, refuse_text
 from workbook.checks.experiments_read import expect_readable, runs
-from workbook.checks.experiments_run import Run
+from workbook.checks.experiments_run import ReportedRun
 from workbook.checks.figures import text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 
@@ -52,7 +52,7 @@ def experiment_log(attempt: Any, part: str | None = None) -> str | Facts:
     return said
 
 
-def _is_curve(found: list[Run]) -> bool:
+def _is_curve(found: list[ReportedRun]) -> bool:
     """True for the lines of one run: the steps rise, and no setting of a run is there."""
     steps = [run.get("steps") or run.get("tokens") for run in found]
     settings = any(run.words or run.get("batch") for run in found)
@@ -64,7 +64,7 @@ def _is_curve(found: list[Run]) -> bool:
     )
 
 
-def _curve(found: list[Run]) -> str:
+def _curve(found: list[ReportedRun]) -> str:
     """Praise for the log of one run, whose losses can be drawn against steps and time."""
     seconds = [run.get("seconds") for run in found]
     if all(each is None for each in seconds):

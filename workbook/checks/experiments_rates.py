@@ -13,7 +13,7 @@ from workbook.checks.experiments_limits import (
     refuse_untrained,
 )
 from workbook.checks.experiments_read import expect_readable, pair, runs
-from workbook.checks.experiments_run import Run, best
+from workbook.checks.experiments_run import ReportedRun, best
 from workbook.checks.experiments_text import Said, clauses, corpora_in, rates
 from workbook.checks.figures import claims, text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
@@ -69,7 +69,7 @@ def learning_rate(attempt: Any, part: str | None = None) -> str | Facts:
     return _bracketed(found) if part == "b" else _swept(found)
 
 
-def _swept(found: list[Run]) -> str:
+def _swept(found: list[ReportedRun]) -> str:
     """Praise for a sweep whose best rate lies inside it."""
     lowest = best(found)
     rate, tried = lowest.get("rate"), sorted({run.get("rate") for run in found})
@@ -115,7 +115,7 @@ def _said_of_the_sweep(text: str, said: list[Said]) -> Facts:
     return SWEEP
 
 
-def _bracketed(found: list[Run]) -> str:
+def _bracketed(found: list[ReportedRun]) -> str:
     """Praise for a sweep that has runs on both sides of the edge."""
     lowest = best(found)
     rate = lowest.get("rate")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
-from workbook.checks.experiments_run import Run, number, run_of
+from workbook.checks.experiments_run import ReportedRun, number, run_of
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 
 # The quantities that a column may hold, by what its name looks like; the first that fits counts.
@@ -62,7 +62,7 @@ def pair(attempt: Any) -> tuple[float, float] | None:
     return (found[0], found[1]) if None not in found else None
 
 
-def runs(attempt: Any, key: str) -> list[Run]:
+def runs(attempt: Any, key: str) -> list[ReportedRun]:
     """The runs of a table; `key` is what a lone number stands for that names a run."""
     rows = list(_rows(attempt, key))
     if not rows:

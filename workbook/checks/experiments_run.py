@@ -1,4 +1,4 @@
-"""One training run as a learner reports it: numbers by quantity, losses, words."""
+"""A training run as a learner reports it: numbers by quantity, losses, words."""
 
 import math
 import re
@@ -18,7 +18,7 @@ FALLS = 1.3  # the first loss over the last one in a curve: seeds do not differ 
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """One run: its numbers by quantity, its losses (nan: it diverged), and all that is in words."""
 
     words: str = ""
@@ -61,7 +61,7 @@ class Run:
         return ", ".join(filter(None, [self.words.strip(), *known])) or "this run"
 
 
-def best(found: list[Run]) -> Run:
+def best(found: list[ReportedRun]) -> ReportedRun:
     """The run with the lowest loss; raises where none has one."""
     converged = [run for run in found if run.finite and not run.diverged]
     if not converged:
@@ -74,7 +74,7 @@ def best(found: list[Run]) -> Run:
     return min(converged, key=lambda run: run.loss)
 
 
-def run_of(row: list[tuple[str, Any]], quantities: Collection[str]) -> Run:
+def run_of(row: list[tuple[str, Any]], quantities: Collection[str]) -> ReportedRun:
     """The run of a row, which is pairs of a quantity (or another column's name) and a value."""
     words, numbers, losses, broke_down = [], {}, {}, False
     for quantity, value in row:
@@ -91,7 +91,7 @@ def run_of(row: list[tuple[str, Any]], quantities: Collection[str]) -> Run:
         elif quantity == "diverged":
             broke_down |= value is True or str(value) == "True"
     found = losses.get("held-out loss") or losses.get("loss") or ()
-    return Run(", ".join(words), numbers, found, broke_down)
+    return ReportedRun(", ".join(words), numbers, found, broke_down)
 
 
 def _seconds(unit: str, value: Any) -> float | None:

@@ -14,7 +14,7 @@ from workbook.checks.experiments_limits import (
     refuse_untrained,
 )
 from workbook.checks.experiments_read import expect_readable, pair, runs
-from workbook.checks.experiments_run import Run
+from workbook.checks.experiments_run import ReportedRun
 from workbook.checks.experiments_text import clauses, corpora_in
 from workbook.checks.figures import quantities, text_of
 from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
@@ -81,7 +81,7 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
     )
 
 
-def _about(found: list[Run], names: tuple[str, ...]) -> list[Run]:
+def _about(found: list[ReportedRun], names: tuple[str, ...]) -> list[ReportedRun]:
     """The runs on one of these corpora, by its name or by the part that it plays."""
     look = r"\bweb\b|internet" if names == WEB else r"\bsimple\b"
     here = []
@@ -92,7 +92,7 @@ def _about(found: list[Run], names: tuple[str, ...]) -> list[Run]:
     return here
 
 
-def _lowest(found: list[Run]) -> Run | None:
+def _lowest(found: list[ReportedRun]) -> ReportedRun | None:
     return min((run for run in found if run.finite), key=lambda run: run.loss, default=None)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from workbook import accounting, config
-from workbook.checks.experiments_run import Run
+from workbook.checks.experiments_run import ReportedRun
 from workbook.checks.verdicts import NotAttempted, Words, Wrong
 from workbook.config import ModelConfig
 
@@ -50,7 +50,7 @@ def refuse_pair(one: float, other: float) -> None:
         refuse_unmatched(one, other)
 
 
-def refuse_sizes(usual: Run, other: Run) -> None:
+def refuse_sizes(usual: ReportedRun, other: ReportedRun) -> None:
     """Raise where two runs name sizes that are not matched: parameters, or inner widths."""
     for quantity, matrices in (("parameters", (1, 1)), ("d_ff", (3, 2))):
         sizes = usual.get(quantity), other.get(quantity)
