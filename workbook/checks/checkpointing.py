@@ -41,7 +41,7 @@ class SmallRun:
             self.model = nn.Sequential(*layers).to("cpu", torch.float32)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
 
-    def steps(self, *numbers: int) -> "Run":
+    def steps(self, *numbers: int) -> "SmallRun":
         """The run itself, after the steps with these numbers; a schedule sets the rate of each."""
         for number in numbers:
             for group in self.optimizer.param_groups:
