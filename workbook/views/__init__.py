@@ -1,4 +1,4 @@
-"""What the notebooks show: a file a notebook, with its pictures and its live views together.
+"""What the notebooks show: one file per notebook, its pictures and its live views together.
 
 Open the file of the notebook that you come from, such as `bpe` for 02: its plots take data and
 `ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words.

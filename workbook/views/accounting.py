@@ -39,7 +39,7 @@ def _ink(colour: str) -> str:
 
 
 def shares(table: pd.DataFrame, what: str, ax: Axes | None = None) -> Axes:
-    """A bar a row of `table`, cut into the shares of its columns; small shares have no number."""
+    """One bar per row of `table`, cut into its columns' shares; small shares have no number."""
     ax = axes(ax, height=1.2 + 0.42 * len(table))
     parts = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))
@@ -66,7 +66,7 @@ def _legend_above(ax: Axes) -> None:
 
 
 def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """The columns' shares as bands over the index, on a log axis; each band is named in itself.
+    """The columns' shares as bands over the index, on a log axis, each with its name inside.
 
     A band too thin for its name has it above the picture.
     """
@@ -107,7 +107,7 @@ def _positions(value: float) -> str:
 def stacked(
     table: pd.DataFrame, quantity: str, limit: float, limit_name: str, ax: Axes | None = None
 ) -> Axes:
-    """A bar a row of `table`, its columns one upon the other, and a dashed line at the limit.
+    """One bar per row of `table`, its columns stacked, and a dashed line at the `limit`.
 
     A bar that crosses the line is crossed out.
     """
@@ -140,7 +140,7 @@ TIMES = {"1 hour": 1 / 24, "1 day": 1, "1 week": 7, "1 month": 30, "1 year": 365
 
 
 def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """A line a column of `table`, in days, over its index; both axes are logarithmic."""
+    """One line per column of `table`, in days, over its index; both axes are logarithmic."""
     ax = axes(ax, height=4.0)
     for colour, name in zip(COLOURS, table.columns, strict=False):
         ax.plot(table[name], color=colour, linewidth=2, marker="o", ms=3)
@@ -163,7 +163,7 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
-    """A line a column of `table` over its index, named at its end; both axes are logarithmic."""
+    """One line per column of `table` over its index, named at its end; both axes are log."""
     ax = axes(ax)
     for colour, name in zip(COLOURS, table.columns, strict=False):
         line = table[name].dropna()
@@ -214,7 +214,7 @@ def outcomes(
 
 
 def float_bits(rows: Mapping[str, Stored], ax: Axes | None = None) -> Axes:
-    """Each row's number bit by bit: one box a bit, its three fields apart in tone and by name."""
+    """Each row's number bit by bit: one box per bit, the three fields in their own tones."""
     ax = axes(ax, height=0.5 + 0.85 * len(rows))
     for y, stored in enumerate(rows.values()):
         x = 0
@@ -426,7 +426,7 @@ class State:
 
 
 def _slip(way: Explanation) -> str:
-    """That a number is here, and what else its author did: units, mostly."""
+    """Say that a number comes out, and what else its author did: units, mostly."""
     return "this is it" + (f", when {way.slip}" if way.slip else "")
 
 

@@ -55,7 +55,7 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
-    """A token above the two it was merged from, down to its bytes; small, the merges' numbers."""
+    """A token above the two it was merged from, down to its bytes, with the merges' numbers."""
     ax = axes(ax, height=0.6 + 0.6 * _height(tree))
     for node, x, y, ends in _tree_places(tree, 0):
         for end, below in ends:
@@ -78,7 +78,7 @@ def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
 
 
 def _height(tree: Ancestor) -> int:
-    """The longest way from a token down to a byte, in merges."""
+    """The number of merges on the longest way from a token down to a byte."""
     return 1 + max(map(_height, tree.parts)) if tree.parts else 0
 
 

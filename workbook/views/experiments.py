@@ -1,8 +1,6 @@
-"""The pictures of notebook 08: sweeps, curves of several seeds, batches, ablations.
+"""Notebook 08: sweeps, curves of several seeds, batches, ablations, the leaderboard, as pictures.
 
 What a colour says, a marker or a kind of line says too. A cross is a run that diverged.
-
-The pictures of the leaderboard: who stands where, and the losses as time goes by.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +22,18 @@ MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
-CEILING = 9.7  # nats a token: higher losses are drawn here
+CEILING = 9.7  # nats per token: higher losses are drawn here
 CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
-Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one a seed
+Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one per seed
 
 
 def curves(
     groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None
 ) -> Axes:
-    """A line a group over "steps", "tokens" or "seconds": the mean of its runs, and their range.
+    """One line per group over "steps", "tokens" or "seconds": the mean of its runs and their range.
 
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
-    a cross. The loss before training is left out: it says nothing.
+    a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
     ax, highest = axes(ax, HEIGHT), 0.0
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
@@ -127,10 +125,10 @@ def sweep(
     edge: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The final loss over the learning rate, a line a sweep; what diverged is a cross on top.
+    """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    The cross stands there for want of a final loss. `marks` name levels; the `edge` between two
-    rates is shaded.
+    A diverged run has no final loss. `marks` name levels; the `edge` between two learning rates is
+    shaded.
     """
     ax = axes(ax, HEIGHT)
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
@@ -172,10 +170,10 @@ def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Run]]) -> Figur
 def batches(
     full: Mapping[int, Run], part: Mapping[int, Run], rates: Mapping[int, Sequence[float]]
 ) -> Figure:
-    """The best loss by batch size on the left, and the rate that it took on the right.
+    """The best loss by batch size on the left, and the learning rate that it took on the right.
 
-    `part` are runs that saw fewer tokens, `rates` all those tried for each size; dashed, a best
-    rate that grows with the root of the batch size.
+    `full` and `part` are the best runs by batch size, those of `part` on fewer tokens; `rates` are
+    all learning rates tried for each size. Dashed: a best one that grows with the root of the size.
     """
     fewer = f"{tokens_of(full) / tokens_of(part):.0f} times fewer"
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
@@ -232,9 +230,9 @@ def steps_by_batch(
 
 
 def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
-    """The same curves in nats a token and in bits a byte, the only unit they can be compared in.
+    """The same curves in nats per token and in bits per byte, the unit in which they compare.
 
-    `levels` are known bounds in bits a byte.
+    `levels` are known bounds in bits per byte.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
     curves(groups, ax=left)
@@ -288,9 +286,9 @@ SMOOTH = 5  # logged training losses that are drawn as their mean
 def standings(
     entries: Mapping[str, Sequence[float]], helped: Sequence[str], ax: Axes | None = None
 ) -> Axes:
-    """A row an entry, the lowest mean on top: its losses as dots, and the range of the first one.
+    """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
 
-    Those that `helped` are diamonds, the first entry and the last full circles, the rest open ones.
+    Those that `helped` are diamonds, the first and the last entry full circles, the rest open ones.
     An entry such as "a + b" is named by what was added last.
     """
     ax = axes(ax, height=1.0 + 0.23 * len(entries))

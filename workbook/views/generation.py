@@ -14,20 +14,21 @@ from workbook.views.live import Live, Shown, drawable, escape, plural, visible
 from workbook.views.plots import BLUE, COLOURS, GREY, axes, named_rows
 
 MOST_TOKENS = 12  # that are listed
-# From how much probability on a token is drawn so, and what that is called.
+# The least probability for each tone of a token, and how the key calls it.
 LEVELS = (
     (0.5, "plain", ">50%"),
     (0.1, "tone0", "10-50%"),
     (0.01, "tone1", "1-10%"),
     (0.0, "strong", "<1%"),
 )
-SMOOTH = 9  # ids: a busy machine makes single times jump
+SMOOTH = 9  # tokens: a busy machine makes single times jump
 
 
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
-    """How much probability the likeliest ids have together, a line a setting; dashed is `top_p`.
+    """The probability that the likeliest tokens have together, one line per setting.
 
-    `shares` are the probabilities of all ids, in any order. A ring is where top-p cuts.
+    `shares` are the probabilities of all tokens, in any order. Dashed is `top_p`, and a ring is
+    where it cuts.
     """
     ax = axes(ax)
     ax.axhline(top_p, color=GREY, ls="--")
@@ -49,7 +50,7 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
 def step_times(
     milliseconds: Mapping[str, Sequence[float]], window: int, ax: Axes | None = None
 ) -> Axes:
-    """The time that each new id took, a line a way to compute it; at `window` it slides."""
+    """The time that each new token took, one line per way to compute it; at `window` it slides."""
     ax = axes(ax)
     for colour, (name, times) in zip(COLOURS, milliseconds.items(), strict=False):
         runs = np.lib.stride_tricks.sliding_window_view(times, SMOOTH)

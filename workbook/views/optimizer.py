@@ -30,9 +30,9 @@ def log_curves(
     marks: Mapping[str, float] | None = None,
     lowest: float = 1e-20,
 ) -> Axes:
-    """A line a column over the index, on a log axis from `lowest` up; `exact` is dashed behind it.
+    """One line per column over the index, on a log axis from `lowest` up, with `exact` dashed.
 
-    What is 0 leaves the picture at the bottom. The `marks` name heights.
+    A 0 leaves the picture at the bottom. The `marks` name heights.
     """
     ax = axes(ax)
     if exact is not None:
@@ -60,9 +60,10 @@ def log_curves(
 def valley(
     paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.ndarray], reach: float = 5.0
 ) -> Figure:
-    """A map for each path, (places, 2), over the same landscape.
+    """One map per path, an array of (places, 2), over the same landscape.
 
-    A path begins at the square, and the + is the lowest point.
+    `height` gives the ground at any places, and `reach` is how far it is drawn. A path begins at
+    the square, and the + is the lowest point.
     """
     rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
     figure, axes = plt.subplots(
@@ -90,7 +91,7 @@ def valley(
 def side_by_side(
     tables: Mapping[str, pd.DataFrame], quantity: str, exact: pd.Series | None = None
 ) -> Figure:
-    """A picture for each table, a line a column over its index, all at one scale."""
+    """One picture per table, each with a line per column over its index, all at one scale."""
     width = plt.rcParams["figure.figsize"][0]
     figure, axes = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
     for ax, (title, table) in zip(axes.flat, tables.items(), strict=True):

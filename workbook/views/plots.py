@@ -111,7 +111,7 @@ def log2_axis(
 
 
 def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
-    """One group of bars a row of `table`, one bar a column, each with its value written at its end.
+    """One group of bars per row of `table`, one bar per column, its value written at its end.
 
     `quantity` names what is measured and its unit, for the axis.
     """
@@ -138,7 +138,7 @@ def curves(
     log: bool = False,
     marks: Mapping[str, float] | None = None,
 ) -> Axes:
-    """A line a column of `table` over its index, named at its end; dashed levels at the `marks`.
+    """One line per column of `table` over its index, named at its end; dashed levels at `marks`.
 
     Where ends lie too close for names, a legend has them. The name of the index labels the x axis,
     which is logarithmic with `log`.

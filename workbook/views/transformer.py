@@ -67,7 +67,7 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
 
 
 def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
-    """A line a column of `table` over its index, the depth, on a log axis, named at its end.
+    """One line per column of `table` over its index, the depth, on a log axis, named at its end.
 
     A line ends, with a cross, where its numbers are no longer finite.
     """
@@ -217,7 +217,7 @@ def by_position(
 
 
 def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """A bar a row of `table`, cut into its columns' shares of the row, and labelled with them."""
+    """One bar per row of `table`, cut into its columns' shares and labelled with them."""
     ax = axes(ax, height=1.1 + 0.55 * len(table))
     shares = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))

@@ -21,7 +21,7 @@ MOST_DRAWN = 8  # and in the picture
 def size_steps(
     table: pd.DataFrame, quantity: str, marks: Mapping[str, int], ax: Axes | None = None
 ) -> Axes:
-    """A staircase a column of `table` over its index, on a log axis; `marks` names places on it."""
+    """One staircase per column of `table` over its index, on a log axis; `marks` names places."""
     ax = axes(ax)
     for i, column in enumerate(table.columns):
         # A line that lies on another would hide it: each is lowered by a hair.
