@@ -99,8 +99,8 @@ def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
 
     Waiting for a lock or for data is orange: no work is done there.
     """
-    figure, axes = plt.subplots(1, len(tables), figsize=(8.4, 0.9 + 0.3 * top), sharex=True)
-    for ax, (title, table) in zip(axes, tables.items(), strict=True):
+    figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 0.9 + 0.3 * top), sharex=True)
+    for ax, (title, table) in zip(panels, tables.items(), strict=True):
         rows = table.head(top)
         colours = [ORANGE if is_waiting(name) else BLUE for name in rows["function"]]
         bars = ax.barh(rows["function"], rows["share"], color=colours)

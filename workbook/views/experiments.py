@@ -78,14 +78,14 @@ def along(run: Run, x: str) -> pd.Series:
 
 def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
     """The same curves over several axes, side by side, with one legend; time and steps are log."""
-    figure, axes = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
-    for ax, x in zip(axes, xs, strict=True):
+    figure, row = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
+    for ax, x in zip(row, xs, strict=True):
         curves(groups, x, ax=ax)
         ax.set_xscale("linear" if x == "tokens" else "log")
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.label_outer()
-    _legend_above(figure, axes[0])
+    _legend_above(figure, row[0])
     return figure
 
 
@@ -95,9 +95,9 @@ def everything(groups: Groups) -> Figure:
     Validation losses; of a diverged run, which was given up before there were many, the training
     losses. The second group is dashed.
     """
-    figure, axes = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
+    figure, row = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
     best = min(run.loss for runs in groups.values() for run in runs)
-    for ax, x in zip(axes, ("steps", "seconds"), strict=True):
+    for ax, x in zip(row, ("steps", "seconds"), strict=True):
         styles = zip((BLUE, ORANGE), ("-", "--"), groups.items(), strict=False)
         for colour, dashes, (name, runs) in styles:
             for number, run in enumerate(runs):
@@ -113,9 +113,9 @@ def everything(groups: Groups) -> Figure:
         ax.set_xlabel(X_AXES[x])
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.grid()
-    axes[0].set_ylabel("loss (nats/token)")
-    axes[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
-    _legend_above(figure, axes[0])
+    row[0].set_ylabel("loss (nats/token)")
+    row[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
+    _legend_above(figure, row[0])
     return figure
 
 

@@ -66,24 +66,24 @@ def valley(
     the square, and the + is the lowest point.
     """
     rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
-    figure, axes = plt.subplots(
+    figure, panels = plt.subplots(
         rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
     across, up = np.linspace(-reach, reach, 121), np.linspace(-reach * 0.72, reach * 0.72, 121)
     ground = height(np.stack(np.meshgrid(across, up), axis=-1))
     levels = ground.max() * np.linspace(0.06, 1, 9) ** 2.5
-    for ax, (name, path) in zip(axes.flat, paths.items(), strict=False):
+    for ax, (name, path) in zip(panels.flat, paths.items(), strict=False):
         ax.contour(across, up, ground, levels, colors=PALE[1], linewidths=0.8)
         ax.plot(*path.T, color=BLUE, marker="o", ms=2.5, linewidth=1)
         ax.plot(*path[0], color=ORANGE, marker="s", ms=6)
         ax.plot(0, 0, color=INK, marker="+", ms=9, mew=2)
         ax.set_title(name, fontsize=10)
         ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]), aspect="equal")
-    for ax in axes.flat[len(paths) :]:
+    for ax in panels.flat[len(paths) :]:
         ax.set_axis_off()
-    for ax in axes[-1]:
+    for ax in panels[-1]:
         ax.set_xlabel("x")
-    for ax in axes[:, 0]:
+    for ax in panels[:, 0]:
         ax.set_ylabel("y")
     return figure
 
@@ -93,8 +93,8 @@ def side_by_side(
 ) -> Figure:
     """One picture per table, each with a line per column over its index, all at one scale."""
     width = plt.rcParams["figure.figsize"][0]
-    figure, axes = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
-    for ax, (title, table) in zip(axes.flat, tables.items(), strict=True):
+    figure, panels = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
+    for ax, (title, table) in zip(panels.flat, tables.items(), strict=True):
         for colour, column in zip(COLOURS, table.columns, strict=False):
             ax.plot(table[column], color=colour, linewidth=2, label=column)
         if exact is not None:
@@ -102,8 +102,8 @@ def side_by_side(
         ax.set_title(title, fontsize=10)
         ax.set_xlabel(table.index.name)
         ax.grid()
-    axes.flat[0].set_ylabel(quantity)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
+    panels.flat[0].set_ylabel(quantity)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
     return figure
 

@@ -59,12 +59,12 @@ def loss_curve(
 
 def three_curves(log: pd.DataFrame, entropy: float | None = None) -> Figure:
     """The same losses against steps, tokens and seconds, side by side."""
-    figure, axes = plt.subplots(1, 3, figsize=(8.4, 3), sharey=True)
-    for ax, x in zip(axes, X_AXES, strict=True):
+    figure, panels = plt.subplots(1, 3, figsize=(8.4, 3), sharey=True)
+    for ax, x in zip(panels, X_AXES, strict=True):
         loss_curve(log, x, entropy, ax)
         ax.label_outer()
         ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
-    handles, labels = axes[0].get_legend_handles_labels()
+    handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
 

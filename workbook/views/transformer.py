@@ -105,11 +105,11 @@ def heat_maps(
     maps: Mapping[str, ArrayLike], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
     """Each map as a square, side by side, dark where it is large: queries down, keys across."""
-    figure, axes = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
+    figure, panels = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
     values = {name: np.asarray(one) for name, one in maps.items()}
     low = min(0, *(one.min() for one in values.values()))
     high = max(one.max() for one in values.values())
-    for ax, (name, one) in zip(axes[0], values.items(), strict=True):
+    for ax, (name, one) in zip(panels[0], values.items(), strict=True):
         drawn = ax.imshow(one, cmap="Blues", vmin=low, vmax=high)
         ax.set_title(name, fontsize=9)
         ax.set_xlabel("key")
@@ -120,8 +120,8 @@ def heat_maps(
             ax.set_yticks(range(len(tokens)), tokens, **look)
             ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-    axes[0, 0].set_ylabel("query")
-    figure.colorbar(drawn, ax=axes, label=quantity, shrink=0.75)
+    panels[0, 0].set_ylabel("query")
+    figure.colorbar(drawn, ax=panels, label=quantity, shrink=0.75)
     return figure
 
 
@@ -155,8 +155,8 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
     `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
     """
     vectors = np.asarray(vectors)
-    figure, axes = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
-    for ax, pair in zip(axes[0], pairs, strict=True):
+    figure, panels = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
+    for ax, pair in zip(panels[0], pairs, strict=True):
         both = vectors[:, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
         ax.add_patch(plt.Circle((0, 0), radius, fc="none", ec=GREY))
@@ -181,11 +181,11 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> F
     `owners` says which head a number belongs to, so one sees where numbers end up.
     """
     shapes = [np.shape(grid) for grid in grids.values()]
-    figure, axes = plt.subplots(
+    figure, panels = plt.subplots(
         1, len(grids), figsize=(8.4, 0.7 + 0.3 * max(rows for rows, _ in shapes)),
         width_ratios=[columns for _, columns in shapes], squeeze=False,
     )  # fmt: skip
-    for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
+    for ax, (name, grid) in zip(panels[0], grids.items(), strict=True):
         for (row, column), number in np.ndenumerate(np.asarray(grid)):
             tint = TINTS[owners[int(number)]]
             ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=tint, ec="white"))
