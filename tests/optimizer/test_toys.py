@@ -1,0 +1,128 @@
+"""The toys of notebook 05: their closed form is what SGD does, and they measure what they say."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from workbook.optimizer import optimizers, toys
+from workbook.optimizer.toys import run_toy
+
+
+@pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
+def test_the_closed_form_is_the_run(lr):
+    losses = np.array(run_toy(lr, 20, torch.float64))
+    exact = np.array(toys.relative_losses(lr, 20))
+    np.testing.assert_allclose(losses / losses[0], exact, rtol=1e-11, atol=1e-28)
+
+
+def test_with_100_the_first_step_keeps_the_loss_and_the_fourth_ends_it():
+    second = (1 - math.sqrt(2)) ** 2
+    third = second * (1 - 2 / math.sqrt(3)) ** 2
+    wanted = pytest.approx([1, 1, second, third, 0, 0, 0], rel=1e-14)
+    assert toys.relative_losses(100, 6) == wanted
+    start, *_, fourth = run_toy(100, 4)
+    assert 0 < fourth / start < 1e-15
+
+
+def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps():
+    exact = toys.relative_losses(1_000, 401)
+    assert all(exact[t + 1] > exact[t] for t in range(99))
+    assert all(exact[t + 1] <= exact[t] for t in range(99, 401))
+    assert exact[300] > 0 and toys.factor(1_000, 398) != 0 and exact[400] == 0
+    losses = run_toy(1_000, 30)
+    assert [math.isinf(loss) for loss in losses] == [False] * 25 + [True] * 6
+
+
+@pytest.mark.parametrize("lr", [1, 49, 50, 51, 100, 101, 150, 200, 999, 1_000])
+def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
+    steps = int((lr / 50) ** 2) + 3
+    grows = [abs(toys.factor(lr, t)) > 1 + 1e-12 for t in range(steps)]
+    assert grows == [t < toys.growing_steps(lr) for t in range(steps)]
+    zeros = [t + 1 for t in range(steps) if abs(toys.factor(lr, t)) < 1e-12]
+    assert zeros == [zero for zero in [toys.steps_to_zero(lr)] if zero]
+
+
+@pytest.mark.parametrize(
+    ("lr", "words"),
+    [
+        (10, "no weight changes its sign"),
+        (50, "After 1 step it is exactly 0"),
+        (70, "the weights jump across 0"),
+        (100, "keeps the loss; then it falls. After 4 steps it is exactly 0"),
+        (150, "grows for 2 steps, to 5.03 times the start, then it falls. After 9"),
+        (1_000, "grows for 99 steps, to 2.6e+65 times the start"),
+    ],
+)
+def test_the_story_tells_it(lr, words):
+    assert words in toys.story(lr)
+
+
+def test_a_turned_ravine_is_the_same_ravine():
+    points = np.random.default_rng(0).normal(size=(20, 2))
+    turned = np.array([toys.turned(point, 0.7) for point in points])
+    np.testing.assert_allclose(toys.ravine(turned, 0.7), toys.ravine(points), rtol=1e-13)
+    assert toys.ravine(np.array([2.0, 1.0])) == 0.5 * 4 + 12.5
+
+
+PLAIN = partial(optimizers.Momentum, lr=0.07, momentum=0)
+ADAM = partial(optimizers.AdamW, lr=1.0, weight_decay=0)
+
+
+def test_a_walk_takes_the_optimizers_steps():
+    places = toys.walk(PLAIN, toys.ravine, (-4.0, 1.5), 12)
+    factors = 1 - 0.07 * np.array([1.0, 25.0])
+    wanted = np.array([-4.0, 1.5]) * factors ** np.arange(13)[:, None]
+    np.testing.assert_allclose(places, wanted, rtol=1e-12)
+
+
+def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
+    rules = {"plain": PLAIN, "momentum": partial(optimizers.Momentum, lr=0.02)}
+    straight = toys.ravine_walks(rules)
+    for angle in (0.3, np.pi / 4):
+        for name, path in toys.ravine_walks(rules, angle).items():
+            wanted = [toys.turned(place, angle) for place in straight[name]]
+            np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_rules_that_scale_each_coordinate_do():
+    straight, turned = (
+        toys.ravine(toys.ravine_walks({"one": ADAM}, angle)["one"], angle)
+        for angle in (0.0, np.pi / 4)
+    )
+    assert not np.allclose(straight, turned, rtol=0.01)
+
+
+def test_on_a_steady_slope_adamw_goes_one_learning_rate_a_step():
+    for slope in (1e3, 1.0, -1.0):
+        sizes = toys.step_sizes(ADAM, [slope] * 50)
+        np.testing.assert_allclose(sizes, np.sign(slope), rtol=1e-6)
+
+
+def test_settings_change_before_each_step():
+    sizes = toys.step_sizes(PLAIN, [1.0, 1.0, 2.0], settings=lambda t: {"lr": 10.0**-t})
+    np.testing.assert_allclose(sizes, [1.0, 0.1, 0.02], rtol=1e-12)
+
+
+def test_clipping_limits_the_gradient_of_each_step():
+    sizes = toys.step_sizes(partial(PLAIN, lr=1.0), [0.5, 30.0], max_l2_norm=2.0)
+    np.testing.assert_allclose(sizes, [0.5, 2.0], rtol=1e-6)
+
+
+def test_noise_is_added_to_the_gradient_with_its_scale_and_the_same_each_time():
+    def gradients(seed):
+        loss = toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed)
+        found = []
+        for _ in range(2):
+            weights = torch.zeros(20_000, 2, dtype=torch.float64, requires_grad=True)
+            loss(weights).backward()
+            found.append(weights.grad)
+        return found
+
+    first, second = gradients(0)
+    assert first.mean(0).tolist() == pytest.approx([3.0, 3.0], abs=0.3)
+    assert first.std(0).tolist() == pytest.approx([0.1, 10.0], rel=0.03)
+    assert not torch.equal(first, second)
+    assert torch.equal(first, gradients(0)[0]) and not torch.equal(first, gradients(1)[0])
