@@ -53,3 +53,31 @@ def test_data_lies_in_the_checkout_or_where_it_was_put(monkeypatch, tmp_path):
     assert config.data_folder() == Path(__file__).parents[1] / "data"
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     assert config.data_folder() == tmp_path
+
+
+CPUINFO = "processor\t: 0\nmodel name\t: A 9000\nflags\t\t: fpu avx2\nprocessor\t: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "flags"),
+    [(CPUINFO, "A 9000", {"fpu", "avx2"}), ("Features\t: bf16", "", {"bf16"}), (None, "", set())],
+)
+def test_the_machine_is_described_where_linux_tells_and_elsewhere(monkeypatch, text, name, flags):
+    def read(*_, **__):
+        if text is None:
+            raise FileNotFoundError
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read)
+    config.processor_facts.cache_clear()
+    try:
+        found = config.machine()
+        assert found["processor"] == (name or found["processor"]) != ""
+        assert found["cores"] >= 1 and found["system"]
+        assert config.processor_flags() == flags
+    finally:
+        config.processor_facts.cache_clear()
+
+
+def test_versions_are_those_of_what_is_installed():
+    assert config.versions(["numpy", "no-such-library"]).keys() == {"python", "numpy"}

@@ -137,6 +137,10 @@ def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes
     np.testing.assert_allclose(one[:4], two[:4], rtol=rounding(whole))
 
 
+def breaks():
+    raise MemoryError("no room")
+
+
 def interrupted(tmp_path, monkeypatch, at, event, config=None):
     """The folder of a run that `event` befell when it had taken `at` steps."""
     update = trainer.Trainer.update
@@ -155,9 +159,6 @@ def interrupted(tmp_path, monkeypatch, at, event, config=None):
 
 @pytest.mark.parametrize("at", [0, 1, 4, 6, 23])
 def test_a_run_that_broke_off_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, at):
-    def breaks():
-        raise MemoryError
-
     interrupted(tmp_path, monkeypatch, at, breaks)
     resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
@@ -179,9 +180,6 @@ def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
     config = tiny_runs.tiny(optimizer=replace(tiny_runs.tiny().optimizer, update="textbook"))
     monkeypatch.setattr(tiny_runs, "tiny", lambda: config)
     undisturbed = train(config, tmp_path / "whole", tiny_runs.data())
-
-    def breaks():
-        raise MemoryError
 
     interrupted(tmp_path / "broken", monkeypatch, 10, breaks)
     resumed = train(config, tmp_path / "broken", tiny_runs.data())
@@ -326,9 +324,6 @@ def test_a_run_remembers_over_a_break_how_far_its_loss_has_climbed(tmp_path, mon
     with pytest.raises(DivergedError) as whole:
         train(config, tmp_path / "whole", tiny_runs.data())
 
-    def breaks():
-        raise MemoryError
-
     interrupted(tmp_path / "broken", monkeypatch, 7, breaks, config)
     with pytest.raises(DivergedError) as resumed:
         train(config, tmp_path / "broken", tiny_runs.data())
@@ -425,9 +420,6 @@ class TestOtherData:
     """A run learns from what it began with, or says what has changed."""
 
     def stopped(self, folder, monkeypatch):
-        def breaks():
-            raise MemoryError
-
         data = tiny_runs.data
         usual = {"tokenizer": byte_tokenizer()}
         monkeypatch.setattr(tiny_runs, "data", lambda **changes: data(**usual | changes))
@@ -465,9 +457,6 @@ class TestAFolder:
         assert (tmp_path / "log.jsonl").read_text() == "precious\n"
 
     def test_with_another_run_that_saved_nothing_yet_is_refused(self, tmp_path, monkeypatch):
-        def breaks():
-            raise MemoryError
-
         interrupted(tmp_path, monkeypatch, 2, breaks)
         before = (tmp_path / "log.jsonl").read_bytes()
         with pytest.raises(ValueError, match="a run of another config"):
@@ -500,9 +489,6 @@ class TestAFolder:
 
 
 def test_a_log_that_was_cut_behind_its_checkpoint_is_flagged(tmp_path, monkeypatch):
-    def breaks():
-        raise MemoryError
-
     interrupted(tmp_path, monkeypatch, 10, breaks)
     (tmp_path / "log.jsonl").unlink()
     run = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
@@ -510,9 +496,6 @@ def test_a_log_that_was_cut_behind_its_checkpoint_is_flagged(tmp_path, monkeypat
 
 
 def test_a_run_that_fails_says_so_and_how_far_it_came(tmp_path, monkeypatch):
-    def breaks():
-        raise MemoryError("no room")
-
     interrupted(tmp_path, monkeypatch, 10, breaks)
     found = log.load_json(tmp_path / log.OUTCOME)
     assert (found["status"], found["step"], found["reason"]) == ("stopped", 10, "no room")
@@ -559,11 +542,6 @@ class TestAForcedPrecision:
             curves[way] = forced.log["train_loss"]
         assert not curves["float32"].equals(curves["bfloat16"])
 
-    def test_leaves_a_chosen_one_alone(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
-        train(tiny_runs.tiny(steps=4, precision="float32"), tmp_path, tiny_runs.data())
-        assert self.environment(tmp_path) == "float32"
-
     def test_has_a_place_of_its_own(self, tmp_path, monkeypatch):
         monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
@@ -583,9 +561,6 @@ class TestAForcedPrecision:
             train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
 
     def test_is_kept_by_a_run_that_goes_on_elsewhere(self, tmp_path, monkeypatch):
-        def breaks():
-            raise MemoryError
-
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
         monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: False)
         undisturbed = train(self.OPEN, tmp_path / "whole", tiny_runs.data())
