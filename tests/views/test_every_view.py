@@ -106,7 +106,7 @@ def test_every_live_view_is_tried():
 
 
 def test_a_view_that_is_not_there_is_told_with_those_that_are():
-    with pytest.raises(AttributeError, match=r"no live view is called 'slides'.*merge_stepper"):
+    with pytest.raises(AttributeError, match=r"no attribute 'slides'.*merge_stepper"):
         _ = views.slides
 
 

@@ -6,7 +6,7 @@ peak memory; notebook 02 uses it. `tokenizers`, `training` and `generation` are 
 from there. Nothing else in the package depends on this room.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 HOMES = {
     "Measured": "measure",
@@ -17,10 +17,4 @@ HOMES = {
     "step_times": "training",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """The public name, loaded when it is asked for: only some need torch."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

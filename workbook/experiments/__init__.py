@@ -6,24 +6,20 @@ tables, ablations and batch sizes from them, `significance` says what may be luc
 compares with what others report. `dry_run` estimates what missing runs take.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
     "MissingRunsError": "plans",
     "Run": "records",
     "STUDIES": "studies",
+    "claims": "published",
     "find": "records",
+    "judge_accounting": "published",
     "load": "records",
     "replay": "plans",
     "run": "plans",
     "scale_named": "studies",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """Hand out a public name of the room."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

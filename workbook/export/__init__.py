@@ -6,14 +6,8 @@ what people wrote, `document` composes one syntax tree of it all, and `web` and 
 `pandoc` has the tree's nodes and runs the program of that name.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 HOMES = {"export": "write"}
 __all__ = ["export"]
-
-
-def __getattr__(name: str):
-    """Import a public name when it is asked for."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"workbook.export.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

@@ -7,9 +7,9 @@ makes the learner's own notebooks in `study/`, `progress` counts what is solved 
 JupyterLab on them, and `notebooks` runs the worked ones and stores them in normal form.
 """
 
-from importlib import import_module
+from workbook import lazy
 
-_PLACES = {
+HOMES = {
     "PROBLEMS": "problems",
     "Problem": "problems",
     "answer": "verbs",
@@ -18,11 +18,5 @@ _PLACES = {
     "look_up": "verbs",
     "reveal": "verbs",
 }
-__all__ = list(_PLACES)
-
-
-def __getattr__(name: str):
-    """Load a public name on first use: the verbs load more than `workbook --help` needs."""
-    if name in _PLACES:
-        return getattr(import_module(f"workbook.study.{_PLACES[name]}"), name)
-    raise AttributeError(f"module 'workbook.study' has no attribute {name!r}")
+__all__ = list(HOMES)
+__getattr__ = lazy(__name__, HOMES)

@@ -8,7 +8,7 @@ writes GPT-2's two files, `utf8` explains the encoding below it all. `compiled` 
 for large texts: the same results, in code that is harder to read.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for.
 HOMES = {
@@ -19,10 +19,4 @@ HOMES = {
     "train_bpe": "bpe",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """Hand out a public name of the room."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

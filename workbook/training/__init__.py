@@ -10,7 +10,7 @@ The function `train` has the name of its module, which wins: `from workbook.trai
 is the module, and the function is `train.train`.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {
@@ -25,10 +25,4 @@ HOMES = {
     "trained": "train",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """Hand out a public name of the room."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

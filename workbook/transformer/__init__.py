@@ -6,7 +6,7 @@ parts by torch's own kernels, which training uses; `inspect` shows attention map
 activations.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {
@@ -29,10 +29,4 @@ HOMES = {
     "softmax": "nn",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """Hand out a public name of the room."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)

@@ -9,7 +9,7 @@ typed and moved; stored, it is a picture and words. `live` has what all of them 
 handed out here, by `from workbook.views import merge_stepper` or as `views.merge_stepper`.
 """
 
-from importlib import import_module
+from workbook import lazy
 
 # Where each lives, loaded when it is asked for: the views of the first notebooks need no torch.
 HOMES = {
@@ -25,10 +25,4 @@ HOMES = {
     "utf8_explorer": "unicode",
 }
 __all__ = list(HOMES)
-
-
-def __getattr__(name: str):
-    """The live view of that name."""
-    if name not in HOMES:
-        raise AttributeError(f"no live view is called {name!r}; there are {', '.join(HOMES)}")
-    return getattr(import_module(f"workbook.views.{HOMES[name]}"), name)
+__getattr__ = lazy(__name__, HOMES)
