@@ -61,7 +61,7 @@ def test_sweeps_and_their_best_loss(anywhere):
     expect_read(LR, "a", [
         "I swept 1e-4, 3e-4, 1e-3, 3e-3 and 1e-2 on a log scale; the best, 3e-3, reaches a loss of"
         " 1.43 nats/token on TinyStories with 32 × 5,000 × 256 = 40,960,000 tokens.",
-        "On `stories` the best validation loss is 0.92 nats a token; the entropy is 0.40.",
+        "On `stories` the best validation loss is 0.92 nats per token; the entropy is 0.40.",
         "Best: 1.40 nats/token (perplexity 4.06, 0.49 bits/byte at 4.1 bytes per token).",
         "The loss falls from 9.21 to 1.45. The training loss ends at 0.31, validation at 1.45.",
         "The gap between train and validation loss is 0.03 nats.",
@@ -93,7 +93,7 @@ def test_sweeps_and_their_best_loss(anywhere):
 
 def test_differences_shares_and_settings_are_no_losses(anywhere):
     expect_read(LR, "a", [
-        "The loss is 0.04 nats a token away from the entropy.",
+        "The loss is 0.04 nats per token away from the entropy.",
         "train/val loss 0.31/1.44",
         "Validation loss at 0.25, 0.5 and 0.75 of training: 2.1, 1.7 and 1.5",
         "warm-up 0.1 of the steps, betas 0.9 and 0.95, loss 1.44; gradient norm 0.5, loss 1.44",
@@ -101,15 +101,15 @@ def test_differences_shares_and_settings_are_no_losses(anywhere):
         "Loss 4.0, perplexity 55 after 100 steps; in the end 1.4 and 4.1.",
     ])  # fmt: skip
     expect_read(NOPE, None, [
-        "Without RoPE the loss is 3.33: it costs 0.53 nats a token.", "+0.53 nats/token",
+        "Without RoPE the loss is 3.33: it costs 0.53 nats per token.", "+0.53 nats/token",
         "SiLU 3.06 ± 0.03, SwiGLU 2.84 ± 0.05 (5 seeds)",
     ])  # fmt: skip
     expect_read(WEB, None, [
-        "pydocs costs 5.49 nats a token, 2.32 bits a byte, where stories cost 2.79.",
-        "At 4.5 bytes a token, 3.95 nats are 1.27 bits a byte; TinyStories: 1.41, 0.50 bits a byte",
+        "pydocs costs 5.49 nats per token, 2.32 bits per byte, where stories cost 2.79.",
+        "At 4.5 bytes a token, 3.95 nats are 1.27 bits per byte; TinyStories: 1.41, 0.50",
     ])  # fmt: skip
     expect_read(BOARD, None, [
-        "Weight tying gains 0.05 nats a token, bfloat16 another 0.1.",
+        "Weight tying gains 0.05 nats per token, bfloat16 another 0.1.",
         "With 2 hours it would reach 3.2; in the 45 minutes allowed it gets 3.4.",
         "The final loss of 3.4 took 44 min 50 s of training and the evaluation 20 s.",
     ])  # fmt: skip
@@ -230,7 +230,7 @@ def test_entries_of_the_leaderboard(anywhere):
         "Validation loss 3.25 in 0.7 hours, tied embeddings, lr 3e-3.",
         "OWT: loss 3.30 at 44 min. All experiments together took 30 hours.",
         "Tuning took 12 hours; the final run, 44 minutes, gives a validation loss of 3.31.",
-        "On pydocs in 2 minutes: 5.2 nats a token.",
+        "On pydocs in 2 minutes: 5.2 nats per token.",
         3.3, (3.3, 44), {"loss": 3.3, "minutes": 44}, {"validation_loss": 3.3, "hours": 0.7},
         {"base": 4.1, "tied": 4.05, "together": 3.9}, log(9.0, 5.0, 4.4),
         "**Best: val loss 3.738** in 0.65 hours; 328K to 491K tok/s; 16.4M parameters saved.",

@@ -36,8 +36,8 @@ def expect_wrong(problem, part, attempt, words):
     ("attempt", "words"),
     [
         ("TinyStories best validation loss 0.5034", "lower than any model can get on tinystories"),
-        ("TinyStories best validation loss 0.5034", "0.5034 bits a byte are 1.43 nats a token"),
-        ("On TinyStories: a validation loss of 0.42 nats/token", "0.15 bits a byte"),
+        ("TinyStories best validation loss 0.5034", "0.5034 bits per byte are 1.43 nats per token"),
+        ("On TinyStories: a validation loss of 0.42 nats/token", "0.15 bits per byte"),
         ("TinyStories: 0.20 bits per byte", "lower than any model"),
         ("The loss on stories is 0.21", "the random choices behind the text cost more"),
         (0.2, "validated on text that it was trained on"),
@@ -154,17 +154,17 @@ def test_seeds_say_whether_a_difference_is_one():
     few = check(POST, {"pre": [1.41, 1.45], "post": [1.42, 1.46]}).message
     assert "no difference that these runs can show" in few
     many = check(POST, {"pre": [1.41, 1.42, 1.43, 1.40], "post": [1.5, 1.51, 1.52, 1.53]}).message
-    assert many.endswith("a difference.") and "0.1 nats a token below post" in many
+    assert many.endswith("a difference.") and "0.1 nats per token below post" in many
 
 
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
-        ("OWT validation loss 0.521", "0.17 bits a byte"),
+        ("OWT validation loss 0.521", "0.17 bits per byte"),
         ({"tinystories": 3.9, "owt": 2.4}, "not easier than stories"),
         ({"tinystories": 0.5, "owt": 3.9}, "lower than any model can get on tinystories"),
         ({"stories": {"loss": 1.9, "bits per byte": 2.1}, "pydocs": {"loss": 4.9,
-          "bits per byte": 1.9}}, "in bits a byte"),
+          "bits per byte": 1.9}}, "in bits per byte"),
         (49.0, "ln 32,000"),
         (1.1, "lower than any model can get on pydocs"),
         (indexed(["a", "b"], corpus=["stories", "pydocs"], validation_loss=[1.9, 1.2]), "pydocs"),
@@ -185,7 +185,7 @@ def test_the_leaderboard_has_the_time_of_the_edition_and_a_loss_to_beat(monkeypa
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     expect_wrong(BOARD, None, (3.3, 91), "at most 45 minutes in edition 2026")
-    expect_wrong(BOARD, None, (5.0, 40), "less than 5 nats a token on OpenWebText")
+    expect_wrong(BOARD, None, (5.0, 40), "less than 5 nats per token on OpenWebText")
     assert "45 from 26.0.3 on" in check(BOARD, (3.3, 60)).message
     assert "no validation text was trained on" in " ".join(check(BOARD, 2.5).message.split())
 

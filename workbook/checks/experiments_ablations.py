@@ -15,7 +15,7 @@ from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
 from workbook.experiments.significance import difference
 
 SAME = 0.05  # relative: tokens that are nearly the same
-LARGE = 0.1  # nats a token: more than seeds move the loss of such models
+LARGE = 0.1  # nats per token: more than seeds move the loss of such models
 BY_SEEDS = r"\bseeds?\b|\bspread|±|\+/-|\bstd\b|deviation|\bruns\b|repeat|\bnoise\b|diverg|\bnan\b"
 
 
@@ -175,7 +175,7 @@ def _difference(kinds: Pair, usual: list[float], other: list[float]) -> str:
     better, worse = (
         (kinds.usual, kinds.other) if means[0] <= means[1] else (kinds.other, kinds.usual)
     )
-    said = f"{better} is {abs(means[0] - means[1]):.3g} nats a token below {worse}"
+    said = f"{better} is {abs(means[0] - means[1]):.3g} nats per token below {worse}"
     if min(len(usual), len(other)) < 2:
         return f"{said}: one run of a kind. How much would another seed move it? Say so."
     return f"{said}. By seeds: {difference(other[:FEW], usual[:FEW])}."
@@ -233,4 +233,4 @@ def layer_norm_ablation(attempt: Any, part: str | None = None) -> str | Facts:
     cost = min(losses) - best(usual).loss
     at = best(other).get("rate")
     where = f", at {at:g}" if at is not None else ""
-    return f"At its best rate{where}, the model without norms is {cost:+.3g} nats a token away."
+    return f"At its best rate{where}, the model without norms is {cost:+.3g} nats per token away."

@@ -45,7 +45,7 @@ def corpus_for(named: Iterable[str], kind: Kind) -> str:
 def refuse_impossible(
     loss: float, corpus: str, bytes_a_token: float | None = None, given: str | None = None
 ) -> None:
-    """Raise where no model has such a loss on a corpus, in nats a token."""
+    """Raise where no model has such a loss on a corpus, in nats per token."""
     if not math.isfinite(loss):
         return
     if loss < 0:
@@ -63,16 +63,17 @@ def refuse_impossible(
     mistake = LEAKS
     if loss > known.floor:
         mistake += (
-            f" Or the unit is another one: {loss:.4g} bits a byte are {as_bits:.2f} nats a token."
+            f" Or the unit is another one: {loss:.4g} bits per byte are {as_bits:.2f} nats per"
+            " token."
         )
     raise Wrong(
         f"This is lower than any model can get on {corpus}.",
         given=Words(given) if given else None,
         expected=Words(
-            f"{known.lowest:.2f} nats a token or more, which are {known.floor:.2f} bits a byte at"
-            f" {known.bytes_per_token:g} bytes a token: {known.reason}"
+            f"{known.lowest:.2f} nats per token or more, which are {known.floor:.2f} bits per byte"
+            f" at {known.bytes_per_token:g} bytes per token: {known.reason}"
         ),
-        got=Words(f"{loss:.4g} nats a token, {bits:.2f} bits a byte"),
+        got=Words(f"{loss:.4g} nats per token, {bits:.2f} bits per byte"),
         mistake=mistake,
     )
 
@@ -82,8 +83,10 @@ def refuse_untrained(loss: float, kind: Kind) -> None:
     if loss < uniform_loss(IDS[kind]):
         return
     raise Wrong(
-        "A model that has learnt nothing does no worse.",
-        expected=Words(f"less than ln {IDS[kind]:,} = {uniform_loss(IDS[kind]):.2f} nats a token"),
+        "A model that has learned nothing does no worse.",
+        expected=Words(
+            f"less than ln {IDS[kind]:,} = {uniform_loss(IDS[kind]):.2f} nats per token"
+        ),
         got=loss,
         mistake="Is it a perplexity? Or a loss that was summed and not averaged?",
     )
@@ -102,7 +105,7 @@ def refuse_runs(runs: Iterable[ReportedRun], kind: Kind) -> None:
 
 
 def _refuse_units(run: ReportedRun) -> None:
-    loss, perplexity, bits = run.loss, run.get("perplexity"), run.get("bits a byte")
+    loss, perplexity, bits = run.loss, run.get("perplexity"), run.get("bits per byte")
     if perplexity is not None:
         refuse_perplexity([loss], perplexity)
     if bits is not None:
@@ -122,7 +125,7 @@ def refuse_perplexity(losses: list[float], perplexity: float) -> None:
         slip = "2 to the power is for bits: the loss is in nats, so take exp."
     raise Wrong(
         "That perplexity does not belong to that loss.",
-        given=Words(f"a loss of {loss:g} nats a token"),
+        given=Words(f"a loss of {loss:g} nats per token"),
         expected=Words(f"exp({loss:g}) = {math.exp(min(loss, 700)):,.2f}"),
         got=Words(f"{perplexity:g}"),
         mistake=slip,
@@ -136,7 +139,7 @@ def _half_digit(value: float, least: int) -> float:
 
 
 def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
-    """Raise where a loss in bits a byte does not follow from one in nats a token."""
+    """Raise where a loss in bits per byte does not follow from one in nats per token."""
     if bits <= 0 or loss <= 0:
         return
     implied = bits_per_byte(loss, bits)  # the same formula, solved for the bytes of a token
@@ -153,8 +156,8 @@ def refuse_bits(loss: float, bits: float, bytes_a_token: float | None) -> None:
     }
     raise Wrong(
         "The two losses do not fit together.",
-        given=Words(f"{loss:g} nats a token, {usual:g} bytes a token"),
-        expected=Words(f"{bits_per_byte(loss, usual):.2f} bits a byte"),
+        given=Words(f"{loss:g} nats per token, {usual:g} bytes a token"),
+        expected=Words(f"{bits_per_byte(loss, usual):.2f} bits per byte"),
         got=Words(f"{bits:g}"),
         mistake=next((s for s, v in slips.items() if abs(v / bits - 1) < 3 * CLOSE), None),
     )

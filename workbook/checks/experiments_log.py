@@ -33,7 +33,7 @@ def experiment_log(attempt: Any, part: str | None = None) -> str | Facts:
     found = runs(attempt, "rate")
     if _is_curve(found):
         return _curve(found)
-    if not any(run.losses or run.get("bits a byte") for run in found):
+    if not any(run.losses or run.get("bits per byte") for run in found):
         raise NotAttempted("No column is called loss. A log says what came out.")
     refuse_runs(found, "simple")
     if len(found) < 2:

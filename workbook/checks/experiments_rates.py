@@ -93,14 +93,14 @@ def _reached(loss: float, corpus: str) -> str:
     refuse_untrained(loss, "simple")
     if corpus != "tinystories":
         return (
-            f"{loss:.4g} nats a token is possible on {corpus}. The handout's {TARGET} and"
+            f"{loss:.4g} nats per token is possible on {corpus}. The handout's {TARGET} and"
             f" {TARGET_ON_CPU:.2f} are for TinyStories, whose floor and tokens are others."
         )
     if loss > TARGET_ON_CPU or not math.isfinite(loss):
         raise Wrong(
             "That is not low enough.",
             expected=Words(
-                f"{TARGET} nats a token or less; {TARGET_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
+                f"{TARGET} nats per token or less; {TARGET_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
             ),
             got=loss,
             mistake="Let it see all the tokens, and tune the largest rate: both matter most.",

@@ -17,7 +17,7 @@ _FIELDS = {
     "": r"\b(?:differ\w*|delta|gap|spread|std|sd|stderr|change|min lr|min learning|warm\w*|cosine"
     r"|decay|every|norm of|gradient|eval tokens|per s\w*|a second|tokens s|mfu|vocab\w*|unigram"
     r"|(?:max|step|eval|checkpoint|data|forward|backward) (?:time|sec\w*|min\w*))\b",
-    "bits a byte": r"\bbits?\b.*\bbyte|\bbpb\b",
+    "bits per byte": r"\bbits?\b.*\bbyte|\bbpb\b",
     "bytes a token": r"\bbytes?\b.*\btoken",
     "perplexity": r"\bperplexity\b|\bppl\b",
     "train loss": r"\btrain\w*\b.*\bloss",
@@ -39,7 +39,7 @@ _FIELDS = {
     "seed": r"^seeds?$",
 }
 _NAMES = {"name", "run", "label", "experiment", "model"}
-_OUTCOMES = {"held-out loss", "loss", "train loss", "bits a byte", "perplexity"}
+_OUTCOMES = {"held-out loss", "loss", "train loss", "bits per byte", "perplexity"}
 MOST_RUNS = 10_000  # rows of a table that are looked at
 
 

@@ -35,7 +35,7 @@ _LOSS = [
     ),
     re.compile(rf"^\W*{_DECIMAL}{_NATS}", re.I),
 ]
-LEAST = 0.15  # nats a token: less than that is rather a difference, whatever is said
+LEAST = 0.15  # nats per token: less than that is rather a difference, whatever is said
 # A number in such a clause may be a difference, a limit, or a loss on what was learnt by heart.
 _NO_LOSS = re.compile(
     r"\b(?:gap|differ\w*|between|within|spread|deviation|std|noise|margin|delta|changed?|changes"
@@ -119,7 +119,7 @@ def perplexities(text: str) -> list[float]:
 
 
 def bits_a_byte(text: str) -> list[float]:
-    """The losses in bits a byte that a text claims; what may be a difference is left out."""
+    """The losses in bits per byte that a text claims; what may be a difference is left out."""
     return [] if _NO_LOSS.search(text) else [float(found) for found in _BITS.findall(text)]
 
 

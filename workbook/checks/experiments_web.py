@@ -32,7 +32,7 @@ EXPERIMENT = Facts(
     (
         "the curve, with corpus, tokens and device",
         "why the losses differ: the text, the size of the vocabulary, and how long a token is",
-        "both in bits a byte as well, which can be compared where nats a token cannot",
+        "both in bits per byte as well, which can be compared where nats per token cannot",
         "a text that it wrote, and how fluent that is beside the stories",
     )
 )
@@ -53,7 +53,7 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
         return EXPERIMENT
     if isinstance(attempt, Real):
         return _on_the_web(float(attempt), corpus_for((), "web"))
-    found = [run for run in runs(attempt, "rate") if run.ended or run.get("bits a byte")]
+    found = [run for run in runs(attempt, "rate") if run.ended or run.get("bits per byte")]
     stories = _about(found, SIMPLE)
     refuse_runs(stories, "simple")
     refuse_runs([run for run in found if run not in stories], "web")
@@ -64,8 +64,8 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
     if simple is None:
         return praise
     for unit, one, two in (
-        ("nats a token", web.loss, simple.loss),
-        ("bits a byte", web.get("bits a byte"), simple.get("bits a byte")),
+        ("nats per token", web.loss, simple.loss),
+        ("bits per byte", web.get("bits per byte"), simple.get("bits per byte")),
     ):
         if one is not None and two is not None and one < two:
             raise Wrong(
@@ -76,7 +76,7 @@ def main_experiment(attempt: Any, part: str | None = None) -> str | Facts:
                 " on?",
             )
     return (
-        f"Web text costs {web.loss - simple.loss:.3g} nats a token more. Is it as much in bits a"
+        f"Web text costs {web.loss - simple.loss:.3g} nats per token more. Is it as much in bits a"
         " byte? The tokens are not equally long."
     )
 
@@ -100,7 +100,7 @@ def _on_the_web(loss: float, corpus: str) -> str:
     refuse_impossible(loss, corpus)
     refuse_untrained(loss, "web")
     return (
-        f"{loss:.4g} nats a token is possible on web text, a perplexity of {math.exp(loss):,.3g}."
+        f"{loss:.4g} nats per token is possible on web text, a perplexity of {math.exp(loss):,.3g}."
     )
 
 
@@ -133,7 +133,7 @@ def _entry(loss: float, seconds: float | None, corpus: str | None = None) -> str
     if corpus == "owt" and not loss < BOARD_TARGET:
         raise Wrong(
             "That is not low enough.",
-            expected=Words(f"less than {BOARD_TARGET:g} nats a token on OpenWebText"),
+            expected=Words(f"less than {BOARD_TARGET:g} nats per token on OpenWebText"),
             got=loss,
             mistake="A simple run of the main experiment comes below it in that time.",
         )
@@ -146,7 +146,7 @@ def _entry(loss: float, seconds: float | None, corpus: str | None = None) -> str
             f"The best public entry known here has {BOARD_BEST}: make sure that no validation text"
             " was trained on."
         )
-    return " ".join([f"{loss:.4g} nats a token is possible on {corpus}.", *remarks])
+    return " ".join([f"{loss:.4g} nats per token is possible on {corpus}.", *remarks])
 
 
 def _in_time(seconds: float) -> str:
