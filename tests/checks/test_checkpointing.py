@@ -1,6 +1,7 @@
 import pytest
 from attempts import checkpointing as attempts
 
+from workbook.checks import verdicts
 from workbook.study.verbs import check
 
 
@@ -34,7 +35,9 @@ def test_what_is_not_written_yet_is_not_attempted():
         assert check("checkpointing", attempt).status == "not attempted"
 
 
-def test_what_hangs_is_stopped():
+def test_what_hangs_is_stopped(monkeypatch):
+    monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
+
     def hanging(*arguments):
         while True:
             pass

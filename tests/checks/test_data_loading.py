@@ -24,7 +24,7 @@ def test_reading_the_whole_file_is_told_but_not_refused():
 
 
 def test_a_fair_function_is_never_called_unfair():
-    for _ in range(10):
+    for _ in range(5):
         assert check("data_loading", attempts.sliding).status == "correct"  # seeded by nobody
 
 

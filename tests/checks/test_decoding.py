@@ -4,6 +4,7 @@ import pytest
 import torch
 from attempts import decoding as attempts
 
+from workbook.checks import verdicts
 from workbook.checks.decoding import (
     CHAIN_SLIPS,
     CHAINS,
@@ -54,7 +55,9 @@ def test_what_is_not_written_yet_is_not_attempted():
         assert check("decoding", attempt).status == "not attempted"
 
 
-def test_what_hangs_is_stopped():
+def test_what_hangs_is_stopped(monkeypatch):
+    monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
+
     def hanging(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
         while True:
             pass

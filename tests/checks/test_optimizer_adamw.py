@@ -2,7 +2,7 @@ import pytest
 import torch
 from attempts import optimizer_adamw_right, optimizer_adamw_wrong
 
-from workbook.checks import optimizer_adamw
+from workbook.checks import optimizer_adamw, verdicts
 from workbook.checks.optimizer_adamw_answers import predicted
 from workbook.checks.optimizer_adamw_slips import SLIPS
 from workbook.checks.optimizer_values import same
@@ -51,6 +51,8 @@ def test_what_is_no_class_is_told_in_words(attempt):
 
 
 def test_an_endless_step_is_stopped(monkeypatch):
+    monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
+
     class Endless(optimizer_adamw_right.Handout):
         def step(self, closure=None):
             while True:
