@@ -34,7 +34,7 @@ lab: $(stamp)
 	@exec $(bin)/python -m workbook lab $(if $(PORT),--port "$(PORT)")
 
 check: $(stamp) lint
-	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests -m "not slow and not stress" \
+	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests -m "not slow" \
 		-n 2 --dist loadfile -q
 
 # Two workers, so one thread each: threads that wait for each other's core cost far more than they do.

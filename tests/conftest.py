@@ -1,6 +1,7 @@
 """What holds for every test: no switch of the workbook is set, and there is no web."""
 
 import os
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -18,12 +19,35 @@ def pytest_configure():
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 
-def pytest_collection_modifyitems(items):
-    """What takes minutes is begun first, so that no worker is left alone with it in the end.
+# What starts processes, trains, typesets or waits for a time limit: not for `make check`.
+SLOW = """
+    bench/test_measure.py bench/test_training.py checks corpora/test_download.py
+    corpora/test_pydocs.py corpora/test_stories.py experiments/test_plans.py export
+    generation/test_formats.py study/test_copy.py study/test_lab.py study/test_notebooks.py
+    test_browser.py test_cli.py test_notebooks.py test_setup.py tokenization/test_cluster.py
+    tokenization/test_compiled.py tokenization/test_compiled_machine.py
+    tokenization/test_token_files.py training/test_train.py training/test_train_in_processes.py
+    training/test_train_killed.py views/test_every_view.py
+"""
+SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
+assert all(path.exists() for path in SLOW_PATHS)
 
-    Notebooks run in the browser from the first on, and here from the last on: what has to be made
-    or trained once is then hardly ever wanted by both at a time.
+
+def pytest_ignore_collect(collection_path, config):
+    """Where slow tests are not wanted, do not even import their files."""
+    wanted = config.option.markexpr
+    return True if wanted == "not slow" and collection_path in SLOW_PATHS else None
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what is slow, and begin with what takes longest: so no worker is left alone at the end.
+
+    The browser's notebooks begin with the first, those of nbval with the last: what is made or
+    trained once is then hardly ever wanted by both at a time.
     """
+    for item in items:
+        if SLOW_PATHS & {item.path, *item.path.parents}:
+            item.add_marker("slow")
     browser = [item for item in items if item.path.name == "test_browser.py"]
     cells = [item for item in items if item.path.suffix == ".ipynb"]
     cells.sort(key=lambda item: item.path, reverse=True)  # those of one notebook keep their order

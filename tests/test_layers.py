@@ -3,8 +3,11 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +32,7 @@ ROOMS = [
 ]
 
 
+@cache
 def modules() -> dict[str, Path]:
     """The file of every module of the package, by its dotted name without the package's."""
     found = {}
@@ -51,6 +55,7 @@ def imports(file: Path) -> set[str]:
     return names
 
 
+@cache
 def own_imports(file: Path) -> set[str]:
     """The modules of the package that a file imports, named as in `modules`."""
     found, known = set(), modules()
@@ -95,6 +100,7 @@ def test_the_command_line_is_light():
     assert not loaded_by("import workbook.cli") & {"torch", "numba", "numpy", "IPython"}
 
 
+@pytest.mark.slow
 def test_text_tokens_and_study_need_no_torch():
     light = ("config", "files", "corpora", "tokenization", "study", "export")
     names = [name for name in modules() if name.split(".")[0] in light]

@@ -44,6 +44,7 @@ def measured(config: ModelConfig, batch_size: int) -> int:
     return peak_bytes(step, [*model.parameters(), *model.buffers(), *tensors, ids, targets])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_peak_of_a_real_step_is_within_three_percent(shape, kernels):

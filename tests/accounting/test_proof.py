@@ -32,6 +32,7 @@ def test_parameters_and_flops_agree_term_by_term(changes):
     assert proof.forward_flops(tiny, batch_size=5)["equal"].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_they_agree_for_every_gpt2(edition):
     for size in GPT2_SHAPES:
@@ -51,6 +52,7 @@ def test_they_agree_for_all_layers_of_xl():
     assert table.loc["sum", "measured"] == accounting.forward_flops(model).total
 
 
+@pytest.mark.slow
 @each
 def test_a_backward_pass_costs_twice_a_forward_pass(changes):
     table = proof.step_flops(replace(TINY, **changes), batch_size=5)
@@ -67,11 +69,13 @@ def test_saved_activations_agree_size_by_size(changes):
     assert proof.activations(replace(TINY, **changes), batch_size=5)["equal"].all()
 
 
+@pytest.mark.slow
 @each
 def test_the_bytes_of_a_training_step_agree_kind_by_kind(changes):
     assert proof.training_bytes(replace(TINY, **changes), batch_size=2)["equal"].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
 def test_the_peak_of_a_large_step_is_that_of_its_worst_moment(kernels):
     model = replace(config.gpt2("xl", "2025"), num_layers=12, kernels=kernels)

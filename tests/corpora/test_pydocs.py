@@ -76,6 +76,7 @@ def test_what_comes_twice_stays_with_the_longest_document(tmp_path):
     assert "Example:" in documents["module:abc"], "short paragraphs are nobody's property"
 
 
+@pytest.mark.slow
 def test_nothing_that_is_harvested_is_imported_or_run(tmp_path, harvest):
     files = {"json.py": f'"""{MANY}"""\nraise SystemExit("this module was run")'}
     assert pydocs.harvest(library(tmp_path, files))

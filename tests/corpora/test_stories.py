@@ -128,6 +128,7 @@ def test_a_second_draw_costs_what_is_left_after_the_first():
     assert price == pytest.approx(-math.log2(options.count("b") / left))
 
 
+@pytest.mark.slow
 def test_a_full_story_costs_what_its_draws_cost_when_counted_again(monkeypatch):
     counted = []
 
@@ -161,6 +162,7 @@ def test_a_full_story_costs_what_its_draws_cost_when_counted_again(monkeypatch):
     assert exact > 10
 
 
+@pytest.mark.slow
 def test_code_lengths_are_finite_and_plausible(train):
     assert all(0 < bits < math.inf for _, bits in train)
     total = sum(len(story.encode()) for story, _ in train)

@@ -215,6 +215,7 @@ class TestDisk:
 
 
 class TestMemory:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "changes", [{}, {"context_length": 256, "d_model": 64, "num_heads": 8}, {"norm": "post"}]
     )

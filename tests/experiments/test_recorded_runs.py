@@ -115,6 +115,7 @@ def stored(cells):
     return shown
 
 
+@pytest.mark.slow
 def test_figures_and_answers_of_the_notebook_follow_from_them(monkeypatch):
     cells = [cell for cell in notebooks.read(NOTEBOOK).cells if cell.cell_type == "code"]
     setup, *rest = [cell for cell in cells if role(cell) in ("setup", "evidence", "answer")]

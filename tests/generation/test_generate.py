@@ -42,6 +42,7 @@ def seed(number=0):
     return torch.Generator().manual_seed(number)
 
 
+@pytest.mark.slow
 def test_the_cache_gives_the_greedy_ids_of_recomputation(model):
     for prompt in PROMPTS:
         slow = generate.decode(model, prompt, 16, temperature=0)
@@ -63,6 +64,7 @@ def test_one_step_at_a_time_gives_the_logits_of_the_whole_sequence(name, dtype, 
     torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=atol, rtol=0)
 
 
+@pytest.mark.slow
 def test_beyond_the_window_the_last_context_length_ids_count(model):
     window = BASE.context_length
     prompt = [token_id % 97 for token_id in range(window - 3)]
@@ -77,6 +79,7 @@ def test_beyond_the_window_the_last_context_length_ids_count(model):
     assert generate.generate(model, [long], 3, temperature=0) == [slow]
 
 
+@pytest.mark.slow
 def test_several_prompts_get_what_each_gets_alone(model):
     alone = [generate.decode(model, prompt, 20, temperature=0) for prompt in PROMPTS]
     assert generate.generate(model, PROMPTS, 20, temperature=0) == alone
@@ -86,6 +89,7 @@ def test_several_prompts_get_what_each_gets_alone(model):
     assert len(cut[0]) <= 5
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_ids_by_either_way():
     model = model_of(BASE)
     for settings in ({}, {"top_p": 0.8}, {"top_k": 5}, {"temperature": 0.5, "top_p": 0.5}):

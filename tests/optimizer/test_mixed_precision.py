@@ -68,6 +68,7 @@ def test_the_model_computes_with_what_is_stored():
             assert torch.equal(theta, mixed.rounded(theta, "bfloat16"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_master_weights_keep_the_updates_that_bfloat16_loses(seed):
     one = list(batches(1)) * 60  # one batch: its loss falls in every step

@@ -29,6 +29,7 @@ def compiled_count(path, special_tokens=(), executor=None):
 COUNTERS = [count_pretokens, compiled_count]
 
 
+@pytest.mark.slow
 @given(text=MARKED.map(lambda text: text * 40), special_tokens=SPECIALS)
 def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens):
     path = tmp_path_factory.mktemp("cut") / "text.txt"
@@ -62,6 +63,7 @@ def path(tmp_path, monkeypatch):
     return written(tmp_path / "text.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_file_is_counted_alike_in_one_piece_and_in_many(path, counter):
     expected = Counter(pretokens_of(TEXT.decode(), [END]))
@@ -151,6 +153,7 @@ def refused(path):
     return pytest.raises(ValueError, match=rf"{path} changed while it was read.* call again")
 
 
+@pytest.mark.slow
 def test_the_compiled_engine_does_not_take_what_it_held_before(path, change, executor, monkeypatch):
     monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
     with refused(path):

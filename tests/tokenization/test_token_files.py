@@ -348,6 +348,7 @@ print(tokens.fingerprint(tokens.tokenizer_for("stories")[1]))
 """
 
 
+@pytest.mark.slow
 def test_processes_train_a_default_tokenizer_once(tmp_path):
     environment = os.environ | {"WORKBOOK_DATA": str(tmp_path)}
     command = [sys.executable, "-c", TRAIN]

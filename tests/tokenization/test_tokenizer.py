@@ -258,6 +258,7 @@ for others in ([], ["<|end|>"]):
 """
 
 
+@pytest.mark.slow
 def test_a_special_token_of_many_equal_letters_is_found_at_once():
     subprocess.run([sys.executable, "-c", LONG_SPECIAL], timeout=120, check=True)
 
@@ -313,6 +314,7 @@ with open(sys.argv[3], encoding="utf-8") as file:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
 def test_a_stream_needs_less_than_a_megabyte(tmp_path, readable):
     files = [tmp_path / name for name in ("vocab.json", "merges.txt", "text.txt")]

@@ -109,6 +109,7 @@ def test_the_model_is_huggingfaces_llama(kernels):
         torch.testing.assert_close(their.grad, our, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_fused_is_textbook_for_every_ablation(ablation, dtype):
     textbook = model_of(replace(ablation, kernels="textbook"), dtype)
@@ -138,6 +139,7 @@ def test_a_later_id_never_changes_an_earlier_logit(ablation, kernels):
         assert not moved[changed, :changed].any() and moved[changed, changed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
 def test_a_cache_gives_the_logits_of_the_whole_sequence(ablation, kernels):
     model = model_of(replace(ablation, kernels=kernels))

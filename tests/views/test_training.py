@@ -83,6 +83,7 @@ def shown(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
     for _ in range(2):  # the second time there is nothing left to train
         training.train_live(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
