@@ -41,7 +41,7 @@ check: $(stamp) lint
 # Files are begun in the order of tests/conftest.py.
 test: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
-		-n 2 --dist loadfile --no-loadscope-reorder $(nbval)
+		-n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(nbval)
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \

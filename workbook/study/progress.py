@@ -46,7 +46,7 @@ class Progress:
         except (ValueError, KeyError, TypeError, AttributeError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
-            _tell(
+            _warn(
                 f"{self.path} could not be read. It is kept as {aside.name}; counting starts anew."
             )
             return {}
@@ -90,7 +90,7 @@ def _record(note: Callable[[], None]) -> None:
     try:
         note()
     except Exception as error:
-        _tell(f"Your progress could not be noted ({type(error).__name__}: {error}).")
+        _warn(f"Your progress could not be noted ({type(error).__name__}: {error}).")
 
 
 def _note_check(problem: str, part: str, is_correct: bool, attempt: Any) -> None:
@@ -171,6 +171,6 @@ def _include(parts: list[str], part: str) -> None:
     parts[:] = sorted({*parts, part})
 
 
-def _tell(message: str) -> None:
+def _warn(message: str) -> None:
     """Print one line beside the learner's output, not in it."""
     print(message, file=sys.stderr)

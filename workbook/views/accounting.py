@@ -198,8 +198,8 @@ def outcomes(
         note(ax, text, (size, y), (4, 0), va="center", fontsize=9, color=INK)
     for y, (text, here) in enumerate(published, start=len(values)):
         weight = "bold" if here else "normal"
-        told = f"{text}   {here}"
-        note(ax, told, (0, y), (4, 0), va="center", fontsize=9, color=INK, fontweight=weight)
+        summary = f"{text}   {here}"
+        note(ax, summary, (0, y), (4, 0), va="center", fontsize=9, color=INK, fontweight=weight)
     rows = len(values) + len(published)
     labels = [*values, "published", *[""] * rows]
     ax.set_yticks(range(rows), labels[:rows])
@@ -231,8 +231,8 @@ def float_bits(rows: Mapping[str, Stored], ax: Axes | None = None) -> Axes:
                 x + len(bits) / 2, y - 0.34, name, fontsize=8, color=INK, ha="center", va="bottom"
             )
             x += len(bits)
-        told = f"= {stored.value:.9g}, {stored.kind}"
-        ax.text(0, y + 0.34, told, fontsize=8, color=INK, va="top")
+        summary = f"= {stored.value:.9g}, {stored.kind}"
+        ax.text(0, y + 0.34, summary, fontsize=8, color=INK, va="top")
     ax.set(xlim=(-0.2, 32.2), ylim=(len(rows) - 0.4, -0.6))
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xticks([])
@@ -326,11 +326,11 @@ def _number_shown(text: str) -> Shown:
     html = f"""
 <p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
 {live.table("The number in three formats", columns, rows)}"""
-    said = "; ".join(
+    listed = "; ".join(
         f"{name} {each.sign} {each.exponent} {each.mantissa} = {each.value:.9g}, {ends[name]}"
         for name, each in stored.items()
     )
-    return Shown(html, f"{value!r}: {said}.", partial(float_bits, stored))
+    return Shown(html, f"{value!r}: {listed}.", partial(float_bits, stored))
 
 
 def _bits(texts: Mapping[str, str], *fields: str) -> str:
@@ -532,7 +532,7 @@ def written(answer: Figure) -> str:
 
 def _state_shown(state: State) -> Shown:
     flipped = "; ".join(switch.words for switch in state.flipped)
-    told = f"Flipped: {flipped}." if flipped else NONE
+    summary = f"Flipped: {flipped}." if flipped else NONE
     numbers = [
         (name, written(state.right[name]), written(now), now == state.right[name])
         for name, now in state.now.items()
@@ -558,20 +558,22 @@ def _state_shown(state: State) -> Shown:
         ),
     )
     html = f"""
-<p>{escape(told)}</p>
+<p>{escape(summary)}</p>
 <div class="columns"><div><h4>The numbers</h4>
 {ours}
 </div><div><h4>Published numbers</h4>
 {theirs}</div></div>"""
     found = "; ".join(f"{name} {now}" for name, _, now, _ in numbers)
-    here = [f" {who} published {text}: {said}." for who, text, said in state.published if said]
-    words = f"{state.question}, edition {state.edition}. {told} {found}.{''.join(here)}"
+    here = [
+        f" {who} published {text}: {listed}." for who, text, listed in state.published if listed
+    ]
+    words = f"{state.question}, edition {state.edition}. {summary} {found}.{''.join(here)}"
 
     def picture() -> Axes:
         name = next(iter(state.now))
         both = {"as asked": state.right[name], "with switches": state.now[name]}
         bars = {label: (answer.value, written(answer)) for label, answer in both.items()}
-        said = [(f"{who}: {text}", here) for who, text, here in state.published]
-        return outcomes(bars, said, f"{name}, edition {state.edition}")
+        listed = [(f"{who}: {text}", here) for who, text, here in state.published]
+        return outcomes(bars, listed, f"{name}, edition {state.edition}")
 
     return Shown(html, words, picture)

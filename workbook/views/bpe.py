@@ -202,7 +202,7 @@ def _stepped(step: Step, text: str) -> Shown:
         last = b"".join(step.merges[-1]) if step.merges else None
         return [(token, "new" if token == last else "plain", "") for token in tokens]
 
-    told = _told(step)
+    summary = _in_sentences(step)
     tokens = framed(apply_merges(text[:LONGEST], step.merges))
     words = [(framed(symbols), count) for symbols, count in step.words[:MOST_WORDS]]
     pairs, notes = step.ranking[:MOST_PAIRS], ["merged next"] + ["tied"] * (len(step.tied) - 1)
@@ -223,7 +223,7 @@ def _stepped(step: Step, text: str) -> Shown:
     )
     merges = ", ".join(f"<code>{escape(_plus(pair))}</code>" for pair in step.merges)
     html = f"""
-<p>{escape(told)}</p>
+<p>{escape(summary)}</p>
 <h4>Your text, in {plural(len(tokens), "token")}</h4>
 {_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "character", " more, not cut")}
 <p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
@@ -235,7 +235,7 @@ def _stepped(step: Step, text: str) -> Shown:
 <h4>The merges so far</h4>
 <p>{merges or "none yet"}</p>"""
 
-    said = "; ".join(
+    listed = "; ".join(
         f"{' '.join(visible(symbol) for symbol, *_ in symbols)} ({plural(count, 'time')})"
         for symbols, count in words
     )
@@ -251,10 +251,10 @@ def _stepped(step: Step, text: str) -> Shown:
         pair_bars(pairs, len(step.tied), below)
         return figure
 
-    return Shown(html, f"{told} Words: {said}. Text: {cut}.", picture)
+    return Shown(html, f"{summary} Words: {listed}. Text: {cut}.", picture)
 
 
-def _told(step: Step) -> str:
+def _in_sentences(step: Step) -> str:
     """What was merged last and what is next, in two sentences."""
     made = len(step.merges)
     done = f"{plural(made, 'merge')} made" if made else "No merge made yet"
@@ -293,24 +293,24 @@ def tokenizer_playground(
 
 
 def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
-    told = ""
+    summary = ""
     if len(text) > LONGEST_PLAYED:
-        text, told = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
+        text, summary = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
     found = tokenizer.tokens(text)
-    told += f"{plural(len(found), 'token')} for {plural(len(text.encode()), 'byte')}"
+    summary += f"{plural(len(found), 'token')} for {plural(len(text.encode()), 'byte')}"
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])
-        told += f", {ratio:.2f} bytes per token"
-    told += f". The vocabulary has {tokenizer.vocab_size:,} ids."
+        summary += f", {ratio:.2f} bytes per token"
+    summary += f". The vocabulary has {tokenizer.vocab_size:,} ids."
 
     framed = [
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
         for place, (token_id, token) in enumerate(found)
     ]
     key = "Each frame is a token, its id stands below it."
-    html = f"<p><b>{escape(name)}</b>: {escape(told)} {key}</p>{_tokens_html(framed)}"
-    said = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
-    words = f"Tokenizer {name}: {told} Tokens and ids: {said or 'none'}."
+    html = f"<p><b>{escape(name)}</b>: {escape(summary)} {key}</p>{_tokens_html(framed)}"
+    listed = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
+    words = f"Tokenizer {name}: {summary} Tokens and ids: {listed or 'none'}."
 
     def picture() -> Axes:
         lines = [[]]

@@ -149,7 +149,7 @@ def _chances_shown(
     before: Mapping[bytes, float], after: Mapping[bytes, float], settings: str
 ) -> Shown:
     likeliest, share = next(iter(after.items()))
-    told = (
+    summary = (
         f"{settings}: {plural(len(after), 'token')} of {len(before):,} may come next."
         f" The likeliest is {visible(likeliest)}, with {percent(share)}."
     )
@@ -171,9 +171,9 @@ def _chances_shown(
             for token, by_model, as_drawn, share in rows
         ),
     )
-    html = f"<p>{escape(told)}</p>{table}" + live.rest(
+    html = f"<p>{escape(summary)}</p>{table}" + live.rest(
         len(before) - MOST_TOKENS, "less likely token"
     )
     shown = "; ".join(f"{token} {by_model}, {as_drawn}" for token, by_model, as_drawn, _ in rows)
-    words = f"{told} Tokens, by the model and as drawn: {shown}."
+    words = f"{summary} Tokens, by the model and as drawn: {shown}."
     return Shown(html, words, partial(next_bars, before, after))

@@ -181,10 +181,10 @@ def _steps_shown(lr: int) -> Shown:
 <p><b>Learning rate {lr:,}.</b> {escape(story)}</p>
 {steps}
 <p>In exact arithmetic, for any weights at the start.</p>"""
-    told = ", ".join(f"{loss:.3g}" for loss in losses)
+    summary = ", ".join(f"{loss:.3g}" for loss in losses)
     words = (
         f"Learning rate {lr:,}: {story} The loss, if it began at 1, before and after each of "
-        f"{STEPS} steps: {told}."
+        f"{STEPS} steps: {summary}."
     )
 
     def picture() -> Axes:

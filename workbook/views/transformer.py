@@ -265,23 +265,23 @@ def _arrows_shown(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int
     apart = query_at - key_at
     side = "after" if apart > 0 else "before"
     where = f"{plural(abs(apart), 'position')} {side} the key" if apart else "where the key is"
-    told = (
+    summary = (
         f"Query at {query_at}, key at {key_at}: the query is {where}. "
         f"Their score is {query @ key:.3f}."
     )
     pairs = list(zip(query.reshape(-1, 2), key.reshape(-1, 2), strict=True))[:MOST_PAIRS]
     circles = "".join(_circle(place, *pair) for place, pair in enumerate(pairs))
     html = f"""
-<p>{told}</p>
+<p>{summary}</p>
 <div class="columns">{circles}</div>
 {live.rest(len(query) // 2 - MOST_PAIRS, "slower pair", ", not drawn")}
 <p>Solid, with q: the query. Dashed, with k: the key. Move both by the same number of positions:
 the arrows turn, the angles between them stay, and so does the score.</p>"""
-    said = "; ".join(
+    listed = "; ".join(
         f"pair {place} points to {_degrees(q)}° and {_degrees(k)}° and gives {q @ k:+.3f}"
         for place, (q, k) in enumerate(pairs)
     )
-    return Shown(html, f"{told} Query and key: {said}.", lambda: _arrows_drawn(pairs))
+    return Shown(html, f"{summary} Query and key: {listed}.", lambda: _arrows_drawn(pairs))
 
 
 def _degrees(arrow: np.ndarray) -> int:
@@ -315,10 +315,10 @@ def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
             f'<text x="{left:.1f}" y="{5 - up:.1f}" text-anchor="middle"'
             f' fill="currentColor">{name}</text>'
         )
-    told = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
+    label = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
     return (
         f'<div><h4>pair {place}: {query @ key:+.3f}</h4>'
-        f'<svg role="img" aria-label="{told}" viewBox="-82 -82 164 164" width="150" height="150">'
+        f'<svg role="img" aria-label="{label}" viewBox="-82 -82 164 164" width="150" height="150">'
         f'<circle r="60" fill="none" stroke="{GREY}"/>{arrows}</svg></div>'
     )  # fmt: skip
 

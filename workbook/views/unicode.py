@@ -166,14 +166,14 @@ def _explored(text: str) -> Shown:
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
 {characters}{live.rest(len(text) - MOST_SHOWN, "character", " more, not shown")}"""
 
-    told = "; ".join(
+    summary = "; ".join(
         f"{visible(character)} is {_code(character)}, bytes {character.encode().hex(' ').upper()}"
         for character in text[:MOST_DRAWN]
     )
     hidden = len(text) - MOST_DRAWN
     plain = ", ".join(f"{size:,} in {title}" for title, size in sizes.items())
     words = (
-        f"{text!r}: {points}; bytes: {plain}.{' ' * bool(told)}{told}"
+        f"{text!r}: {points}; bytes: {plain}.{' ' * bool(summary)}{summary}"
         f"{f'; and {hidden:,} more' if hidden > 0 else ''}"
     )
     return Shown(html, words, lambda: _drawn(text[:MOST_DRAWN]))
