@@ -1,5 +1,5 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
-# make check      what one runs while working: lint and the quick tests, under a minute
+# make check      what one runs while working: lint and the quick tests, about a minute
 # make test       everything that must hold: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
