@@ -69,8 +69,8 @@ trained: $(stamp)
 	@echo "matmuls in $(PRECISION), threads: $(THREADS)"
 	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
 		WORKBOOK_DATA=$$data WORKBOOK_PRECISION=$(PRECISION) OMP_NUM_THREADS=$(THREADS) \
-		$(bin)/python -m pytest notebooks tests/test_train*.py tests/training/test_processes.py \
-		tests/experiments/test_plans.py tests/training/test_evaluate.py tests/experiments/test_dry_run.py $(nbval) -q
+		$(bin)/python -m pytest notebooks tests/training tests/experiments/test_plans.py \
+		tests/experiments/test_dry_run.py $(nbval) -q
 
 lint: $(stamp)
 	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet

@@ -126,3 +126,8 @@ def test_no_file_of_the_project_is_large():
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     assert not [str(f) for f in files if f.is_file() and f.stat().st_size > 500_000]
+
+
+def test_the_tests_that_the_makefile_names_are_there():
+    named = re.findall(r"tests/[\w/.*]*\w", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert named and [path for path in named if not list(ROOT.glob(path))] == []

@@ -157,9 +157,7 @@ class OptimizerConfig:
     weight_decay: float = 0.1
     decay: Literal["before", "after"] = "before"  # the weights decay before or after the update
     max_l2_norm: float = 1.0  # of all gradients together; inf: no limit
-    update: Literal["fused", "textbook"] = (
-        "fused"  # torch's kernel, or `workbook.optimizer.optimizers`
-    )
+    update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optimizer`
 
     def __post_init__(self):
         object.__setattr__(self, "betas", tuple(self.betas))  # a list where it comes from JSON
