@@ -97,6 +97,11 @@ def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
     assert refused == [r"\nosuch{x} = // 3"] and "#raw(" in markup and "\n=" not in markup
 
 
+def test_what_pandoc_names_unlike_typst_is_set_all_the_same():
+    done, refused = pdf.pdf(document(*cleaned(r"$\dot a \odot \ddot b \cdot c$")))
+    assert refused == [] and "⊙" in text_in(done)
+
+
 def test_long_lines_of_code_go_on_below_with_an_arrow():
     text = "    value = " + " ".join(f"word{i}" for i in range(40))
     lines = pdf.wrapped(text).split("\n")
