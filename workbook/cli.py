@@ -229,10 +229,9 @@ def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
 
 def asked_name(problem: problems.Problem) -> str:
     """Name the function or class to hand in, such as "Tokenizer"."""
-    names = [signature.name for signature in problem.signatures if signature.name]
-    if len(names) != 1:
+    if not problem.name:
         raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
-    return names[0]
+    return problem.name
 
 
 def load_attempt(path: Path, name: str):

@@ -23,7 +23,7 @@ from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
 MODULES = {  # and the problem that each checks
-    problem.check.split(":")[0]: problem.id
+    problem.check: problem.id
     for problem in PROBLEMS.values()
     if problem.check.startswith("transformer_")
 }

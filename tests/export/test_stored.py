@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 
 import pytest
 from export_folders import answered, cell, learner, notebook, printed, shown
@@ -11,6 +12,7 @@ from workbook import cli, config
 from workbook.export import export, states
 from workbook.export.document import compose
 from workbook.export.pandoc import nodes_in, text_of
+from workbook.export.stored import read_folder
 from workbook.study import copy, notebooks
 from workbook.study.answers import MIME
 from workbook.study.notebooks import role
@@ -66,6 +68,18 @@ def test_nothing_of_ours_is_in_it(half_filled):
     assert "OURS" not in text and "reference" not in text.lower()
     assert "which character" not in text.lower(), "the prompts are ours too"
     assert not list((build / "figures").glob("*"))
+
+
+def test_the_reference_asks_part_by_part_what_the_notebook_asks(tmp_path):
+    asked = "## unicode1 · 1 point\n\nLook.\n\n- **(a)** Which\n  one?\n- **(b)** Why?\n\nGo on."
+    about = {"problem": "unicode1", "role": "prompt"}
+    prompt = {"cell_type": "markdown", "metadata": {"workbook": about}, "source": asked}
+    notebook(tmp_path / "01_unicode.ipynb", prompt, answered("unicode1", "a", "This one."))
+    found = read_folder(tmp_path)
+    assert found.prompts == {"unicode1": {"": "Look.\n\nGo on.", "a": "Which\n  one?", "b": "Why?"}}
+    write_up = replace(states.assess(tmp_path, "2025"), is_reference=True)
+    text = " ".join(text_of(compose(write_up).blocks).split())
+    assert text.index("Go on.") < text.index("Which one?") < text.index("This one.")
 
 
 def test_their_archive_holds_their_passing_attempts_alone(half_filled):

@@ -84,7 +84,8 @@ def _texts(write_up: WriteUp) -> Iterator[tuple[str, str]]:
     """Give each text with markup that goes into a write-up, with its kind."""
     for entry in write_up.entries:
         if write_up.is_reference:
-            yield from (("markdown", text) for text in entry.problem.prompt.values())
+            asked = write_up.found.prompts.get(entry.problem.id, {})
+            yield from (("markdown", text) for text in asked.values())
         for answer in entry.answers.values():
             yield "markdown", answer.text
             for shown in answer.shown:
@@ -202,8 +203,8 @@ class _Composer:
         return blocks
 
     def prompt(self, entry: Entry, part: str) -> list[Node]:
-        """Quote what is asked, in the workbook's words; only the reference does."""
-        text = entry.problem.prompt.get(part)
+        """Quote what is asked, in the notebook's words; only the reference does."""
+        text = self.write_up.found.prompts.get(entry.problem.id, {}).get(part)
         if text is None or not self.write_up.is_reference:
             return []
         return [box("prompt", _led(part, self.cleaner.blocks("markdown", text, entry.problem.id)))]

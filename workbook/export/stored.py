@@ -7,7 +7,6 @@ does not fit is left out and named.
 import base64
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from workbook.study.answers import MIME
 
 FORMAT = 4  # of notebooks, since 2014
 PICTURES = ("image/png", "image/jpeg")
+PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** ", "**a)** "
 OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
 Place = tuple[str, str]  # a problem's id and its part, "" where it has none
 
@@ -60,6 +60,7 @@ class Found:
     answers: list[Answer] = field(default_factory=list)  # in the order of notebooks and cells
     evidence: dict[Place, list[Shown]] = field(default_factory=dict)  # pictures only
     revealed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # name, source
+    prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)
 
 
@@ -82,8 +83,8 @@ def read_folder(folder: Path) -> Found:
     return found
 
 
-def cells_of(path: Path) -> Iterator[dict]:
-    """Read the code cells of a notebook; raise ValueError where the file is no such thing."""
+def cells_of(path: Path) -> list[dict]:
+    """Read the cells of a notebook; raise ValueError where the file is no such thing."""
     advice = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
         notebook = json.loads(path.read_bytes())
@@ -97,12 +98,16 @@ def cells_of(path: Path) -> Iterator[dict]:
     cells = notebook.get("cells")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError(f"{path} has no list of cells; {advice}")
-    return (cell for cell in cells if cell.get("cell_type") == "code")
+    return cells
 
 
 def _collect(cell: dict, notebook: str, found: Found) -> None:
     """Take from a cell what concerns the write-up."""
     about = _dict(_dict(cell.get("metadata")).get("workbook"))
+    if about.get("role") == "prompt" and (place := _place(about)):
+        found.prompts[place[0]] = _asked(_text(cell.get("source")))
+    if cell.get("cell_type") != "code":
+        return
     outputs = cell.get("outputs")
     is_list = isinstance(outputs, list)
     outputs = [each for each in outputs if isinstance(each, dict)] if is_list else []
@@ -120,6 +125,22 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
             name, _, source = _text(_dict(output.get("data")).get("text/plain")).partition("\n")
             if name.startswith("# "):
                 found.revealed.setdefault(place[0], []).append((name[2:], source))
+
+
+def _asked(prompt: str) -> dict[str, str]:
+    """Cut what a prompt asks into its parts; "" has what it says of all of them.
+
+    >>> _asked("## unicode1\\n\\nLook.\\n\\n- **(a)** Which one?\\n- **(b)** Why?\\n\\nGo on.")
+    {'': 'Look.\\n\\nGo on.', 'a': 'Which one?', 'b': 'Why?'}
+    """
+    asked: dict[str, list[str]] = {}
+    for paragraph in prompt.split("\n\n")[1:]:  # below the heading
+        whole, *parts = PART.split(paragraph)
+        if whole:
+            asked.setdefault("", []).append(whole)
+        for part, text in zip(parts[::2], parts[1::2], strict=True):
+            asked.setdefault(part, []).append(text.strip())
+    return {part: "\n\n".join(paragraphs) for part, paragraphs in asked.items()}
 
 
 def _collect_answers(cell: dict, outputs: list[dict], notebook: str, found: Found) -> None:

@@ -275,12 +275,10 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
         raise Wrong(
             "This problem is answered in words.", expected=expected, got=Words(kind_of(attempt))
         )
-    if len(problem.signatures) == 1:
-        (signature,) = problem.signatures
-        if signature.kind == "function":
-            expect_function(attempt, str(signature))
-        elif signature.kind == "class":
-            expect_class(attempt, str(signature))
+    if problem.form == "function":
+        expect_function(attempt, problem.signature)
+    if problem.form == "class":
+        expect_class(attempt, problem.signature)
 
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:
@@ -295,7 +293,8 @@ def hint(problem: str) -> Hint:
     """Give a nudge; called again, the nudge and the idea."""
     found = problems.get(problem)
     _hints_given[found.id] += 1
-    return Hint(found.id, found.hints[: _hints_given[found.id]], len(found.hints))
+    steps = (found.nudge, found.idea)
+    return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
 
 
 def reveal(reference: Any) -> Folded:
