@@ -8,7 +8,7 @@ worst moment is that of the largest tensors, if not the update at the end:
 """
 
 from workbook.accounting.activations import saved_activations
-from workbook.accounting.sizes import Row, Table, parameters
+from workbook.accounting.sizes import Row, Table, Term, computed, parameters
 from workbook.accounting.training import FLOAT, training_bytes
 from workbook.config import ModelConfig
 
@@ -22,33 +22,32 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
     weights = parameters(config)
     model = training_bytes(config, activations)
     moments = []
-    for done, temporary in _backward(config, batch_size):
+    for done, term in _backward(config):
         # Of each part that is done, the last block has freed activations and created gradients.
         freed = sum(row.each for row in activations if _belongs(row, done))
         created = FLOAT * sum(row.each for row in weights if _belongs(row, done))
         gradients = Row("gradients", "gradients", "", created)
         kept = Row("activations", "activations", "see their table", activations.total - freed)
-        moments.append([model["parameters"], gradients, model["optimizer state"], kept, temporary])
+        temporary = computed([term], config, batch_size)
+        moments.append([model["parameters"], gradients, model["optimizer state"], kept, *temporary])
     largest = FLOAT * max(row.each for row in weights)  # AdamW goes through one tensor at a time
     update = Row("update", "temporary", "4·(the largest matrix)", largest, 2)
     moments.append([*(row for row in model if row.name != "activations"), update])
     return max(map(Table, moments), key=lambda table: table.total)
 
 
-def _backward(config: ModelConfig, batch_size: int) -> list[tuple[list[str], Row]]:
+def _backward(config: ModelConfig) -> list[tuple[list[str], Term]]:
     """Moments of a backward pass: the names of the parts that are done, and a temporary tensor."""
-    BT, fused = batch_size * config.context_length, config.kernels == "fused"
-    inner, logits = FLOAT * BT * config.d_ff, FLOAT * BT * config.vocab_size
+    fused = config.kernels == "fused"
     # The gradients of two factors exist at once; SiLU by its own kernel needs no second.
     inners = 1 if fused and config.ffn == "silu" else 2
     after_loss = ["loss", "head", "ln_final"]
     moments = [
-        ([], Row("logits' gradient", "temporary", "2·4·B·T·V", logits, 2)),
-        (after_loss, Row("inner values' gradient", "temporary", "4·B·T·d_ff", inner, inners)),
+        ([], ("logits' gradient", "temporary", "4·B·T·V", 2)),
+        (after_loss, ("inner values' gradient", "temporary", "4·B·T·d_ff", inners)),
     ]
     if not fused:  # fused attention creates no tensor of T × T, in either pass
-        maps = FLOAT * BT * config.num_heads * config.context_length
-        scores = Row("scores' gradient", "temporary", "4·B·h·T·T", maps, 4)
+        scores = ("scores' gradient", "temporary", "4·B·h·T·T", 4)
         moments.append(([*after_loss, "feed-forward", "ln2"], scores))
     return moments
 

@@ -6,6 +6,8 @@ and an addition for each of its n·k·m terms. Nothing else is counted: norms, s
 need a few operations per value, and a matmul needs hundreds or thousands.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workbook.config import ModelConfig
@@ -64,6 +66,30 @@ class Table(tuple):
 
 EMBEDDING, ATTENTION, FFN, NORM, HEAD = "embedding", "attention", "feed-forward", "norms", "head"
 PROJECTIONS, SCORES = "projections", "scores"
+Term = tuple[str, str, str, int]  # name, part, formula and times of a row, which is to be computed
+
+
+def computed(
+    terms: Iterable[Term], config: ModelConfig, batch_size: int = 1, seq: int | None = None
+) -> Table:
+    """The table of some terms: each formula, a product such as "4·B·T·d", is what is computed."""
+    symbols = {
+        "B": batch_size,
+        "T": seq or config.context_length,
+        "V": config.vocab_size,
+        "d": config.d_model,
+        "d_ff": config.d_ff,
+        "h": config.num_heads,
+        "(d/h)": config.d_head,
+    }
+
+    def value(formula: str) -> int:
+        factors = formula.split("·")
+        return math.prod(symbols[each] if each in symbols else int(each) for each in factors)
+
+    return Table(
+        Row(name, part, formula, value(formula), times) for name, part, formula, times in terms
+    )
 
 
 def parameters(config: ModelConfig) -> Table:
@@ -71,18 +97,15 @@ def parameters(config: ModelConfig) -> Table:
 
     The names are those of the state dict without the layer's number and ".weight".
     """
-    V, d, d_ff, L = config.vocab_size, config.d_model, config.d_ff, config.num_layers
-    norms = config.norm != "none"
-    rows = [Row("token_embeddings", EMBEDDING, "V·d", V * d)]
-    rows += [Row("ln1", NORM, "d", d, L)] * norms
-    rows += [
-        Row(f"attn.{name}_proj", ATTENTION, "d·d", d * d, L) for name in ("q", "k", "v", "output")
-    ]
-    rows += [Row("ln2", NORM, "d", d, L)] * norms
-    rows += [Row(f"ffn.{name}", FFN, "d·d_ff", d * d_ff, L) for name in _matrices(config)]
-    rows += [Row("ln_final", NORM, "d", d)] * norms
-    rows += [Row("lm_head", HEAD, "V·d", V * d)] * (not config.tie_embeddings)
-    return Table(rows)
+    L, norms = config.num_layers, config.norm != "none"
+    terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
+    terms += [("ln1", NORM, "d", L)] * norms
+    terms += [(f"attn.{name}_proj", ATTENTION, "d·d", L) for name in ("q", "k", "v", "output")]
+    terms += [("ln2", NORM, "d", L)] * norms
+    terms += [(f"ffn.{name}", FFN, "d·d_ff", L) for name in _matrices(config)]
+    terms += [("ln_final", NORM, "d", 1)] * norms
+    terms += [("lm_head", HEAD, "V·d", 1)] * (not config.tie_embeddings)
+    return computed(terms, config)
 
 
 def _matrices(config: ModelConfig) -> tuple[str, ...]:
@@ -95,21 +118,13 @@ def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = No
 
     Every score is counted, those that the causal mask hides too: that is how they are computed.
     """
-    B, T, h = batch_size, seq or config.context_length, config.num_heads
-    V, d, d_ff, L = config.vocab_size, config.d_model, config.d_ff, config.num_layers
-    projection = ("2·B·T·d·d", 2 * B * T * d * d, L)
-    scores = ("2·B·h·T·T·(d/h)", 2 * B * h * T * T * config.d_head, L)
-    feed_forward = ("2·B·T·d·d_ff", 2 * B * T * d * d_ff, L)
-    return Table(
-        [
-            *(Row(f"attn.{name}_proj", PROJECTIONS, *projection) for name in "qkv"),
-            Row("attn.scores", SCORES, *scores),
-            Row("attn.weighted_sum", SCORES, *scores),
-            Row("attn.output_proj", PROJECTIONS, *projection),
-            *(Row(f"ffn.{name}", FFN, *feed_forward) for name in _matrices(config)),
-            Row("lm_head", HEAD, "2·B·T·d·V", 2 * B * T * d * V),
-        ]
-    )
+    L = config.num_layers
+    terms = [(f"attn.{name}_proj", PROJECTIONS, "2·B·T·d·d", L) for name in "qkv"]
+    terms += [(f"attn.{name}", SCORES, "2·B·h·T·T·(d/h)", L) for name in ("scores", "weighted_sum")]
+    terms += [("attn.output_proj", PROJECTIONS, "2·B·T·d·d", L)]
+    terms += [(f"ffn.{name}", FFN, "2·B·T·d·d_ff", L) for name in _matrices(config)]
+    terms += [("lm_head", HEAD, "2·B·T·d·V", 1)]
+    return computed(terms, config, batch_size, seq)
 
 
 def backward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
