@@ -7,57 +7,34 @@ a model runs, and `proof` puts both side by side. What an answer takes for grant
 someone's number. All counts are Python ints, exact at any size.
 """
 
-from workbook.accounting.activations import handout_activations, saved_activations
-from workbook.accounting.peak import peak_bytes
-from workbook.accounting.sizes import (
-    Row,
-    Table,
-    backward_flops,
-    flops_per_token,
-    forward_flops,
-    parameters,
-)
-from workbook.accounting.training import (
-    DEVICES,
-    GB,
-    Device,
-    GiB,
-    adamw_flops,
-    adamw_operations,
-    asked_device,
-    asked_model,
-    largest_batch,
-    memory_line,
-    mfu,
-    optimizer_bytes,
-    step_flops,
-    training_bytes,
-    training_seconds,
-)
+from workbook import lazy
 
-__all__ = [
-    "DEVICES",
-    "GB",
-    "Device",
-    "GiB",
-    "Row",
-    "Table",
-    "adamw_flops",
-    "adamw_operations",
-    "asked_device",
-    "asked_model",
-    "backward_flops",
-    "flops_per_token",
-    "forward_flops",
-    "handout_activations",
-    "largest_batch",
-    "memory_line",
-    "mfu",
-    "optimizer_bytes",
-    "parameters",
-    "peak_bytes",
-    "saved_activations",
-    "step_flops",
-    "training_bytes",
-    "training_seconds",
-]
+# Where each public name lives.
+HOMES = {
+    "DEVICES": "training",
+    "Device": "training",
+    "GB": "training",
+    "GiB": "training",
+    "Row": "sizes",
+    "Table": "sizes",
+    "adamw_flops": "training",
+    "adamw_operations": "training",
+    "asked_device": "training",
+    "asked_model": "training",
+    "backward_flops": "sizes",
+    "flops_per_token": "sizes",
+    "forward_flops": "sizes",
+    "handout_activations": "activations",
+    "largest_batch": "training",
+    "memory_line": "training",
+    "mfu": "training",
+    "optimizer_bytes": "training",
+    "parameters": "sizes",
+    "peak_bytes": "peak",
+    "saved_activations": "activations",
+    "step_flops": "training",
+    "training_bytes": "training",
+    "training_seconds": "training",
+}
+__all__ = list(HOMES)
+__getattr__ = lazy(__name__, HOMES)

@@ -8,12 +8,17 @@ from workbook.accounting.activations import handout_activations
 from workbook.accounting.assumptions import Assumptions
 from workbook.accounting.sizes import FFN, PROJECTIONS, SCORES, forward_flops, parameters
 from workbook.accounting.training import DEVICES, GB, GiB, adamw_operations, training_seconds
-from workbook.config import GPT2_SHAPES, ModelConfig, gpt2, near_eight_thirds
+from workbook.config import ModelConfig, gpt2, near_eight_thirds
 
 STEPS = 400_000  # of (d)
 MEMORY = {"80 GB": 80 * GB, "80 GiB": 80 * GiB, "40 GB": 40 * GB}
 MOMENTS = {"3 + 4": (3, 4), "2 + 3": (2, 3)}
 UPDATE = 5  # FLOPs of θ - α_t·m / (√v + ε), per parameter
+
+# `explain` asks for thousands of answers, about few different configs.
+cached = lru_cache(maxsize=256)
+_parameters, _forward_flops = cached(parameters), cached(forward_flops)
+_activations = cached(handout_activations)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,13 @@ def _of_matmuls(given: Assumptions) -> dict[str, Figure]:
 
 def _of_memory(given: Assumptions) -> dict[str, Figure]:
     config = _config_of(given)
-    kept = _kept(config, given.maps, given.residual_copies, given.embedding_output)
+    kept = _activations(
+        config,
+        maps=given.maps,
+        residual_copies=given.residual_copies,
+        embedding_output=given.embedding_output,
+        value_bytes=1,
+    ).total
     logits = config.context_length * config.vocab_size
     if not given.every_block:
         kept = (kept - 2 * logits) / config.num_layers + 2 * logits
@@ -138,7 +149,7 @@ def _count(given: Assumptions) -> int:
     """The parameters that are counted."""
     config = _config_of(given, only_matmuls=True)
     d, L = config.d_model, config.num_layers
-    sums = _parameter_sums(config)
+    sums = _parameters(config).by_part()
     count = sums["attention"] + sums[FFN]
     count += {"separate": 2, "tied": 1, "none": 0}[given.embeddings] * sums["embedding"]
     count += {"all": 2 * L + 1, "no final": 2 * L, "no block": 1, "none": 0}[given.norms] * d
@@ -159,7 +170,7 @@ def _flops(given: Assumptions) -> dict[str, float]:
     if given.by_parameters:
         return {"all": 2 * _count(given) * given.context_length}
     config = _config_of(given, only_matmuls=True)
-    sums = dict(_matmul_sums(config))
+    sums = _forward_flops(config).by_part()
     sums[PROJECTIONS] = sums[PROJECTIONS] * given.projections // 4
     which = {"both": 1, "one": 0.5, "half": 0.5, "none": 0, "wide": config.num_heads}
     sums[SCORES] *= which[given.scores]
@@ -183,38 +194,10 @@ def _config_of(given: Assumptions, only_matmuls: bool = False) -> ModelConfig:
     return _config(given.size, given.context_length, given.matrices, given.d_ff)
 
 
-# `explain` asks for thousands of answers, about few different configs.
-@lru_cache(maxsize=256)
+@cached
 def _config(size: str, context_length: int, matrices: int, d_ff: str) -> ModelConfig:
-    num_layers, d_model, num_heads = GPT2_SHAPES[size]
+    model = gpt2(size, "2025", context_length)
+    d_model = model.d_model
     inner = {"4": 4 * d_model, "64": near_eight_thirds(d_model), "8/3": 8 * d_model // 3}
-    return ModelConfig(
-        vocab_size=gpt2(size, "2025").vocab_size,
-        context_length=context_length,
-        d_model=d_model,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        d_ff=inner.get(d_ff) or int(d_ff),
-        ffn={2: "silu", 3: "swiglu"}[matrices],
-    )
-
-
-@lru_cache(maxsize=256)
-def _parameter_sums(config: ModelConfig) -> dict[str, int]:
-    return parameters(config).by_part()
-
-
-@lru_cache(maxsize=256)
-def _matmul_sums(config: ModelConfig) -> dict[str, int]:
-    return forward_flops(config).by_part()
-
-
-@lru_cache(maxsize=256)
-def _kept(config: ModelConfig, maps: int, residual_copies: int, embedding_output: bool) -> int:
-    return handout_activations(
-        config,
-        maps=maps,
-        residual_copies=residual_copies,
-        embedding_output=embedding_output,
-        value_bytes=1,
-    ).total
+    kind = {2: "silu", 3: "swiglu"}[matrices]
+    return replace(model, d_ff=inner.get(d_ff) or int(d_ff), ffn=kind)

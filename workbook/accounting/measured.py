@@ -6,7 +6,7 @@ far too large for this machine is measured to the byte and to the FLOP, in secon
 
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,48 +40,37 @@ def counted_flops(work: Work) -> int:
     return counter.get_total_flops()
 
 
-@dataclass(frozen=True)
-class Matmul:
-    """One matmul: the module that computed it, the shapes of its two factors, its FLOPs."""
+class _Watch(TorchDispatchMode):
+    """Calls `seen(func, args, kwargs, result)` after every operation of torch."""
 
-    module: str  # such as "layers.0.ffn.w1"; "" outside of any
-    shapes: tuple[tuple[int, ...], ...]
-    flops: int
-
-
-class _Matmuls(TorchDispatchMode):
-    """Records every matmul that torch has a count for, and the innermost module that runs."""
-
-    def __init__(self):
+    def __init__(self, seen: Callable[..., None]):
         super().__init__()
-        self.found: list[Matmul] = []
-        self._modules = ModuleTracker()
-
-    def __enter__(self):
-        self._modules.__enter__()
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        super().__exit__(*error)
-        self._modules.__exit__(*error)
+        self._seen = seen
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        count = flop_registry.get(func._overloadpacket)
-        if count is not None:
-            # `parents` has all modules that run: "TransformerLM", "TransformerLM.layers.0", ...
-            inner = max(self._modules.parents, key=lambda name: name.count("."))
-            shapes = tuple(tuple(arg.shape) for arg in args if isinstance(arg, Tensor))
-            flops = count(*args, **(kwargs or {}), out_val=result)
-            self.found.append(Matmul(inner.partition(".")[2], shapes, flops))
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        self._seen(func, args, kwargs, result)
         return result
 
 
-def matmuls(forward: Work) -> list[Matmul]:
-    """Every matmul of a forward pass, in the order in which they are computed."""
-    with _Matmuls() as recorded, torch.no_grad():
+def matmuls(forward: Work) -> list[tuple[str, int]]:
+    """Every matmul of a forward pass, in order: the module that computed it, and its FLOPs.
+
+    The name is that of the innermost module, such as "layers.0.ffn.w1", or "" outside of any.
+    """
+    found = []
+
+    def record(func, args, kwargs, result) -> None:
+        count = flop_registry.get(func._overloadpacket)
+        if count is not None:
+            # `parents` has all modules that run: "TransformerLM", "TransformerLM.layers.0", ...
+            inner = max(modules.parents, key=lambda name: name.count("."))
+            found.append((inner.partition(".")[2], count(*args, **kwargs, out_val=result)))
+
+    with ModuleTracker() as modules, _Watch(record), torch.no_grad():
         forward()
-    return recorded.found
+    return found
 
 
 # FLOPs per value. What allocates memory, or views the same values in another shape, has none.
@@ -89,74 +78,50 @@ ELEMENTWISE = {"mul": 1, "add": 1, "sub": 1, "div": 1, "sqrt": 1, "addcmul": 3, 
 ALLOCATIONS = {"zeros_like", "empty_like", "detach", "zeros", "empty"}
 
 
-class _Elementwise(TorchDispatchMode):
-    """Adds up the FLOPs of element-wise operations."""
-
-    def __init__(self):
-        super().__init__()
-        self.flops = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        name = func._overloadpacket.__name__.rstrip("_")
-        if name not in ALLOCATIONS and func.namespace == "aten":  # the profiler's marks are others
-            if name not in ELEMENTWISE:
-                raise ValueError(f"how many FLOPs per value {name} costs is not in ELEMENTWISE")
-            scaled = (kwargs or {}).get("alpha", 1) != 1  # a + alpha b: one multiplication more
-            self.flops += (ELEMENTWISE[name] + scaled) * result.numel()
-        return result
-
-
 def elementwise_flops(work: Work) -> int:
     """The FLOPs of work that treats each value by itself, as an optimizer does.
 
     Raises: ValueError for an operation that is not in `ELEMENTWISE`.
     """
-    with _Elementwise() as counted:
+    flops = 0
+
+    def count(func, args, kwargs, result) -> None:
+        nonlocal flops
+        name = func._overloadpacket.__name__.rstrip("_")
+        if name in ALLOCATIONS or func.namespace != "aten":  # such as the profiler's marks
+            return
+        if name not in ELEMENTWISE:
+            raise ValueError(f"how many FLOPs per value {name} costs is not in ELEMENTWISE")
+        scaled = kwargs.get("alpha", 1) != 1  # a + alpha b: one multiplication more
+        flops += (ELEMENTWISE[name] + scaled) * result.numel()
+
+    with _Watch(count):
         work()
-    return counted.flops
+    return flops
 
 
-@dataclass(frozen=True)
-class Saved:
-    """One piece of memory that waits for the backward pass; `shape` is that of its first user."""
+def saved_bytes(forward: Work, model: Module | None = None) -> list[int]:
+    """The bytes of each tensor of `forward()` that autograd keeps for the backward pass.
 
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    bytes: int
-
-
-def saved_tensors(forward: Work, model: Module | None = None) -> list[Saved]:
-    """The tensors of `forward()` that autograd keeps for the backward pass, in order of creation.
-
-    Tensors that share their memory count once. The parameters and buffers of `model` do not count:
-    they are there anyway. What no derivative needs is not kept, so not listed.
+    They are in order of creation. Tensors that share their memory count once. The parameters and
+    buffers of `model` do not count: they are there anyway. What no derivative needs is not kept.
     """
-    known = {} if model is None else storages([*model.parameters(), *model.buffers()])
-    found: dict[int, Saved] = {}
-    alive = []  # freed memory could be given to another tensor, and both would count as one
+    known = [] if model is None else [*model.parameters(), *model.buffers()]
+    # By a number that identifies the memory. It is held until the end: freed memory could be given
+    # to another tensor, and both would count as one.
+    there = {tensor.untyped_storage()._cdata for tensor in known}
+    found: dict[int, torch.UntypedStorage] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in known and storage._cdata not in found:
-            alive.append(storage)
-            found[storage._cdata] = Saved(tuple(tensor.shape), tensor.dtype, storage.nbytes())
+        if storage._cdata not in there:
+            found.setdefault(storage._cdata, storage)
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         result = forward()
     del result
-    return list(found.values())
-
-
-def saved_bytes(forward: Work, model: Module | None = None) -> int:
-    """The bytes of `saved_tensors`, all together."""
-    return sum(each.bytes for each in saved_tensors(forward, model))
-
-
-def storages(tensors: Iterable[Tensor]) -> dict[int, torch.UntypedStorage]:
-    """The memory of the tensors, each piece once, by a number that identifies it."""
-    return {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors}
+    return [storage.nbytes() for storage in found.values()]
 
 
 def optimizer_bytes(optimizer: Optimizer) -> int:
@@ -172,44 +137,34 @@ def optimizer_bytes(optimizer: Optimizer) -> int:
     )
 
 
-class _Alive(TorchDispatchMode):
-    """Adds up the memory of all tensors that are created, as long as each of them lives."""
-
-    def __init__(self, already: Iterable[Tensor]):
-        super().__init__()
-        self._seen: dict[int, weakref.ref] = {}
-        self.now = self.peak = 0
-        for tensor in already:
-            self._add(tensor)
-
-    def _add(self, tensor: Tensor) -> None:
-        storage = tensor.untyped_storage()
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._seen:
-            return
-
-        def freed(_) -> None:
-            del self._seen[key]
-            self.now -= size
-
-        self._seen[key] = weakref.ref(storage, freed)  # called once no tensor uses the memory
-        self.now += size
-        self.peak = max(self.peak, self.now)
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor):
-                self._add(leaf)
-        return result
-
-
 def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
     """The most bytes of tensors that live at once while `work()` runs.
 
     `already` are tensors that exist before, such as parameters: they count from the start. The
     workspace of a kernel, and what an allocator rounds up, is not seen.
     """
-    with _Alive(already) as alive:
+    alive: dict[int, weakref.ref] = {}
+    now = peak = 0
+
+    def freed(key: int, size: int, _: weakref.ref) -> None:
+        """Forget a piece of memory that no tensor uses any more."""
+        nonlocal now
+        del alive[key]
+        now -= size
+
+    def add(values: Iterable[Any]) -> None:
+        nonlocal now, peak
+        for value in values:
+            if not isinstance(value, Tensor):
+                continue
+            storage = value.untyped_storage()
+            key, size = storage._cdata, storage.nbytes()
+            if key not in alive:
+                alive[key] = weakref.ref(storage, partial(freed, key, size))
+                now += size
+                peak = max(peak, now)
+
+    add(already)
+    with _Watch(lambda func, args, kwargs, result: add(tree_leaves(result))):
         work()
-    return alive.peak
+    return peak

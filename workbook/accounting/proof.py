@@ -72,12 +72,12 @@ def forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     step = _Step(config, batch_size)
     counts: Counter[str] = Counter()
     inside_attention = 0  # two in each layer that belong to no linear layer, in this order:
-    for matmul in measured.matmuls(lambda: step.model(step.ids)):
-        name = _any_layer(matmul.module)
+    for module, flops in measured.matmuls(lambda: step.model(step.ids)):
+        name = _any_layer(module)
         if name == "attn":
             name = ("attn.scores", "attn.weighted_sum")[inside_attention % 2]
             inside_attention += 1
-        counts[name] += matmul.flops
+        counts[name] += flops
     return compare(accounting.forward_flops(config, batch_size), counts)
 
 
@@ -112,7 +112,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     Torch does not say which of its saved tensors is which. So those of one size are one row.
     """
     step = _Step(config, batch_size, memory=True)
-    saved = Counter(each.bytes for each in measured.saved_tensors(step.loss, step.model))
+    saved = Counter(measured.saved_bytes(step.loss, step.model))
     formulas: dict[int, str] = {}
     computed: Counter[int] = Counter()
     for row in accounting.saved_activations(config, batch_size):
@@ -129,7 +129,7 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
     step = _Step(config, batch_size, memory=True)
-    saved = measured.saved_bytes(step.loss, step.model)
+    saved = sum(measured.saved_bytes(step.loss, step.model))
     step()
     bytes_of = {
         "parameters": sum(parameter.nbytes for parameter in step.model.parameters()),
