@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
 Kind = Literal["normal", "subnormal", "zero", "infinity", "not a number"]
 
 
@@ -56,41 +58,24 @@ class FloatFormat:
         """The step from 1 to the next number: half of it is the largest relative error."""
         return 2.0**-self.mantissa_bits
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """torch's type of such numbers."""
+        return getattr(torch, self.name)
+
     def store(self, value: float) -> "Stored":
-        """The number of this format nearest to `value`, bit by bit; ties go to an even last bit.
+        """The number nearest to `value`, as torch stores it; ties go to an even last bit.
 
         >>> FLOAT16.store(0.1)
         Stored(sign='0', exponent='01011', mantissa='1001100110', value=0.0999755859375)
         >>> FLOAT16.store(65_520).kind, FLOAT16.store(2e-8).kind
         ('infinity', 'zero')
         """
-        sign = "1" if math.copysign(1, value) < 0 else "0"
-        size = self._rounded(abs(value))
-        if math.isnan(size):
-            exponent, mantissa = 2**self.exponent_bits - 1, 2 ** (self.mantissa_bits - 1)
-        elif math.isinf(size):
-            exponent, mantissa = 2**self.exponent_bits - 1, 0
-        elif size < self.smallest_normal:
-            exponent, mantissa = 0, int(size / self.smallest_subnormal)
-        else:
-            fraction, power = math.frexp(size)  # 0.5 <= fraction < 1
-            exponent = power - 1 + self.bias
-            mantissa = int((2 * fraction - 1) / self.epsilon)
-        return Stored(
-            sign,
-            f"{exponent:0{self.exponent_bits}b}",
-            f"{mantissa:0{self.mantissa_bits}b}",
-            math.copysign(size, value),
-        )
-
-    def _rounded(self, size: float) -> float:
-        """The positive number of this format nearest to `size`."""
-        if not math.isfinite(size) or size == 0:
-            return size
-        power = max(math.frexp(size)[1] - 1, 1 - self.bias)  # 2^power <= size, or subnormal
-        step = 2.0 ** (power - self.mantissa_bits)  # between neighbours there
-        near = round(size / step) * step  # by a power of two: exact; `round` takes the even one
-        return near if near <= self.largest else math.inf
+        stored = torch.tensor(value, dtype=self.dtype)
+        pattern = stored.view({2: torch.int16, 4: torch.int32}[self.bytes]).item()
+        bits = f"{pattern % 2**self.bits:0{self.bits}b}"  # the integer is negative for sign 1
+        mantissa_at = 1 + self.exponent_bits
+        return Stored(bits[0], bits[1:mantissa_at], bits[mantissa_at:], stored.item())
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from workbook.optimizer.floats import FORMATS
 from workbook.optimizer.optimizers import AdamW, Number, clip_gradients
 from workbook.transformer import fused
 from workbook.transformer.model import TransformerLM
@@ -20,12 +21,11 @@ from workbook.transformer.nn import Linear
 
 Batch = tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]
 Weights = Literal["float32", "bfloat16", "master"]
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def rounded(numbers: Float[Tensor, "..."], name: str) -> Float[Tensor, "..."]:
     """The numbers as a format holds them, brought back to their type."""
-    return numbers.to(DTYPES[name]).to(numbers.dtype)
+    return numbers.to(FORMATS[name].dtype).to(numbers.dtype)
 
 
 def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor, " numbers"]]:

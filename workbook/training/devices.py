@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, distributed, nn
 
 from workbook import config
+from workbook.optimizer.floats import FORMATS
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # Flags of /proc/cpuinfo that say that a processor multiplies bfloat16: x86's two, and ARM's.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -62,7 +62,7 @@ def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
     asked = asked_precision(wanted)
     if asked == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
-    return DTYPES[asked]
+    return FORMATS[asked].dtype
 
 
 def asked_precision(wanted: str) -> str:

@@ -28,6 +28,7 @@ from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, write_json
 from workbook.optimizer import optimizers
+from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
 from workbook.training.data import TrainData, random_starts, train_data, windows
@@ -525,7 +526,7 @@ class Trainer:
                 f"{self.folder} holds a run in {state['precision']}, and WORKBOOK_PRECISION forces"
                 f" {asked}; unset it, or give another folder"
             )
-        self.precision = devices.DTYPES[state["precision"]]
+        self.precision = FORMATS[state["precision"]].dtype
         checkpoints.restore(state, self.model, self.optimizer)
         self.scaler.load_state_dict(state["scaler"])
         checkpoints.restore_random_state(state["random"])
