@@ -18,7 +18,6 @@ def written(folder, *steps):
 def test_a_run_reads_back_as_a_table_by_step(tmp_path):
     runlog.claim(tmp_path / "run", {"batch_size": 8})
     with RunLog(tmp_path / "run") as log:
-        log.describe(runlog.environment(device="cpu"))
         log.append({"step": 0, "tokens": 0, "validation_loss": 7.5})
         log.append({"step": 5, "tokens": 50, "train_loss": 0.1 + 0.2})
     frame = runlog.read(tmp_path / "run")
@@ -26,9 +25,12 @@ def test_a_run_reads_back_as_a_table_by_step(tmp_path):
     assert frame["tokens"].tolist() == [0, 50]
     assert frame["train_loss"].dropna().to_dict() == {5: 0.1 + 0.2}  # every bit of it
     assert runlog.config(tmp_path / "run") == {"batch_size": 8}
-    environment = json.loads((tmp_path / "run" / "environment.json").read_text())
+
+
+def test_the_environment_names_the_machine_and_what_the_caller_adds():
+    environment = runlog.environment(device="cpu")
     assert environment["device"] == "cpu"
-    assert environment["versions"]["torch"]
+    assert environment["versions"]["torch"] and environment["cores"]
 
 
 def test_half_a_line_after_a_crash_is_skipped(tmp_path):

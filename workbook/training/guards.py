@@ -5,8 +5,8 @@
   they stay near the lowest that there has been.
 - `TimeLimit`: the time is up.
 - `stop_on_signal`: Ctrl-C, or a cluster's warning; the current step is finished and saved first.
-- `before_training`, `while_training`: flags, that is, sentences which say why a loss looks better
-  than the model is. They stop nothing; whoever reads the log sees them beside the curve.
+- `before_training`, `too_good`: flags, that is, sentences which say why a loss looks better than
+  the model is. They stop nothing; whoever reads the log sees them beside the curve.
 """
 
 import math
@@ -15,14 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median_low
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.config import TrainConfig
 from workbook.training.data import TrainData, shared_documents
 from workbook.training.evaluate import Evaluation
 
@@ -30,11 +29,12 @@ WINDOW = 10  # logged losses
 RECENT = 5  # steps whose usual length says how long the next one takes
 
 
+@dataclass
 class ClimbWatch:
-    """How far the mean of the last ten logged losses has climbed; `first` is the untrained loss."""
+    """How far the mean of the last ten logged losses has climbed. A checkpoint keeps the fields."""
 
-    def __init__(self, first: float = math.inf):
-        self.lowest, self.recent = first, []
+    lowest: float = math.inf  # of the means so far; at first, the loss of the untrained model
+    recent: list[float] = field(default_factory=list)
 
     def climbed(self, loss: float) -> float:
         """Nats between the mean of the last ten losses and the lowest mean so far; 0 at first."""
@@ -44,14 +44,6 @@ class ClimbWatch:
         mean = sum(self.recent) / WINDOW
         self.lowest = min(self.lowest, mean)
         return mean - self.lowest
-
-    def state(self) -> dict:
-        """All that `restore` needs, for a checkpoint."""
-        return {"lowest": self.lowest, "recent": self.recent}
-
-    def restore(self, state: dict) -> None:
-        """Go back to where the watch stood when `state` was asked for."""
-        self.lowest, self.recent = state["lowest"], list(state["recent"])
 
 
 class TimeLimit:
@@ -126,6 +118,7 @@ def stop_on_signal() -> Iterator[StopFlag]:
             signal.signal(number, handler or signal.SIG_DFL)
 
 
+TOO_GOOD = "too good to be true"
 TOLERANCE = 1e-4  # of the largest logit: another token elsewhere may change how sums are rounded
 
 
@@ -135,24 +128,24 @@ def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
 
     Each of a few places in one sequence is changed, and all logits before it compared.
     """
-    sequence = inputs[:1]
+    sequence, length = inputs[:1], inputs.shape[-1]
     was_training = model.training
     model.eval()
     logits = model(sequence).float()
-    scale = logits.abs().max()
-    length, flag = sequence.shape[-1], None
+    changes = {}  # by place
     for place in {1, length // 2, length - 1} & set(range(1, length)):
         changed = sequence.clone()
         changed[:, place:] = (changed[:, place:] + 1) % logits.shape[-1]
-        before = (model(changed).float() - logits)[:, :place].abs().max()
-        if not before <= TOLERANCE * scale:
-            flag = (
-                f"a token at position {place} changes logits before it by {before:.2g}: the model"
+        changes[place] = (model(changed).float() - logits)[:, :place].abs().max().item()
+    model.train(was_training)
+    limit = TOLERANCE * logits.abs().max().item()
+    for place, change in changes.items():
+        if not change <= limit:  # NaN is not
+            return (
+                f"a token at position {place} changes logits before it by {change:.2g}: the model"
                 " sees what it is to predict; is the causal mask missing?"
             )
-            break
-    model.train(was_training)
-    return flag
+    return None
 
 
 def targets_shifted(inputs: Tensor, targets: Tensor) -> str | None:
@@ -180,28 +173,6 @@ def splits_apart(data: TrainData) -> str | None:
     return None
 
 
-def tokens_add_up(config: TrainConfig, steps: int, counted: int) -> str | None:
-    """A flag where the tokens that went through the model are not batch · steps · context."""
-    expected = config.batch_size * steps * config.model.context_length
-    if counted == expected:
-        return None
-    return (
-        f"{counted:,} tokens were seen, and batch · steps · context is {expected:,}: the axis of"
-        " tokens is wrong"
-    )
-
-
-def too_good(found: Evaluation, data: TrainData) -> str | None:
-    """A flag where the loss is lower than any honest model's could be."""
-    if found.bits_per_byte >= data.floor:
-        return None
-    return (
-        f"too good to be true: {found.bits_per_byte:.3f} bits per byte on the validation split, and"
-        f" the floor is {data.floor:.3f} ({data.floor_reason}); look for the answers in the input,"
-        " shared documents, or a wrong count of bytes"
-    )
-
-
 def before_training(
     model: nn.Module, data: TrainData, inputs: Tensor, targets: Tensor
 ) -> list[str]:
@@ -210,9 +181,12 @@ def before_training(
     return [flag for flag in flags if flag]
 
 
-def while_training(
-    config: TrainConfig, data: TrainData, steps: int, counted: int, found: Evaluation
-) -> list[str]:
-    """The flags that a measured loss can raise."""
-    flags = (tokens_add_up(config, steps, counted), too_good(found, data))
-    return [flag for flag in flags if flag]
+def too_good(found: Evaluation, data: TrainData) -> str | None:
+    """A flag where the loss is lower than any honest model's could be."""
+    if found.bits_per_byte >= data.floor:
+        return None
+    return (
+        f"{TOO_GOOD}: {found.bits_per_byte:.3f} bits per byte on the validation split, and"
+        f" the floor is {data.floor:.3f} ({data.floor_reason}); look for the answers in the input,"
+        " shared documents, or a wrong count of bytes"
+    )

@@ -47,10 +47,6 @@ class RunLog:
         self._file = path.open("ab")
         self._file.truncate(whole)  # without what a crash left of a last line
 
-    def describe(self, environment: Mapping) -> None:
-        """Write down where the run was begun."""
-        write_json(self.folder / ENVIRONMENT, environment)
-
     def append(self, record: Mapping) -> None:
         """Write one line, then call the listeners. JSON has no NaN: what is not finite is null."""
         line = {
@@ -81,21 +77,6 @@ class RunLog:
 
     def __exit__(self, *_) -> None:
         self.close()
-
-
-class NoLog:
-    """A log that keeps nothing, for all processes but the one that writes it."""
-
-    def append(self, record: Mapping) -> None: ...
-
-    def describe(self, environment: Mapping) -> None: ...
-
-    def truncate(self, position: int) -> None: ...
-
-    def __enter__(self) -> "NoLog":
-        return self
-
-    def __exit__(self, *_) -> None: ...
 
 
 def claim(folder: str | os.PathLike, config: Mapping) -> None:

@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from workbook.optimizer import optimizers
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData, random_starts, train_data, windows
+from workbook.training.data import TrainData, get_batch, random_starts, train_data, windows
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
@@ -43,22 +43,9 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints"
 # What a checkpoint must hold, so that a run can go on from it.
 KEPT = (
-    "config",
-    "precision",
-    "data",
-    "iteration",
-    "finished",
-    "watch",
-    "model",
-    "optimizer",
-    "scaler",
-    "random",
-    "order",
-    "tokens",
-    "seconds",
-    "flags",
-    "log",
-)
+    "config", "precision", "data", "iteration", "finished", "watch", "model", "optimizer", "scaler",
+    "random", "order", "tokens", "seconds", "flags", "log",
+)  # fmt: skip
 
 
 class DivergedError(ValueError):
@@ -202,11 +189,13 @@ def is_done(run: Run) -> bool:
     """Whether the run has finished in a precision that will do, and its model can be loaded."""
     if run.status != "finished":
         return False
-    state = checkpoints.newest(run.folder / CHECKPOINTS)
-    if state is None or state.get("config") != run.config.key or not state.get("finished"):
-        return False
+    state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
     asked = devices.asked_precision(run.config.precision)
-    return asked in ("auto", state.get("precision", asked))  # earlier versions did not store theirs
+    return (
+        state.get("config") == run.config.key
+        and state.get("finished", False)
+        and asked in ("auto", state.get("precision"))
+    )
 
 
 def trained(
@@ -257,10 +246,10 @@ class Trainer:
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
-    def open_log(self, listeners: Sequence[log.Listener]) -> log.RunLog | log.NoLog:
-        """The log of the run, which only the first process writes."""
-        self.log = log.RunLog(self.folder, listeners) if self.is_first else log.NoLog()
-        return self.log
+    def open_log(self, listeners: Sequence[log.Listener]) -> AbstractContextManager:
+        """Open the log of the run, which only the first process has; a context that closes it."""
+        self.log = log.RunLog(self.folder, listeners) if self.is_first else None
+        return self.log or nullcontext()
 
     def begin(self, state: dict | None) -> None:
         """Go on from the state of a checkpoint, or begin anew where there is none."""
@@ -275,22 +264,21 @@ class Trainer:
 
     def begin_anew(self) -> None:
         """Write down where the run begins, and check whether its curve can be trusted."""
-        self.log.truncate(0)
-        self.log.describe(
-            log.environment(
+        if self.is_first:
+            self.log.truncate(0)
+            environment = log.environment(
                 **devices.describe(self.device, self.precision),
                 processes=self.processes,
                 peak_flops_per_second=self.peak,
             )
-        )
-        if self.is_first:
+            write_json(self.folder / log.ENVIRONMENT, environment)
             context = self.config.model.context_length
-            starts = random_starts(len(self.data.train), 2, context, torch.Generator())
-            batch = windows(self.data.train, starts, context, self.device)
+            batch = get_batch(self.data.train, 2, context, self.device, torch.Generator())
             self.flags = guards.before_training(self.model, self.data, *batch)
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
-        self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
+        if self.is_first:
+            self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
 
     def run_to_end(self, stop: StopFlag) -> None:
         """Take the steps that are left; when `stop` is set, save and raise KeyboardInterrupt."""
@@ -442,30 +430,32 @@ class Trainer:
             "tokens_per_second": tokens,
             "mfu": flops / self.peak,
         }
-        self.log.append(line | (self.validation() if evaluates else {}))
+        if evaluates:
+            line |= self.validation()
+        if self.is_first:
+            self.log.append(line)
         climbed = self.watch.climbed(line["train_loss"])
         if climbed > self.config.divergence:
             self.give_up(f"the mean of {guards.WINDOW} losses has climbed by {climbed:.2f} nats")
         self.on_part("log")
 
     def validation(self) -> dict[str, float]:
-        """The loss on the validation split in three units; raises flags where it is too good."""
-        config = self.config
+        """The loss on the validation split in three units; raises a flag where it is too good."""
         found = devices.from_first_process(
             lambda: evaluate(
                 self.model,
                 self.data.validation,
                 self.data.token_bytes,
-                config.model.context_length,
-                config.eval_tokens,
+                self.config.model.context_length,
+                self.config.eval_tokens,
                 device=self.device,
                 precision=self.precision,
             )
         )
-        # A flag is raised once: later ones of the same kind differ only in their figures.
-        for flag in guards.while_training(config, self.data, self.step, self.tokens, found):
-            if flag.split(":")[0] not in {old.split(":")[0] for old in self.flags}:
-                self.flags.append(flag)
+        flag = guards.too_good(found, self.data)
+        # It is raised once: later ones differ only in their figures.
+        if flag and not any(old.startswith(guards.TOO_GOOD) for old in self.flags):
+            self.flags.append(flag)
         return {
             "validation_loss": found.loss,
             "validation_perplexity": found.perplexity,
@@ -486,7 +476,7 @@ class Trainer:
                 "data": self.made_from,
                 "iteration": self.step,
                 "finished": self.finished,
-                "watch": self.watch.state(),
+                "watch": asdict(self.watch),
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "scaler": self.scaler.state_dict(),
@@ -533,9 +523,11 @@ class Trainer:
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
-        self.watch.restore(state["watch"])
+        self.watch = ClimbWatch(**state["watch"])
         self.finished = state["finished"]
-        if self.is_first and self.log.position() < state["log"]:
+        if not self.is_first:
+            return
+        if self.log.position() < state["log"]:
             self.flags.append(
                 f"lines of the log are missing: it is shorter than it was at step {self.step:,}, so"
                 " the curve has a gap"
