@@ -193,7 +193,7 @@ def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, capsys)
 def test_a_number_of_workers_that_makes_no_sense_is_refused_with_the_range(number, capsys):
     with pytest.raises(SystemExit):
         cli.parser().parse_args(["data", "tokenize", "stories", "--workers", number])
-    assert f"--workers: '{number}' is no number from 1 to 1000" in capsys.readouterr().err
+    assert f"--workers: '{number}' is not a number from 1 to 1000" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("switch", ["WORKBOOK_PROFILE", "WORKBOOK_EDITION"])
@@ -262,7 +262,7 @@ def test_notebooks_are_run_by_name(monkeypatch):
 def test_a_bench_of_no_rounds_is_refused(subject, capsys):
     with pytest.raises(SystemExit):
         cli.main(["bench", subject, "--rounds", "0"])
-    assert "'0' is no number from 1 to" in capsys.readouterr().err
+    assert "'0' is not a number from 1 to" in capsys.readouterr().err
 
 
 def test_a_wrong_precision_is_refused_by_every_command(monkeypatch, capsys):

@@ -68,7 +68,7 @@ def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
 def test_a_seed_that_torch_cannot_take_is_refused(run, capsys):
     with pytest.raises(SystemExit):
         cli.main(["generate", str(run[0]), "--seed", str(2**70)])
-    assert "is no number from 0 to" in capsys.readouterr().err
+    assert "is not a number from 0 to" in capsys.readouterr().err
 
 
 def test_a_seed_gives_the_same_text_again(run, capsys):

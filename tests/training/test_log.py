@@ -81,7 +81,7 @@ def test_a_log_that_somebody_edited_is_refused(tmp_path):
     written(tmp_path, 1, 2)
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"oops\n" + path.read_bytes())
-    with pytest.raises(ValueError, match=r"line 1 of .* is no JSON"):
+    with pytest.raises(ValueError, match=r"line 1 of .* is not valid JSON"):
         runlog.read(tmp_path)
 
 

@@ -20,11 +20,14 @@ from workbook.transformer.nn import float_type
 Number = int | float  # under test, `float` alone would refuse 1
 
 
+# Settings are numbers from 0 on, and less than this.
+LIMITS = {"lr": math.inf, "eps": math.inf, "weight_decay": math.inf, "momentum": 1, "beta": 1}
+
+
 class Rule(Optimizer):
     """The base of all optimizers here: `step` calls `update` of the class for every parameter.
 
-    `settings` are the values that a group of parameters may have of its own. All of them are finite
-    numbers from 0 on, save where a class checks more.
+    `settings` are the values that a group of parameters may have of its own.
     """
 
     def __init__(self, params, **settings):
@@ -37,9 +40,9 @@ class Rule(Optimizer):
 
     def check(self, settings: dict) -> None:
         """Raise ValueError where a setting makes no sense."""
-        for name in ("lr", "eps", "weight_decay"):
+        for name, below in LIMITS.items():
             if name in settings:
-                _check_number(name, settings[name])
+                _check_number(name, settings[name], below)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Take over the state and the settings of an optimizer of the same kind."""
@@ -74,7 +77,7 @@ class Rule(Optimizer):
         raise NotImplementedError
 
 
-def _check_number(name: str, value: object, below: Number = math.inf) -> None:
+def _check_number(name: str, value: object, below: Number) -> None:
     if not isinstance(value, Number) or not 0 <= value < below:
         limit = "finite" if below == math.inf else f"below {below:g}"
         raise ValueError(f"{name}={value!r} is no number from 0 on, and {limit}")
@@ -103,10 +106,6 @@ class Momentum(Rule):
 
     def __init__(self, params, lr: Number = 1e-3, momentum: Number = 0.9):
         super().__init__(params, lr=lr, momentum=momentum)
-
-    def check(self, settings: dict) -> None:
-        super().check(settings)
-        _check_number("momentum", settings["momentum"], below=1)
 
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
         b = _remembered(state, "b", theta)
@@ -137,10 +136,6 @@ class RMSProp(Rule):
 
     def __init__(self, params, lr: Number = 1e-2, beta: Number = 0.99, eps: Number = 1e-8):
         super().__init__(params, lr=lr, beta=beta, eps=eps)
-
-    def check(self, settings: dict) -> None:
-        super().check(settings)
-        _check_number("beta", settings["beta"], below=1)
 
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
         g, v = theta.grad, _remembered(state, "v", theta)

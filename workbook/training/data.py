@@ -124,15 +124,15 @@ def train_data(config: TrainConfig) -> TrainData:
     )
     facts = corpora.record(corpora.path(config.corpus, "validation"))
     entropy = facts.get("bits_per_byte")
-    floor, reason = loss_bounds.floor(config.corpus, entropy)
+    bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
         train=train,
         validation=validation,
         token_bytes=token_bytes(tokenizer),
         end_id=tokenizer.encode(corpora.END_OF_TEXT)[0],
         entropy=entropy,
-        floor=floor,
-        floor_reason=reason,
+        floor=bounds.floor,
+        floor_reason=bounds.reason,
         tokenizer=tokenizer,
     )
 
@@ -156,20 +156,15 @@ def token_bytes(tokenizer: Tokenizer) -> np.ndarray:
     return lengths
 
 
-def documents(ids: np.ndarray, end_id: int) -> Iterator[bytes]:
+def documents(ids: np.ndarray, end_id: int) -> Iterator[int]:
     """A hash of each document among the tokens, which are read in blocks."""
     open_part = np.empty(0, ids.dtype)  # of a document that the last block did not end
     for start in range(0, len(ids), BLOCK):
         block = np.concatenate([open_part, ids[start : start + BLOCK]])
         *whole, open_part = np.split(block, np.flatnonzero(block == end_id) + 1)
-        yield from (fingerprint(document) for document in whole if len(document) > 1)
+        yield from (hash(document.tobytes()) for document in whole if len(document) > 1)
     if len(open_part) > 1:  # a single token is the line end of a file
-        yield fingerprint(np.append(open_part, ids.dtype.type(end_id)))
-
-
-def fingerprint(document: np.ndarray) -> bytes:
-    """The same 16 bytes for the same tokens."""
-    return sha256(document.tobytes()).digest()[:16]
+        yield hash(np.append(open_part, ids.dtype.type(end_id)).tobytes())
 
 
 def shared_documents(data: TrainData) -> int:

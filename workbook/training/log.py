@@ -114,7 +114,7 @@ def load_json(path: Path):
 def records(folder: str | os.PathLike) -> list[dict]:
     """The records of a run in order. What a crash left of a last line is skipped.
 
-    Raises: FileNotFoundError; ValueError where a line before the last is no JSON.
+    Raises: FileNotFoundError; ValueError where a line before the last is not valid JSON.
     """
     path = Path(folder) / LINES
     if not path.is_file():
@@ -126,7 +126,7 @@ def records(folder: str | os.PathLike) -> list[dict]:
             found.append(json.loads(line))
         except ValueError as error:
             raise ValueError(
-                f"line {number} of {path} is no JSON: {line[:60]!r}; was the file edited?"
+                f"line {number} of {path} is not valid JSON: {line[:60]!r}; was the file edited?"
             ) from error
     return found
 

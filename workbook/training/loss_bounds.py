@@ -26,7 +26,7 @@ class LossBounds:
 
     corpus: str
     bytes_per_token: float
-    floor: float  # bits per byte
+    floor: float  # bits per byte that no honest model of the course's size gets below
     reason: str  # for the floor
 
     @property
@@ -35,29 +35,27 @@ class LossBounds:
         return nats_per_token(self.floor, self.bytes_per_token)
 
 
-def bounds(corpus: str, bytes_per_token: float | None = None) -> LossBounds:
-    """The bounds on a corpus; `bytes_per_token` is that of its own tokenizer unless it is given."""
+def bounds(
+    corpus: str, bytes_per_token: float | None = None, entropy: float | None = None
+) -> LossBounds:
+    """The bounds on a corpus.
+
+    `bytes_per_token` is that of its own tokenizer unless it is given. `entropy` is what the random
+    choices behind the stories cost in bits per byte; None: it is estimated from a sample.
+    """
     if corpus not in BYTES_PER_TOKEN:
-        raise ValueError(f"{corpus!r} is no corpus; there are {', '.join(BYTES_PER_TOKEN)}")
-    lowest, reason = floor(corpus)
+        raise ValueError(f"{corpus!r} is not a corpus; there are {', '.join(BYTES_PER_TOKEN)}")
+    if corpus in STATED_FLOORS:
+        floor, reason = STATED_FLOORS[corpus], "no model of this size is known to do better"
+    else:
+        floor = MARGIN * (_bits_of_stories() if entropy is None else entropy)
+        reason = "the random choices behind the text cost more"
     return LossBounds(
         corpus=corpus,
         bytes_per_token=bytes_per_token or BYTES_PER_TOKEN[corpus],
-        floor=lowest,
+        floor=floor,
         reason=reason,
     )
-
-
-def floor(corpus: str, entropy: float | None = None) -> tuple[float, str]:
-    """The bits per byte that no honest model of this size gets below, and the reason.
-
-    `entropy` is what the random choices behind a text of ours cost, in bits per byte, where it is
-    known exactly; otherwise that of the stories is estimated from a sample.
-    """
-    if entropy is None and corpus in STATED_FLOORS:
-        return STATED_FLOORS[corpus], "no model of this size is known to do better"
-    known = entropy if entropy is not None else _bits_of_stories()
-    return MARGIN * known, "the random choices behind the text cost more"
 
 
 @cache

@@ -66,14 +66,11 @@ PRESETS = {preset().name: preset for preset in (laptop, tinystories, tinystories
 def get(name: str) -> TrainConfig:
     """The config of a preset, such as "laptop"."""
     if name not in PRESETS:
-        raise ValueError(f"{name!r} is no preset; there are {', '.join(PRESETS)}")
+        raise ValueError(f"{name!r} is not a preset; there are {', '.join(PRESETS)}")
     return PRESETS[name]()
 
 
-INNER_CONFIGS = {
-    "model": ModelConfig,
-    "optimizer": OptimizerConfig,
-}  # the configs inside a TrainConfig
+INNER_CONFIGS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # fields of a TrainConfig
 
 
 def varied(base: TrainConfig, **changes) -> TrainConfig:
@@ -84,19 +81,14 @@ def varied(base: TrainConfig, **changes) -> TrainConfig:
 
     Raises: ValueError for a name that no setting has.
     """
-    parts = {name: settings_of(kind, changes) for name, kind in INNER_CONFIGS.items()}
-    own = settings_of(TrainConfig, changes)
-    known = set().union(own, *parts.values())
-    if unknown := ", ".join(sorted(set(changes) - known)):
+    inner = {}
+    for name in INNER_CONFIGS:
+        part = getattr(base, name)
+        given = {setting: changes.pop(setting) for setting in vars(part) if setting in changes}
+        inner[name] = replace(part, **given)
+    if unknown := ", ".join(sorted(changes.keys() - vars(base).keys())):
         raise ValueError(f"no setting is called {unknown}; `workbook train --help` lists them all")
-    inner = {name: replace(getattr(base, name), **given) for name, given in parts.items()}
-    return replace(base, **inner | own)
-
-
-def settings_of(kind: type, values: dict) -> dict:
-    """Those of `values` that are settings of this kind of config."""
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in values.items() if name in names}
+    return replace(base, **inner | changes)
 
 
 MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
@@ -150,7 +142,7 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not (text.isdecimal() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
         return int(text)
 
     return read
@@ -158,8 +150,6 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
-    known = {
-        field.name for kind in (TrainConfig, *INNER_CONFIGS.values()) for field in fields(kind)
-    }
-    given = {name: value for name, value in vars(options).items() if name in known}
-    return varied(get(options.preset), **given)
+    base = get(options.preset)
+    known = vars(base) | vars(base.model) | vars(base.optimizer)
+    return varied(base, **{name: value for name, value in vars(options).items() if name in known})
