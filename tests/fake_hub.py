@@ -2,20 +2,23 @@
 
 import hashlib
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub
-
-from workbook.corpora import download
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @contextmanager
 def running_hub(monkeypatch, content):
-    """A Hub that offers `content` under every name, and a client that waits for milliseconds."""
-    monkeypatch.setattr(download, "PAUSE", 0.001)
+    """A Hub that offers `content` under every name, and a client that never pauses.
+
+    It reads a thousand bytes at a time, so that a connection can break between them.
+    """
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_TELEMETRY", True)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -19,7 +19,6 @@ from workbook.corpora import corpora, download, pydocs, stories
 from workbook.corpora.corpora import (
     CORPORA,
     END_OF_TEXT,
-    Tally,
     documents,
     record,
     sample_documents,
@@ -106,7 +105,7 @@ def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
 def test_a_record_tells_where_stories_come_from(tales):
     facts = record(corpora.path("stories", "train", 100))
     origin = {"corpus": "stories", "split": "train", "size": 100, "seed": 336}
-    origin["generator"] = stories.fingerprint()
+    origin["generator"] = CORPORA["stories"].generator
     counts = {"bytes": 132, "documents": 6, "code_length_bits": 9.0, "bits_per_byte": 9 / 132}
     assert facts.items() >= (origin | counts).items()
     others = {"sha256", "workbook", "modified_ns"}
@@ -188,10 +187,10 @@ def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
     assert paths[0] == folder / name / "train.txt"
     assert paths[0].read_text() == TEXT
     assert list(documents(paths[1])) == ["One.", "Two."]
-    source = CORPORA[name].files["train"]
+    source = CORPORA[name]
     facts = record(paths[0])
     expected = {"corpus": name, "split": "train", "commit": COMMIT, "bytes": len(TEXT)}
-    expected |= {"repository": source.repository, "file": source.name, "documents": 2}
+    expected |= {"repository": source.repository, "file": source.files["train"], "documents": 2}
     expected |= {"sha256": sha256(TEXT.encode()).hexdigest(), "workbook": __version__}
     expected |= {"download_bytes": len(hub.content), "modified_ns": paths[0].stat().st_mtime_ns}
     assert facts == expected | {"download_sha256": sha256(hub.content).hexdigest()}
@@ -253,7 +252,7 @@ def test_what_is_no_size_is_refused():
 
 
 def test_stories_that_the_disk_has_no_room_for_are_not_begun(folder, tales):
-    with pytest.raises(OSError, match=r"train-1000000GB.txt needs .* GB free; ask for less"):
+    with pytest.raises(OSError, match=r"train-1000000GB.txt needs .* GB free; make room"):
         corpora.path("stories", size=corpora.parse_size("1000TB"))
     assert tales == [] and not folder.exists()
 
@@ -263,9 +262,51 @@ def test_the_overview_shows_what_lies_on_the_disk(tales):
     corpora.path("stories", "validation")
     corpora.path("stories").with_suffix(".json").unlink()
     lines = corpora.overview().splitlines()
-    assert lines[1].startswith("stories ")
-    assert "train-20MB" in lines[1] and "(unusable), validation-2MB" in lines[1]
-    assert "PSF-2.0" in lines[3]
+    assert lines[0].startswith("stories: ")
+    assert "train-20MB" in lines[2] and "(unusable), validation-2MB" in lines[2]
+    assert "PSF-2.0" in lines[4]
+
+
+LIBRARY = {  # something of all that pydocs tells apart
+    "pydoc_data/topics.py": "topics = {{'if': 'An if statement. {own}', 'for': 'short'}}",
+    "pydoc_data/while.rst": "A while loop.\n\n{shared}\n\n{own}\n\n{shared}",
+    "json/__init__.py": '''"""Text to objects.  \\r\\n\\r\\n\\tA tab, and \\0 a nul.\n
+        {shared}\n\nExample:\n\n>>> loads('[1]')"""
+class Decoder(object):
+    """{own}"""
+    async def decode(self, text: str, *rest, strict=True, **options):
+        """Return what the text stands for."""
+try:
+    def loads(s, /, *, cls=None): "Short for Decoder().decode(s)."
+except ImportError:
+    def dumps(): ...
+''',
+    "json/tool.py": '"""{own}\n\nExample:\n\n+----+\n|    |\n+----+----------------------+\n"""',
+    "json/test/test_json.py": '"""{own}"""',
+    "abc.py": 'def abstractmethod(callable): """{own}"""',
+    "numpy.py": '"""A stranger. {own}"""',
+    "cmd.py": "print 'Python 2'",
+}
+
+
+def made_of_samples(folder) -> dict[str, str]:
+    """A hash of what each generator makes, the same on every machine and with every Python."""
+    told = [stories.story(0, "fingerprint", index) for index in range(128)]
+    tales = "".join(f"{text} {bits:.3f}\n" for text, bits in told)
+    for name, text in LIBRARY.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shared, own = "Words that come twice. " * 9, f"Only {name} says so. " * 9
+        (folder / name).write_text(text.format(shared=shared, own=own))
+    found = pydocs.harvest(folder)
+    splits = [pydocs.split_of(f"module:{number}") for number in range(99)]
+    made = {"stories": "\n".join(stories.sources()) + tales, "pydocs": repr((found, splits))}
+    return {name: sha256(text.encode()).hexdigest()[:16] for name, text in made.items()}
+
+
+def test_a_generator_that_makes_something_else_has_another_hash(tmp_path):
+    """Put the new hash into CORPORA: then no old file is taken for a new one."""
+    told = {name: corpus.generator for name, corpus in CORPORA.items() if corpus.offline}
+    assert told == made_of_samples(tmp_path)
 
 
 def test_the_offline_corpora_stand_in_for_the_downloaded_ones():
@@ -319,19 +360,19 @@ def test_any_text_file_has_documents(tmp_path):
 
 
 @given(pieces=PIECES, block=st.integers(1, 20))
-def test_documents_and_tally_do_not_depend_on_the_blocks(tmp_path_factory, pieces, block):
+def test_documents_and_counts_do_not_depend_on_the_blocks(tmp_path_factory, pieces, block):
     text = "".join(pieces)
     expected = [part.strip() for part in text.split(END_OF_TEXT) if part.strip()]
     file = tmp_path_factory.mktemp("blocks") / "file.txt"
     file.write_bytes(text.encode())
-    tally = Tally()
-    for start in range(0, len(text.encode()), block):
-        tally.update(text.encode()[start : start + block])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpora, "BLOCK", block)
         assert list(documents(file)) == expected
-    assert tally.facts()["documents"] == len(expected)
-    assert tally.facts()["bytes"] == len(text.encode())
+        assert corpora.tally(file) == {
+            "bytes": len(text.encode()),
+            "documents": len(expected),
+            "sha256": sha256(text.encode()).hexdigest(),
+        }
 
 
 def test_documents_are_read_one_block_at_a_time(tmp_path):
@@ -408,5 +449,5 @@ def test_a_file_is_read_to_be_verified_only_once(ten, monkeypatch):
     corpora.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
     os.utime(ten, (0, 0))
     assert corpora.is_intact(ten, {})
-    monkeypatch.setattr(corpora, "Tally", None)
+    monkeypatch.setattr(corpora, "tally", None)
     assert corpora.is_intact(ten, {})

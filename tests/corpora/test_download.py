@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import time
 from collections import namedtuple
 
 import huggingface_hub
@@ -13,11 +14,11 @@ import pytest
 from fake_hub import COMMIT, running_hub
 
 from workbook.corpora import download
-from workbook.corpora.download import DownloadError, HubFile
+from workbook.corpora.download import DownloadError
 
 TEXT = "".join(f"Story {number}: once upon a time.\n" for number in range(20_000)).encode()
-PLAIN = HubFile(repository="someone/tales", name="tales.txt")
-PACKED = HubFile(repository="someone/tales", name="tales.txt.gz")
+PLAIN, PACKED = "tales.txt", "tales.txt.gz"
+GIVEN_UP = 12  # requests: six by `http_get` in a row, and six when the first have brought something
 
 
 @pytest.fixture
@@ -27,10 +28,8 @@ def hub(monkeypatch):
 
 
 def fetch(hub, folder, file=PLAIN):
-    """Provenance and the watched bytes of one download of `file` to folder/tales.txt."""
-    seen = []
-    provenance = download.fetch(file, folder / "tales.txt", seen.append, hub.endpoint)
-    return provenance, b"".join(seen)
+    """Download `file` to folder/tales.txt; where it came from."""
+    return download.fetch("someone/tales", file, folder / "tales.txt", hub.endpoint)
 
 
 def refused(hub, folder, match, file=PLAIN):
@@ -48,19 +47,19 @@ def left_over(folder):
 @pytest.mark.parametrize("file", [PLAIN, PACKED])
 def test_a_file_arrives_whole_with_its_origin(hub, tmp_path, file):
     hub.content = gzip.compress(TEXT) if file is PACKED else TEXT
-    provenance, seen = fetch(hub, tmp_path, file)
-    assert (tmp_path / "tales.txt").read_bytes() == seen == TEXT
-    assert provenance == {
+    origin = fetch(hub, tmp_path, file)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+    assert origin == {
         "repository": "someone/tales",
-        "file": file.name,
+        "file": file,
         "commit": COMMIT,
         "download_bytes": len(hub.content),
         "download_sha256": hashlib.sha256(hub.content).hexdigest(),
     }
     assert left_over(tmp_path) == [".txt"]
     paths = [path for _, path, _ in hub.requests]
-    assert paths[0] == f"/datasets/someone/tales/resolve/main/{file.name}"
-    assert paths[1] == f"/datasets/someone/tales/resolve/{COMMIT}/{file.name}"
+    assert paths[0] == f"/datasets/someone/tales/resolve/main/{file}"
+    assert paths[1] == f"/datasets/someone/tales/resolve/{COMMIT}/{file}"
 
 
 def test_a_connection_that_is_cut_is_resumed_at_once(hub, tmp_path):
@@ -72,7 +71,7 @@ def test_a_connection_that_is_cut_is_resumed_at_once(hub, tmp_path):
 
 
 def test_a_download_that_was_given_up_is_resumed_by_the_next_call(hub, tmp_path):
-    hub.faults = [{"until": 100_000}] * (1 + download.ATTEMPTS)
+    hub.faults = [{"until": 100_000}] * GIVEN_UP
     refused(hub, tmp_path, "check the network and call again, it goes on where it stopped")
     assert left_over(tmp_path) == [".part"]
     fetch(hub, tmp_path)
@@ -83,9 +82,7 @@ def test_a_download_that_was_given_up_is_resumed_by_the_next_call(hub, tmp_path)
 def test_a_download_stopped_by_the_reader_is_resumed(hub, tmp_path, monkeypatch):
     hub.faults = [{"until": 100_000}]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(
-            download.time, "sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        patch.setattr(time, "sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
         fetch(hub, tmp_path)
     assert left_over(tmp_path) == [".part"]
     fetch(hub, tmp_path)
@@ -99,7 +96,7 @@ def test_a_server_that_cannot_resume_sends_everything_again(hub, tmp_path):
 
 
 def test_a_part_of_another_version_is_not_resumed(hub, tmp_path):
-    hub.faults = [{"until": 100_000}] * (1 + download.ATTEMPTS)
+    hub.faults = [{"until": 100_000}] * GIVEN_UP
     refused(hub, tmp_path, "cannot download")
     (tmp_path / ".tales.txt.killed.tmp").write_text("of an unpacking that was killed")
     hub.content, hub.faults = TEXT.upper(), []
@@ -138,31 +135,23 @@ def test_wrong_bytes_in_the_part_and_a_wrong_announced_sha256_are_refused_too(hu
 
 
 @pytest.mark.parametrize(
-    ("fault", "match"),
+    "fault",
     [
-        ({"content": TEXT + b"more"}, "offers 6\\d{5}; nothing was kept"),
-        ({"content": TEXT[:-9]}, "nothing was kept"),
-        ({"content": TEXT + b"more" * 99999, "headers": {"Content-Length": None}}, "sends more"),
+        {"content": TEXT + b"more"},
+        {"content": TEXT + b"more" * 99999, "headers": {"Content-Length": None}},
     ],
 )
-def test_a_lie_about_the_size_is_refused(hub, tmp_path, fault, match):
+def test_more_than_was_announced_is_refused(hub, tmp_path, fault):
     hub.faults = [fault]
-    refused(hub, tmp_path, match)
+    refused(hub, tmp_path, "arrived with sha256 .* it was removed")
     fetch(hub, tmp_path)
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
 
 
 def test_a_server_that_always_ends_early_is_given_up(hub, tmp_path):
     unfinished = {"Content-Length": None, "Content-Range": f"bytes 600000-/{len(TEXT)}"}
-    hub.faults = [{"until": 600_000, "headers": unfinished}] * (1 + download.ATTEMPTS)
+    hub.faults = [{"until": 600_000, "headers": unfinished}] * GIVEN_UP
     refused(hub, tmp_path, "ends early every time")
-
-
-def test_another_range_than_the_one_asked_for_is_refused(hub, tmp_path):
-    hub.faults = [{"until": 100_000}, {"headers": {"Content-Range": f"bytes 0-9/{len(TEXT)}"}}]
-    refused(hub, tmp_path, "asked for bytes 100,000 to .* offers bytes 0-9/")
-    fetch(hub, tmp_path)
-    assert (tmp_path / "tales.txt").read_bytes() == TEXT
 
 
 def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path):
@@ -182,9 +171,9 @@ def test_an_error_of_the_hub_is_one_clear_line(hub, tmp_path):
 
 @pytest.mark.parametrize("status", [404, 503])
 def test_an_error_of_its_store_is_one_clear_line(hub, tmp_path, status):
-    hub.faults = [{"status": status, "content": b"\x1f\x8b\xff no text"}] * download.ATTEMPTS
+    hub.faults = [{"status": status, "content": b"no text of ours"}]
     refused(hub, tmp_path, f"HTTP status {status}")
-    assert len(hub.ranges()) == (1 if status == 404 else download.ATTEMPTS)
+    assert len(hub.ranges()) == 1
 
 
 def test_without_a_network_the_message_says_what_to_do(hub, tmp_path, monkeypatch):
@@ -201,26 +190,6 @@ def test_a_damaged_gz_is_refused_and_removed(hub, tmp_path):
         assert left_over(tmp_path) == []
 
 
-def test_a_small_gz_does_not_fill_the_disk(hub, tmp_path):
-    hub.content = gzip.compress(bytes(100_000_000), 1)
-    written = []
-    with pytest.raises(DownloadError, match=r"more than 1\d,\d{3},\d{3} bytes come out.*removed"):
-        download.fetch(
-            PACKED, tmp_path / "tales.txt", lambda block: written.append(len(block)), hub.endpoint
-        )
-    assert sum(written) < 20_000_000
-    assert not (tmp_path / "tales.txt").exists() and left_over(tmp_path) == []
-
-
-def test_a_part_that_is_a_link_is_replaced_and_not_written_through(hub, tmp_path):
-    (tmp_path / "precious").write_bytes(TEXT[:1000])
-    part_of(tmp_path).symlink_to(tmp_path / "precious")
-    fetch(hub, tmp_path)
-    assert (tmp_path / "precious").read_bytes() == TEXT[:1000]
-    assert (tmp_path / "tales.txt").read_bytes() == TEXT
-    assert not (tmp_path / "tales.txt").is_symlink()
-
-
 def test_a_folder_in_the_place_of_the_file_is_named_before_anything_is_sent(hub, tmp_path):
     (tmp_path / "tales.txt").mkdir()
     with pytest.raises(DownloadError, match=r"tales\.txt is a folder.*rename it"):
@@ -234,18 +203,20 @@ def test_a_full_disk_is_noticed_before_the_download(hub, tmp_path, monkeypatch):
     for file, needed in [(PLAIN, len(hub.content)), (PACKED, 3.8 * len(hub.content))]:
         free = round(0.99 * needed)
         monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: usage(0, 0, free))
-        refused(hub, tmp_path, r"needs 0\.00 GB more.* 0\.00 GB free; make room", file)
+        with pytest.raises(OSError, match=r"needs 0\.00 GB.* 0\.00 GB free; make room"):
+            fetch(hub, tmp_path, file)
     assert hub.ranges() == []
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(hub, tmp_path, monkeypatch):
     hub.content = gzip.compress(TEXT)
 
-    def full(block):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(OSError, match="No space left"):
-        download.fetch(PACKED, tmp_path / "tales.txt", full, hub.endpoint)
+        fetch(hub, tmp_path, PACKED)
     assert left_over(tmp_path) == [".part"]
 
 

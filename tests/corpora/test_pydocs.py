@@ -3,7 +3,6 @@
 import sys
 import sysconfig
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -168,21 +167,6 @@ def test_no_long_paragraph_of_the_running_python_comes_twice(harvested):
     paragraphs = [" ".join(p.split()) for text in harvested.values() for p in text.split("\n\n")]
     long = [p for p in paragraphs if len(p) > 2 * pydocs.LONG_PARAGRAPH]
     assert len(long) == len(set(long))
-
-
-def test_the_fingerprint_follows_the_code_and_not_its_words(tmp_path, monkeypatch):
-    source = Path(pydocs.__file__).read_text(encoding="utf-8")
-
-    def fingerprint(text):
-        (tmp_path / "pydocs.py").write_text(text, encoding="utf-8")
-        monkeypatch.setattr(pydocs, "__file__", str(tmp_path / "pydocs.py"))
-        return pydocs.fingerprint.__wrapped__()
-
-    moved = f'"""Other words."""\nimport os  # a comment\n{source}'
-    assert fingerprint(moved) == fingerprint(source) == pydocs.fingerprint()
-    assert fingerprint(source.replace("SHORTEST_DOCUMENT = 200", "SHORTEST_DOCUMENT = 201")) != (
-        pydocs.fingerprint()
-    )
 
 
 def test_the_split_depends_on_the_name_alone():

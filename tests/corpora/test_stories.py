@@ -282,21 +282,6 @@ def test_a_mistake_in_the_grammar_is_named():
             all_tellings(source)
 
 
-def test_the_fingerprint_follows_the_words_and_what_is_made_of_them(monkeypatch):
-    def fingerprint():
-        stories.grammar.cache_clear()
-        return stories.fingerprint.__wrapped__()
-
-    prints = [fingerprint(), fingerprint()]
-    with monkeypatch.context() as patch:
-        patch.setattr(stories.people, "SURNAMES", stories.people.SURNAMES + "Smith")
-        prints.append(fingerprint())
-    monkeypatch.setattr(draws, "PLACES_PER_OPTION", 8)
-    prints.append(fingerprint())
-    stories.grammar.cache_clear()
-    assert prints[0] == prints[1] and len(set(prints)) == 3
-
-
 def test_the_first_200_kb_are_the_same_on_every_machine():
     first = text(336, "train", 200_000).encode()[:200_000]
     assert hashlib.sha256(first).hexdigest() == (

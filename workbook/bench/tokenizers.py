@@ -173,8 +173,7 @@ def prose(size: int) -> Path:
     target = config.data_folder() / "corpora" / "prose" / f"train-{size / 1e6:g}MB.txt"
     origin = {"corpus": "prose", "size": size, "python": sys.version}
     if not corpora.is_intact(target, origin):
-        with tqdm(desc=f"make {target.stem}", total=size, unit="B", unit_scale=True) as bar:
-            facts = corpora.write_documents(target, prose_documents(size), bar.update)
+        facts = corpora.write_documents(target, prose_documents(size), size)
         corpora.write_record(target, origin | facts)
     return target
 

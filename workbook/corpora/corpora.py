@@ -12,7 +12,6 @@ or is another one, and is not used.
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -25,7 +24,6 @@ from tqdm import tqdm
 
 from workbook import __version__, config
 from workbook.corpora import download, pydocs, stories
-from workbook.corpora.download import HubFile
 from workbook.files import atomic_write, unchanged, write_json
 
 SPLITS = ("train", "validation")
@@ -39,16 +37,22 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """The description of a corpus, whether or not any of it is on this disk."""
+    """The description of a corpus, whether or not any of it is on this disk.
+
+    A test asks for another `generator` where the code makes other texts than before, so that no
+    old file is taken for a new one.
+    """
 
     name: str
     title: str
     description: str
     licence: str
     stands_in_for: str | None = None  # the downloaded corpus whose part it plays
+    generator: str = ""  # where it is made here: a hash of what its code makes
     sizes: Mapping[str, int] = field(default_factory=dict)  # bytes by split, where any size will do
-    files: Mapping[str, HubFile] = field(default_factory=dict)  # by split, where it is downloaded
-    volume: str = ""  # of the download
+    repository: str = ""  # where it is downloaded: the dataset on the Hub,
+    files: Mapping[str, str] = field(default_factory=dict)  # its file for each split,
+    volume: str = ""  # and their size
 
     @property
     def offline(self) -> bool:
@@ -65,6 +69,7 @@ CORPORA = {
             description="simple children's stories from a seeded grammar of our own, in any amount",
             licence="MIT",
             stands_in_for="tinystories",
+            generator="f22cba48a05e9eb0",
             sizes={"train": 20_000_000, "validation": 2_000_000},
         ),
         Corpus(
@@ -73,19 +78,17 @@ CORPORA = {
             description="help topics and docstrings of the running Python's standard library",
             licence="PSF-2.0",
             stands_in_for="owt",
+            generator="2cd714ae482542ea",
         ),
         Corpus(
             name="tinystories",
             title="TinyStories",
             description="short stories that GPT-4 wrote with the words of a small child",
             licence="CDLA-Sharing-1.0",
+            repository="roneneldan/TinyStories",
             files={
-                "train": HubFile(
-                    repository="roneneldan/TinyStories", name="TinyStoriesV2-GPT4-train.txt"
-                ),
-                "validation": HubFile(
-                    repository="roneneldan/TinyStories", name="TinyStoriesV2-GPT4-valid.txt"
-                ),
+                "train": "TinyStoriesV2-GPT4-train.txt",
+                "validation": "TinyStoriesV2-GPT4-valid.txt",
             },
             volume="2.3 GB",
         ),
@@ -94,12 +97,8 @@ CORPORA = {
             title="OpenWebText sample",
             description="web pages that people linked to on Reddit; the course's sample of them",
             licence="each page its author's",
-            files={
-                "train": HubFile(repository="stanford-cs336/owt-sample", name="owt_train.txt.gz"),
-                "validation": HubFile(
-                    repository="stanford-cs336/owt-sample", name="owt_valid.txt.gz"
-                ),
-            },
+            repository="stanford-cs336/owt-sample",
+            files={"train": "owt_train.txt.gz", "validation": "owt_valid.txt.gz"},
             volume="4.7 GB",
         ),
     )
@@ -154,32 +153,28 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
     for split, file in corpus.files.items():
         target, origin = _place(corpus, split)
         if not is_intact(target, origin):
-            tally = Tally()
-            found = download.fetch(file, target, tally.update, endpoint)
-            write_record(target, origin | found | tally.facts())
+            found = download.fetch(corpus.repository, file, target, endpoint)
+            write_record(target, origin | found | tally(target))
         targets.append(target)
     return targets
 
 
 def overview() -> str:
-    """A table of the corpora: what each is, and which of its files are on this disk."""
-    table = [("corpus", "made", "stands in for", "licence", "on this disk")]
+    """The corpora: what each is, and which of its files are on this disk."""
+    lines = []
     for corpus in CORPORA.values():
-        made = "offline" if corpus.offline else f"download {corpus.volume}"
+        made = "made offline" if corpus.offline else f"a download of {corpus.volume}"
+        part = f", stands in for {corpus.stands_in_for}" if corpus.stands_in_for else ""
         here = [
             f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB"
             + ("" if is_intact(file, {"corpus": corpus.name}) else " (unusable)")
             for file in sorted((config.data_folder() / "corpora" / corpus.name).glob("*.txt"))
         ]
-        row = (corpus.name, made, corpus.stands_in_for or "-", corpus.licence)
-        table.append((*row, ", ".join(here) or "nothing yet"))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for row, about in zip(table, ["", *CORPORA.values()], strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(cells).rstrip())
-        if about:
-            lines.append(f"    {about.title}: {about.description}")
+        lines += [
+            f"{corpus.name}: {corpus.description}",
+            f"    {made}{part}; licence: {corpus.licence}",
+            f"    on this disk: {', '.join(here) or 'nothing yet'}",
+        ]
     return "\n".join(lines)
 
 
@@ -218,22 +213,21 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
             )
         if size < 1:
             raise ValueError(f"size={size} is not a size; give one byte at least")
-        origin |= {"size": size, "seed": SEED, "generator": stories.fingerprint()}
+        origin |= {"size": size, "seed": SEED, "generator": corpus.generator}
         file_name = f"{split}-{_short(size)}.txt"
     elif size is not None:
         able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
         raise ValueError(f"{corpus.name} comes in one size; leave size out, or take {able}")
     elif corpus.offline:
-        origin |= {"python": pydocs.python_version(), "generator": pydocs.fingerprint()}
+        origin |= {"python": pydocs.python_version(), "generator": corpus.generator}
     else:
-        file = corpus.files[split]
-        origin |= {"repository": file.repository, "file": file.name}
+        origin |= {"repository": corpus.repository, "file": corpus.files[split]}
     return config.data_folder() / "corpora" / corpus.name / file_name, origin
 
 
 def _make_stories(target: Path, origin: dict) -> None:
     """Write stories until they fill the size, and record what their random choices cost."""
-    _check_disk(target, origin["size"])
+    download.check_disk(target, origin["size"])
     bits = 0.0
 
     def texts() -> Iterator[str]:
@@ -242,22 +236,9 @@ def _make_stories(target: Path, origin: dict) -> None:
             bits += cost
             yield text
 
-    bar = tqdm(desc=f"make {target.stem}", total=origin["size"], unit="B", unit_scale=True)
-    with bar:
-        facts = write_documents(target, texts(), bar.update)
+    facts = write_documents(target, texts(), origin["size"])
     facts |= {"code_length_bits": round(bits, 1), "bits_per_byte": bits / facts["bytes"]}
     write_record(target, origin | facts)
-
-
-def _check_disk(target: Path, size: int) -> None:
-    """Raise OSError where the disk has no room for `size` bytes."""
-    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(folder).free
-    if free < size:
-        raise OSError(
-            f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"
-            " ask for less, make room, or set WORKBOOK_DATA to a folder elsewhere"
-        )
 
 
 def _make_pydocs(corpus: Corpus) -> None:
@@ -271,72 +252,38 @@ def _make_pydocs(corpus: Corpus) -> None:
 
 def _short(size: int) -> str:
     """A size for a file's name: 20MB, 1500kB, 4097B."""
-    for unit, value in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size % value == 0:
-            return f"{size // value}{unit}"
-    return f"{size}B"
+    unit = next(unit for unit in ("GB", "MB", "kB", "B") if size % UNITS[unit.lower()] == 0)
+    return f"{size // UNITS[unit.lower()]}{unit}"
 
 
 # --- Files and their records ----------------------------------------------------------------------
 
 
-class Tally:
-    """The bytes, documents and sha256 of a stream, counted block by block.
-
-    >>> tally = Tally()
-    >>> for block in (b"One.<|endof", b"text|>Two.<|endoftext|>", b"\\n"):
-    ...     tally.update(block)
-    >>> tally.facts()["bytes"], tally.facts()["documents"]
-    (35, 2)
-    """
-
-    def __init__(self):
-        self._digest = sha256()
-        self._bytes = self._documents = 0
-        self._begun = False  # whether the document that has not ended yet has any text
-        self._tail = b""  # the last bytes: perhaps the beginning of a separator
-
-    def update(self, block: bytes) -> None:
-        """Count one more block of the stream."""
-        self._digest.update(block)
-        self._bytes += len(block)
-        *ended, rest = (self._tail + block).split(SEPARATOR)
-        for text in ended:
-            self._documents += self._begun or bool(text.strip())
-            self._begun = False
-        cut = max(0, len(rest) - len(SEPARATOR) + 1)
-        self._begun = self._begun or bool(rest[:cut].strip())
-        self._tail = rest[cut:]
-
-    def facts(self) -> dict:
-        """The counts so far; a last document needs no separator."""
-        open_document = self._begun or bool(self._tail.strip())
-        return {
-            "bytes": self._bytes,
-            "documents": self._documents + open_document,
-            "sha256": self._digest.hexdigest(),
-        }
-
-
-def write_documents(
-    target: Path, texts: Iterable[str], progress: Callable[[int], object] = lambda size: None
-) -> dict:
+def write_documents(target: Path, texts: Iterable[str], size: int | None = None) -> dict:
     """Write a file of these documents, and return its counts for `write_record`.
 
-    `progress` is called with the number of bytes of each document.
+    `size` is about how many bytes there will be, for a progress bar.
     """
     for left in target.parent.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink()  # its writer was killed
-    tally = Tally()
-    with atomic_write(target, "wb") as file:
+    bar = {"desc": f"make {target.stem}", "total": size}
+    with atomic_write(target, "wb") as file, tqdm.wrapattr(file, "write", **bar) as out:
         for text in texts:
-            block = f"{text}\n{END_OF_TEXT}\n".encode()
-            file.write(block)
-            tally.update(block)
-            progress(len(block))
-    return tally.facts()
+            out.write(f"{text}\n{END_OF_TEXT}\n".encode())
+    return tally(target)
+
+
+def tally(path: Path) -> dict:
+    """The counts of a file for its record: bytes, documents, sha256."""
+    digest = sha256()
+    documents = sum(1 for _ in _raw_documents(path, digest.update))
+    return {
+        "bytes": path.stat().st_size,
+        "documents": documents,
+        "sha256": digest.hexdigest(),
+    }
 
 
 def write_record(target: Path, facts: dict) -> None:
@@ -372,11 +319,7 @@ def is_intact(path: Path, origin: dict) -> bool:
             return False
         if found.st_mtime_ns == facts.get("modified_ns"):
             return True
-        tally = Tally()
-        with unchanged(path), path.open("rb") as file:
-            while block := file.read(BLOCK):
-                tally.update(block)
-        if tally.facts()["sha256"] != facts["sha256"]:
+        if tally(path)["sha256"] != facts["sha256"]:
             return False
         with suppress(OSError):  # a folder that cannot be written to is asked again next time
             write_record(path, facts)
@@ -413,12 +356,18 @@ def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
     return [document.decode() for _, document in sorted(kept)]
 
 
-def _raw_documents(path: str | os.PathLike) -> Iterator[bytes]:
-    """The documents of a file as bytes; a separator may lie across two blocks."""
+def _raw_documents(
+    path: str | os.PathLike, watch: Callable[[bytes], object] = lambda block: None
+) -> Iterator[bytes]:
+    """The documents of a file as bytes; a separator may lie across two blocks.
+
+    `watch` is called with every block of the file.
+    """
     with unchanged(Path(path)), open(path, "rb") as file:
         parts: list[bytes] = []  # of the document that has not ended yet
         tail = b""  # what follows them: perhaps the beginning of a separator
         while block := file.read(BLOCK):
+            watch(block)
             *ended, rest = (tail + block).split(SEPARATOR)
             for text in ended:
                 if document := b"".join([*parts, text]).strip():

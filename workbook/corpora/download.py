@@ -5,48 +5,39 @@ a hidden `.part` name with that sha256 in it, so an interrupted download continu
 even days later, and never on top of another version. Nothing is used before its hash is right.
 
 `huggingface_hub.hf_hub_download` does not do here: since 2.x it starts over after an interruption,
-it does not compare the hash of what it received, and its cache keeps a second copy of 4 GB.
+it does not compare the hash of what it received, and its cache keeps a second copy of 4 GB. The
+function that it calls, `http_get`, can go on where a file ends.
 """
 
 import gzip
 import hashlib
 import re
 import shutil
-import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import httpx2
 from filelock import Timeout
-from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
+from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
+from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import WeakFileLock
 from tqdm import tqdm
 
-from workbook import __version__
 from workbook.files import atomic_write, make_folder
 
 BLOCK = 2**20  # bytes read, hashed or written at a time
-TIMEOUT = 30.0  # seconds without a byte before a connection counts as lost
-ATTEMPTS = 6  # in a row without a new byte before we give up
-PAUSE = 1.0  # seconds before the second attempt; doubles every time
+TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: English under gzip shrinks some 2.6 times
-SLACK = 16 * BLOCK  # bytes more that a small file, which may repeat itself, unpacks to
 TRY_LATER = {408, 429, 500, 502, 503, 504}  # statuses that pass
 
 
 class DownloadError(OSError):
     """A download that failed; the message says why, and what to do."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubFile:
-    """A file in a dataset repository of the Hub."""
-
-    repository: str
-    name: str  # ends in .gz: unpacked on arrival
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,50 +50,52 @@ class Announced:
     sha256: str
 
 
-def fetch(
-    file: HubFile, target: Path, watch: Callable[[bytes], object], endpoint: str | None = None
-) -> dict:
+def fetch(repository: str, name: str, target: Path, endpoint: str | None = None) -> dict:
     """Download, verify and unpack a file to `target`; return where it came from, for its record.
 
-    `watch` is called with every block of the content, in order. `endpoint` is the Hub's address; by
-    default `HF_ENDPOINT` or the public one. Raises DownloadError; what has arrived by then is kept
-    for the next call, unless it is wrong.
+    `repository` is a dataset on the Hub, `name` its file, which is unpacked if it ends in ".gz".
+    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises OSError if
+    the disk is too small, else DownloadError; what has arrived by then is kept for the next call,
+    unless it is wrong.
     """
     if target.is_dir():
         raise DownloadError(f"{target} is a folder where a file is to lie; rename it")
-    announced = _announced(file, endpoint)
+    announced = _announced(repository, name, endpoint)
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
     try:
         with WeakFileLock(target.with_name(f".{target.name}.lock"), timeout=0.5):
-            _tidy(target, partial)
-            _check_disk(file, announced, partial)
+            for left in target.parent.glob(f".{target.name}.*"):  # by downloads that were killed
+                if left.suffix in (".part", ".tmp") and left != partial:
+                    left.unlink()
+            packed = name.endswith(".gz")
+            unpacked = round(announced.size * UNPACKED) if packed else 0
+            check_disk(target, announced.size - _size(partial) + unpacked)
             _download(announced, partial)
             _verify(announced, partial)
-            if file.name.endswith(".gz"):
-                _unpack(announced, partial, target, watch)
+            if packed:
+                _unpack(partial, target)
             else:
-                _read(partial, watch)
                 partial.replace(target)
     except Timeout:
         raise DownloadError(
             f"another process is downloading {target.name}; wait for it, then call again"
         ) from None
     return {
-        "repository": file.repository,
-        "file": file.name,
+        "repository": repository,
+        "file": name,
         "commit": announced.commit,
         "download_bytes": announced.size,
         "download_sha256": announced.sha256,
     }
 
 
-def _announced(file: HubFile, endpoint: str | None) -> Announced:
+def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
     """Size, sha256 and commit of the newest version; asks for no more than the headers."""
 
     def url(revision: str) -> str:
         kind = {"repo_type": "dataset", "endpoint": endpoint}
-        return hf_hub_url(file.repository, file.name, revision=revision, **kind)
+        return hf_hub_url(repository, name, revision=revision, **kind)
 
     try:
         # No token: the files are public, and a stale one would be refused.
@@ -123,96 +116,46 @@ def _announced(file: HubFile, endpoint: str | None) -> Announced:
     )
 
 
-def _tidy(target: Path, partial: Path) -> None:
-    """Remove what killed downloads left behind, except for `partial`, which can be continued.
-
-    Where `partial` is a link it is removed too: the file that it points to is not ours to write to.
-    """
-    for left in target.parent.glob(f".{target.name}.*"):
-        of_use = left == partial and not left.is_symlink()
-        if left.suffix == ".tmp" or (left.suffix == ".part" and not of_use):
-            left.unlink()
-
-
-def _check_disk(file: HubFile, announced: Announced, partial: Path) -> None:
-    """Raise DownloadError where the disk cannot hold what is still to come."""
-    unpacked = round(announced.size * UNPACKED) if file.name.endswith(".gz") else 0
-    needed = announced.size - _size(partial) + unpacked
-    free = shutil.disk_usage(partial.parent).free
-    if free < needed:
-        unpacking = f", about {unpacked / 1e9:.2f} GB of it for unpacking" if unpacked else ""
-        raise DownloadError(
-            f"{file.name} needs {needed / 1e9:.2f} GB more{unpacking}, and {partial.parent} has"
-            f" {free / 1e9:.2f} GB free; make room, or set WORKBOOK_DATA to a folder elsewhere"
+def check_disk(target: Path, size: int) -> None:
+    """Raise OSError where the disk has no room for `size` bytes at `target`."""
+    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(
+            f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"
+            " make room, or set WORKBOOK_DATA to a folder elsewhere"
         )
 
 
 def _download(announced: Announced, partial: Path) -> None:
-    """Bring `partial` to its full size, over as many connections as it takes."""
-    if _size(partial) > announced.size:
-        partial.unlink()
-    failures = 0
-    with _bar("download", announced.size) as bar:
-        bar.initial = _size(partial)  # counts, but not for the speed
-        while (have := _size(partial)) < announced.size:
-            bar.n = have
-            error = None
-            try:
-                _receive(announced, partial, bar)
-            except (httpx2.HTTPError, OfflineModeIsEnabled) as caught:
-                error = caught
-                if _status(error) not in TRY_LATER | {None}:
-                    raise _failure(error, announced.url) from error
-            arrived = _size(partial)
-            failures = 0 if arrived > have else failures + 1
-            if failures == ATTEMPTS:
+    """Bring `partial` to its full size, over as many connections as it takes.
+
+    `http_get` tries again by itself after some errors; after the others we do, while bytes arrive.
+    """
+    while (have := _size(partial)) < announced.size:
+        try:
+            with partial.open("ab") as file:
+                http_get(
+                    announced.url,
+                    file,
+                    resume_size=have,
+                    expected_size=announced.size,
+                    # The hash is of the plain bytes, so nothing on the way may compress them.
+                    headers={"Accept-Encoding": "identity"},
+                )
+        except (httpx2.HTTPError, OSError) as error:
+            if getattr(error, "errno", None):  # of this machine, such as a full disk
+                raise
+            if _size(partial) <= have:
                 raise _failure(error, announced.url) from error
-            if arrived < announced.size:
-                time.sleep(PAUSE * 2 ** max(0, failures - 1))
-
-
-def _receive(announced: Announced, partial: Path, bar: tqdm) -> None:
-    """Append to `partial` what it lacks, by one request, as far as the connection lasts."""
-    start = _size(partial)
-    # The hash is of the plain bytes, so nothing on the way may compress them.
-    headers = {"Accept-Encoding": "identity", "User-Agent": f"workbook/{__version__}"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
-    with get_session().stream("GET", announced.url, headers=headers, timeout=TIMEOUT) as response:
-        response.raise_for_status()
-        if response.status_code != 206:
-            start = bar.n = 0  # the server sends the whole file, asked or not
-        _check_offer(announced, start, response.headers)
-        with open(partial, "ab" if start else "wb") as part:
-            for block in response.iter_raw():
-                if part.tell() + len(block) > announced.size:
-                    raise DownloadError(
-                        f"{announced.url} sends more than the {announced.size:,} bytes that were"
-                        " announced; stopped. Call again later"
-                    )
-                part.write(block)
-                bar.update(len(block))
-
-
-def _check_offer(announced: Announced, start: int, headers: httpx2.Headers) -> None:
-    """Raise DownloadError where an answer is not about the bytes from `start` to the end."""
-    if start:
-        offered = headers.get("Content-Range", "nothing")
-        right = offered.startswith(f"bytes {start}-") and offered.endswith(f"/{announced.size}")
-    else:
-        offered = headers.get("Content-Length", str(announced.size))  # may be left out
-        right = offered == str(announced.size)
-    if not right:
-        raise DownloadError(
-            f"{announced.url} was asked for bytes {start:,} to {announced.size:,} and offers"
-            f" {offered}; nothing was kept of it. Call again later"
-        )
 
 
 def _verify(announced: Announced, partial: Path) -> None:
     """Raise DownloadError, and remove `partial`, where its sha256 is not the announced one."""
     digest = hashlib.sha256()
-    _read(partial, digest.update, bar="verify")
+    with _reading(partial, "verify") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
     if digest.hexdigest() != announced.sha256:
         partial.unlink()
         raise DownloadError(
@@ -222,36 +165,15 @@ def _verify(announced: Announced, partial: Path) -> None:
         )
 
 
-def _read(path: Path, watch: Callable[[bytes], object], bar: str | None = None) -> None:
-    """Call `watch` with every block of a file."""
-    with open(path, "rb") as file, _bar(bar, _size(path)) as progress:
-        while block := file.read(BLOCK):
-            watch(block)
-            progress.update(len(block))
-
-
-def _unpack(
-    announced: Announced, packed: Path, target: Path, watch: Callable[[bytes], object]
-) -> None:
-    """Write what `packed` contains to `target`, and remove `packed`.
-
-    Stop at twice the size that `_check_disk` assumes: zeros unpack to a thousand times their packed
-    size and could fill the disk.
-    """
-    most = round(2 * UNPACKED * announced.size) + SLACK
+def _unpack(packed: Path, target: Path) -> None:
+    """Write what `packed` contains to `target`, and remove `packed`."""
     try:
         with (
-            open(packed, "rb") as source,
+            _reading(packed, "unpack") as source,
             gzip.open(source) as text,
             atomic_write(target, "wb") as out,
-            _bar("unpack", _size(packed)) as bar,
         ):
-            while block := text.read(BLOCK):
-                if out.tell() + len(block) > most:
-                    raise gzip.BadGzipFile(f"more than {most:,} bytes come out")
-                out.write(block)
-                watch(block)
-                bar.update(source.tell() - bar.n)
+            shutil.copyfileobj(text, out, BLOCK)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         packed.unlink()
         raise DownloadError(
@@ -261,38 +183,37 @@ def _unpack(
     packed.unlink()
 
 
-def _failure(error: Exception | None, url: str) -> DownloadError:
+@contextmanager
+def _reading(path: Path, title: str) -> Iterator[IO[bytes]]:
+    """A file open for reading, with a progress bar."""
+    bar = {"desc": f"{title} {path.stem}", "total": _size(path)}
+    with path.open("rb") as file, tqdm.wrapattr(file, "read", **bar) as reader:
+        yield reader
+
+
+def _failure(error: Exception, url: str) -> DownloadError:
     """The DownloadError for a network error: what happened and what to do, in one line."""
     host = "/".join(url.split("/")[:3])
     if isinstance(error, OfflineModeIsEnabled):
         return DownloadError(
             "HF_HUB_OFFLINE is set, which forbids downloads; unset it and call again"
         )
-    if status := _status(error):
+    if (response := getattr(error, "response", None)) is not None:
         advice = (
             "that will pass: call again later, and it goes on where it stopped"
-            if status in TRY_LATER
+            if response.status_code in TRY_LATER
             else "the file may have been moved, or HF_ENDPOINT may be wrong"
         )
-        return DownloadError(f"{url} answers with HTTP status {status}; {advice}")
-    reason = " ".join(str(error or "the connection ends early every time").split())
+        return DownloadError(f"{url} answers with HTTP status {response.status_code}; {advice}")
+    reason = " ".join(str(error).split())
+    if type(error) is OSError:  # how `http_get` says that bytes are missing
+        reason = "the connection ends early every time"
     return DownloadError(
         f"cannot download from {host} ({reason}); check the network and call again, it goes on"
         " where it stopped. The corpora stories and pydocs need no network"
     )
 
 
-def _status(error: Exception | None) -> int | None:
-    """The HTTP status that an error is about; None where no server has answered."""
-    response = getattr(error, "response", None)
-    return None if response is None else response.status_code
-
-
 def _size(path: Path) -> int:
     """The bytes in a file, 0 where there is none."""
     return path.stat().st_size if path.exists() else 0
-
-
-def _bar(title: str | None, total: int) -> tqdm:
-    """A progress bar in bytes; none without a title."""
-    return tqdm(desc=title, total=total, unit="B", unit_scale=True, disable=title is None)

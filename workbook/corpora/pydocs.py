@@ -13,7 +13,6 @@ import sysconfig
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from hashlib import sha256
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -48,7 +47,8 @@ def harvest(
         found[f"module:{name}"] = list(_sections(name, file.read_bytes()))
     seen: set[str] = set()
     documents = {}
-    for name in sorted(found, key=lambda name: (-_length(found[name]), name)):
+    size = {name: sum(len(text) for _, text in sections) for name, sections in found.items()}
+    for name in sorted(found, key=lambda name: (-size[name], name)):
         text = _deduplicated(found[name], seen)
         if len(text) >= SHORTEST_DOCUMENT:
             documents[name] = text
@@ -59,25 +59,6 @@ def split_of(name: str) -> str:
     """`train` or `validation`, decided by a hash of the document's name: always the same."""
     digest = sha256(name.encode()).digest()
     return "train" if int.from_bytes(digest[:8], "big") % VALIDATION_SHARE else "validation"
-
-
-@cache
-def fingerprint() -> str:
-    """A hash of the code of this file, so that no old document is taken for a new one.
-
-    Imports, docstrings and comments do not count.
-    """
-    tree = ast.parse(Path(__file__).read_bytes())
-    for node in ast.walk(tree):
-        if isinstance(body := getattr(node, "body", None), list):
-            node.body = [statement for statement in body if not _is_idle(statement)]
-    return sha256(ast.dump(tree).encode()).hexdigest()[:16]
-
-
-def _is_idle(statement: ast.stmt) -> bool:
-    """Whether a statement is an import or a docstring."""
-    docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return docstring or isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def python_version() -> str:
@@ -173,10 +154,6 @@ def _parameters(args: ast.arguments) -> str:
     if args.kwarg:
         names.append(f"**{args.kwarg.arg}")
     return ", ".join(names)
-
-
-def _length(sections: Iterable[Section]) -> int:
-    return sum(len(text) for _, text in sections)
 
 
 def _deduplicated(sections: list[Section], seen: set[str]) -> str:

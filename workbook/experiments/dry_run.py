@@ -215,7 +215,7 @@ def text_finding(config: TrainConfig) -> tuple[Finding, int]:
         written = 2 * ((size or corpus.sizes.get("train", 0)) + corpus.sizes.get("validation", 0))
     else:
         written = volume = corpora.parse_size(corpus.volume)
-        packed = any(file.name.endswith(".gz") for file in corpus.files.values())
+        packed = any(file.endswith(".gz") for file in corpus.files.values())
         written += round(2 * UNPACKED * volume) if packed else volume
     text = f"{name}: {'its text is made first' if missing else 'on this disk'}"
     todo = ""

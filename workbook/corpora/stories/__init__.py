@@ -34,28 +34,14 @@ SEPARATOR = "\n<|endoftext|>\n"  # after each document of a file
 @cache
 def grammar() -> Grammar:
     """The grammar of the stories, read once."""
-    return Grammar(*_sources())
+    return Grammar(*sources())
 
 
-def _sources() -> list[str]:
+def sources() -> list[str]:
     """The lists and rules of the grammar, in its own language."""
     folder = Path(__file__).parent / "texts"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))]
     return [people.source(), *texts]
-
-
-@cache
-def fingerprint() -> str:
-    """A hash of what decides how a story reads, so that no old story is taken for a new one.
-
-    The code counts by the stories that it tells here. So it may be moved and rewritten, as long as
-    it tells the same ones.
-    """
-    digest = sha256("\n".join(_sources()).encode())
-    for index in range(128):  # enough to use each kind of rule many times
-        text, bits = story(0, "fingerprint", index)
-        digest.update(f"{text} {bits:.3f}\n".encode())
-    return digest.hexdigest()[:16]
 
 
 def story(seed: int, stream: str, index: int) -> tuple[str, float]:
