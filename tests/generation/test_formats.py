@@ -1,21 +1,30 @@
-"""Models and tokenizers go to Hugging Face and back: same logits, text, and ids."""
+"""Models and tokenizers go to Hugging Face and tiktoken and back: same logits, text, and ids."""
 
+import base64
 import json
 import logging
 from dataclasses import replace
 
 import pytest
+import tiktoken
 import tokenizers
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiktoken.load import load_tiktoken_bpe
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from workbook.config import ModelConfig
 from workbook.generation import formats, generate
-from workbook.generation.formats import load_tokenizer_json, save_tokenizer_json
+from workbook.generation.formats import (
+    load_tiktoken,
+    load_tokenizer_json,
+    save_tiktoken,
+    save_tokenizer_json,
+)
 from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.pretokens import PATTERN
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 
@@ -36,6 +45,14 @@ TEXTS = st.text(st.sampled_from("abet htowls'mI1,. \n\r\t好天éü🙂|<>½²\u
 TEXTS = TEXTS | TEXTS.map(lambda text: text + END + text + PAD)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def tiktoken_reads_files_anew():
+    """Without this it keeps copies by path, and might open the file of an earlier run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", "")
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exchange")
@@ -54,15 +71,28 @@ def hugging_face(folder, ours):
     return tokenizers.Tokenizer.from_file(str(folder / "ours.json"))
 
 
+@pytest.fixture(scope="module")
+def from_tiktoken(folder, ours):
+    specials = save_tiktoken(ours, folder / "ours.tiktoken")
+    ranks = load_tiktoken_bpe(str(folder / "ours.tiktoken"))
+    return tiktoken.Encoding(
+        "ours", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=specials
+    )
+
+
 @given(TEXTS)
-def test_hugging_face_gives_our_ids_on_what_we_save(ours, hugging_face, text):
+def test_others_give_our_ids_on_what_we_save(ours, hugging_face, from_tiktoken, text):
     ids = ours.encode(text)
     assert hugging_face.encode(text).ids == ids
+    assert from_tiktoken.encode(text, allowed_special="all") == ids
     assert hugging_face.decode(ids, skip_special_tokens=False) == text
 
 
-def test_what_we_save_we_load(folder, ours, hugging_face):
+def test_what_we_save_we_load(folder, ours, hugging_face, from_tiktoken):
     again = load_tokenizer_json(folder / "ours.json")
+    assert (again.vocab, again.merges) == (ours.vocab, ours.merges)
+    specials = {END: ours.encode(END)[0], PAD: ours.encode(PAD)[0]}
+    again = load_tiktoken(folder / "ours.tiktoken", specials)
     assert (again.vocab, again.merges) == (ours.vocab, ours.merges)
 
 
@@ -93,6 +123,24 @@ def test_we_give_hugging_faces_ids_on_what_it_saves(theirs, loaded, text):
     assert loaded.encode(text) == theirs.encode(text).ids
 
 
+def test_we_give_tiktokens_ids_on_its_ranks(folder, ours):
+    """Ranks with the bytes in another order, as in the published files."""
+    tokens = [bytes([value ^ 33]) for value in range(256)]
+    tokens += [left + right for left, right in ours.merges]
+    lines = (base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))
+    (folder / "ranks.tiktoken").write_bytes(b"".join(lines))
+    peer = tiktoken.Encoding(
+        "peer",
+        pat_str=PATTERN,
+        mergeable_ranks=load_tiktoken_bpe(str(folder / "ranks.tiktoken")),
+        special_tokens={END: 9_999},
+    )
+    loaded = load_tiktoken(folder / "ranks.tiktoken", {END: 9_999})
+    assert loaded.merges == ours.merges
+    text = CORPUS + END + "\x00~"
+    assert loaded.encode(text) == peer.encode(text, allowed_special="all")
+
+
 def test_special_tokens_that_are_words_survive(folder, ours):
     token = next(left + right for left, right in ours.merges[::-1] if b" " in left).decode()
     one = Tokenizer(ours.vocab, ours.merges, [token, END])
@@ -108,20 +156,23 @@ def test_a_special_token_that_reads_like_a_byte_is_refused(tmp_path, ours):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ids_that_are_no_ranks_are_refused(tmp_path, ours):
+    turned = {1000 - id_: token for id_, token in ours.vocab.items()}
+    with pytest.raises(ValueError, match="do not rise in the order of its merges"):
+        save_tiktoken(Tokenizer(turned, ours.merges), tmp_path / "x.tiktoken")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"pre_tokenizer": None}, "pre_tokenizer None"),
-        (
-            {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
-            "add_prefix_space=True",
-        ),
-        ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "use_regex=False"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "add_prefix_space"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "use_regex=false"),
         ({"normalizer": {"type": "NFC"}}, "normalizer NFC"),
         ({"padding": {"pad_id": 0}}, "padding set"),
         ({"model": {"type": "Unigram", "vocab": []}}, "model Unigram"),
         ({"added_tokens": [{"id": 0, "content": "<m>", "lstrip": True}]}, "lstrip of '<m>'"),
-        ({"model": 3}, "is not a tokenizer.json"),
+        ({"model": 3}, "is no tokenizer.json"),
     ],
 )
 def test_tokenizers_of_another_kind_are_refused_by_name(folder, hugging_face, change, words):
@@ -133,10 +184,19 @@ def test_tokenizers_of_another_kind_are_refused_by_name(folder, hugging_face, ch
 
 def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "x").write_text("not json")
-    with pytest.raises(ValueError, match=r"is not a tokenizer\.json"):
+    with pytest.raises(ValueError, match=r"is no tokenizer\.json"):
         load_tokenizer_json(tmp_path / "x")
-    with pytest.raises(FileNotFoundError):
-        load_tokenizer_json(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="line 1: expected a token in base64"):
+        load_tiktoken(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"YQ== 0\nYWJj 1\n")
+    with pytest.raises(ValueError, match="no merge of two tokens makes b'abc'"):
+        load_tiktoken(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"YQ== 0\n")
+    with pytest.raises(ValueError, match=r"id of the special token '<\|e\|>' is a rank"):
+        load_tiktoken(tmp_path / "x", {"<|e|>": 0})
+    for load in (load_tiktoken, load_tokenizer_json):
+        with pytest.raises(FileNotFoundError):
+            load(tmp_path / "nowhere")
 
 
 # --- Models -------------------------------------------------------------------------------------

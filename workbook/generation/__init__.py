@@ -3,7 +3,7 @@
 Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
 `candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write` gives
 text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token of a
-text, and `formats` writes and reads models and tokenizers in Hugging Face's formats.
+text, and `formats` writes and reads models and tokenizers as Hugging Face and tiktoken have them.
 
 The function `generate` has the name of its module, which wins: `from workbook.generation import
 generate` is the module, and the function is `generate.generate`.

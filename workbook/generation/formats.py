@@ -1,22 +1,27 @@
-"""Models and tokenizers in Hugging Face's formats, so that `transformers` opens them, and back.
+"""Models and tokenizers in the formats of other libraries: Hugging Face's and tiktoken's.
 
     folder/config.json              a model's sizes, under the names of `LlamaForCausalLM`
            model.safetensors        its weights, under Llama's names
            tokenizer.json           a tokenizer: vocabulary, merges, special tokens, how text is cut
            tokenizer_config.json    what `transformers` wants to know about it
+    x.tiktoken                      a tokenizer, one token per line: "IGEg 262", its bytes in base64
+                                    and its rank, which is its id
 
 The formulas of a Llama are ours but for one thing. RoPE rotates neighbours here, (x_0, x_1), as in
 the paper; there it rotates value k with value k + d_head / 2. So the rows of Wq and Wk change
 places in each head, the even ones first. The scores of queries and keys stay the same.
 
-A tokenizer gives the same ids there as here, on text whose characters its Unicode version knows.
-What a `tokenizer.json` can express and we cannot, such as other ways to cut text, is refused by
+Both formats of tokenizers give the same ids there as here, on text whose characters their Unicode
+version knows. What they can express and we cannot, such as other ways to cut text, is refused by
 name.
 """
 
+import base64
+import binascii
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
@@ -232,7 +237,7 @@ def read_config(path: Path) -> ModelConfig:
     )
 
 
-# --- Tokenizers ---------------------------------------------------------------------------------
+# --- Tokenizers: Hugging Face's tokenizer.json ---------------------------------------------------
 
 # Hugging Face's name for the pre-tokenization and the byte alphabet of GPT-2.
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -246,15 +251,6 @@ KNOWN = {
     "truncation": (None,),
     "padding": (None,),
 }
-# Settings of the model and the pre-tokenizer that we lack: each must be off or missing.
-OFF = (
-    "dropout",
-    "continuing_subword_prefix",
-    "end_of_word_suffix",
-    "ignore_merges",
-    "add_prefix_space",
-)
-STRIPPING = ("single_word", "lstrip", "rstrip")  # what a special token may do to the text beside it
 
 
 def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
@@ -262,11 +258,8 @@ def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
 
     Raises: ValueError where a special token reads like another token's name in the byte alphabet.
     """
-    # Where two tokens have the same bytes, encoding gives the lower id.
-    ids = {token: token_id for token_id, token in sorted(tokenizer.vocab.items(), reverse=True)}
-    mergeable = [bytes([value]) for value in range(256)]
-    mergeable += [left + right for left, right in tokenizer.merges]
-    names = {to_readable(token): ids[token] for token in mergeable if token in ids}
+    ids = _ids(tokenizer)
+    names = {to_readable(token): ids[token] for token in _mergeable(tokenizer) if token in ids}
     added = []
     for text in tokenizer.special_tokens:
         token_id = ids[text.encode()]
@@ -275,7 +268,7 @@ def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
                 f"the special token {text!r} is also how a tokenizer.json writes the token "
                 f"{from_readable(text)!r}; choose another, such as '<|{text}|>'"
             )
-        flags = dict.fromkeys((*STRIPPING, "normalized"), False)
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         added.append({"id": token_id, "content": text, **flags, "special": True})
     model = {
         "type": "BPE",
@@ -306,8 +299,8 @@ def load_tokenizer_json(path: str | os.PathLike) -> Tokenizer:
         merges = [(from_readable(left), from_readable(right)) for left, right in pairs]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is not a tokenizer.json ({type(error).__name__}: {error}); expected what"
-            " `tokenizers` saves"
+            f"{path} is no tokenizer.json ({type(error).__name__}: {error}); expected what "
+            f"`tokenizers` saves"
         ) from error
     vocab |= {token_id: text.encode() for text, token_id in specials.items()}
     return Tokenizer(vocab, merges, list(specials))
@@ -318,16 +311,113 @@ def _require_gpt2(path: str | os.PathLike, content: Mapping) -> None:
     wrong = []
     for part, known in KNOWN.items():
         kind = content.get(part) and content[part].get("type", "set")
-        if kind not in known:
-            wrong.append(f"{part} {kind}")
-    settings = content["model"] | (content.get("pre_tokenizer") or {})
-    wrong += [f"{name}={settings[name]!r}" for name in OFF if settings.get(name)]
-    if not settings.get("use_regex", True):
-        wrong.append("use_regex=False")
+        wrong += [f"{part} {kind}"] if kind not in known else []
+    pre_tokenizer, model = content.get("pre_tokenizer") or {}, content["model"]
+    wrong += ["add_prefix_space"] if pre_tokenizer.get("add_prefix_space") else []
+    wrong += ["use_regex=false"] if not pre_tokenizer.get("use_regex", True) else []
+    for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
+        wrong += [f"{name}={model[name]}"] if model.get(name) else []
     for token in content["added_tokens"]:
-        wrong += [f"{flag} of {token['content']!r}" for flag in STRIPPING if token.get(flag)]
+        for name in ("single_word", "lstrip", "rstrip"):
+            wrong += [f"{name} of {token['content']!r}"] if token.get(name) else []
     if wrong:
         raise ValueError(
             f"{path} is not GPT-2's byte-level BPE, the only kind that is read here: it has "
             f"{', '.join(wrong)}"
         )
+
+
+def _ids(tokenizer: Tokenizer) -> dict[bytes, int]:
+    """The id that encoding gives each token: where two have the same bytes, the lower one."""
+    return {token: token_id for token_id, token in sorted(tokenizer.vocab.items(), reverse=True)}
+
+
+def _mergeable(tokenizer: Tokenizer) -> set[bytes]:
+    """The tokens that are single bytes or made by a merge."""
+    return {bytes([value]) for value in range(256)}.union(
+        left + right for left, right in tokenizer.merges
+    )
+
+
+# --- Tokenizers: tiktoken's ranks ----------------------------------------------------------------
+
+
+def save_tiktoken(tokenizer: Tokenizer, path: str | os.PathLike) -> dict[str, int]:
+    """Write tiktoken's ranks; return the special tokens with their ids, which it cannot hold.
+
+    `tiktoken.Encoding(name, pat_str=pretokens.PATTERN, special_tokens=..., mergeable_ranks=
+    tiktoken.load.load_tiktoken_bpe(path))` then gives the same ids. (It keeps a copy of each file
+    by its path, unless the environment variable TIKTOKEN_CACHE_DIR is set and empty.)
+    Raises: ValueError where ids do not rise in the order of the merges, as ranks must.
+    """
+    ids = _ids(tokenizer)
+    learnt = [ids[left + right] for left, right in tokenizer.merges]
+    if any(later <= earlier for earlier, later in pairwise(learnt)):
+        raise ValueError(
+            "tiktoken ranks tokens by id, and the ids of this vocabulary do not rise in the order "
+            "of its merges; use save_tokenizer_json, or number the tokens as train_bpe does"
+        )
+    with atomic_write(path, "wb") as file:
+        for token in sorted(_mergeable(tokenizer) & ids.keys(), key=ids.__getitem__):
+            file.write(base64.b64encode(token) + b" %d\n" % ids[token])
+    return {text: ids[text.encode()] for text in tokenizer.special_tokens}
+
+
+def load_tiktoken(
+    path: str | os.PathLike, special_tokens: Mapping[str, int] | None = None
+) -> Tokenizer:
+    """Load a file of tiktoken's ranks, with the special tokens by their ids.
+
+    Raises: FileNotFoundError; ValueError where a line is no rank, or a token has no two parts.
+    """
+    ranks = {}
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
+        try:
+            token, rank = line.split()
+            ranks[base64.b64decode(token, validate=True)] = int(rank)
+        except (ValueError, binascii.Error) as error:
+            raise ValueError(
+                f"{path}, line {number}: expected a token in base64 and its rank, got {line[:60]!r}"
+            ) from error
+    merges = _merges_of_ranks(ranks)
+    special_tokens = special_tokens or {}
+    vocab = {rank: token for token, rank in ranks.items()}
+    clash = [text for text, token_id in special_tokens.items() if token_id in vocab]
+    if clash:
+        raise ValueError(f"the id of the special token {clash[0]!r} is a rank in {path} already")
+    vocab |= {token_id: text.encode() for text, token_id in special_tokens.items()}
+    return Tokenizer(vocab, merges, list(special_tokens))
+
+
+def _merges_of_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The two parts of every token of several bytes, in the order of the ranks.
+
+    A file of ranks has no merges: tiktoken joins whatever makes a token, the lowest rank first. So
+    the two parts of a token are what it is encoded to with the ranks below its own.
+    """
+    merges = []
+    for token in sorted(ranks, key=ranks.__getitem__):
+        if len(token) > 1:
+            parts = _encode_below(token, ranks)
+            if len(parts) != 2:
+                raise ValueError(
+                    f"no merge of two tokens makes {token!r}, of rank {ranks[token]}: the tokens "
+                    f"below it make {len(parts)} parts of it; this vocabulary is not from BPE"
+                )
+            merges.append((parts[0], parts[1]))
+    return merges
+
+
+def _encode_below(token: bytes, ranks: Mapping[bytes, int]) -> Sequence[bytes]:
+    """The parts of a token that the ranks below its own make."""
+    parts = [bytes([value]) for value in token]
+
+    def rank(at: int) -> int:
+        return ranks.get(parts[at] + parts[at + 1], ranks[token])
+
+    while len(parts) > 2:
+        best = min(range(len(parts) - 1), key=rank)
+        if rank(best) >= ranks[token]:
+            break
+        parts[best : best + 2] = [parts[best] + parts[best + 1]]
+    return parts
