@@ -44,11 +44,12 @@ def status_of(url: str) -> int:
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A folder like the repository, with one worked notebook."""
+    """A folder like the repository, with two worked notebooks."""
     (tmp_path / "notebooks").mkdir()
     notebook = new_notebook(cells=[new_code_cell("print(1)")])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", normalise(notebook))
+    for name in ("02_bpe", "01_unicode"):
+        notebooks.write(tmp_path / "notebooks" / f"{name}.ipynb", normalise(notebook))
     return tmp_path
 
 
@@ -154,17 +155,6 @@ def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
     assert not lab.has_browser()
     monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("xdg-open"))
     assert lab.has_browser()
-
-
-def test_the_first_notebook_is_the_first_by_number(tmp_path):
-    for name in ("02_bpe", "01_unicode"):
-        (tmp_path / f"{name}.ipynb").touch()
-    assert lab.first_notebook(tmp_path).name == "01_unicode.ipynb"
-
-
-def test_a_study_folder_without_notebooks_says_what_to_do(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no notebook"):
-        lab.first_notebook(tmp_path)
 
 
 def test_a_live_view_is_stored_as_its_picture():

@@ -1,15 +1,11 @@
 """The normal form drops what a run of a notebook leaves behind; a second run adds nothing."""
 
-import base64
-import io
 import json
 import random
 import re
 from pathlib import Path
 
-import matplotlib.image
 import nbformat
-import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,28 +161,9 @@ def test_a_line_overwritten_by_carriage_returns_shows_its_last_state():
 
 
 def test_a_widget_keeps_its_picture_and_its_text():
-    data = {WIDGET_VIEW: {"model_id": "7"}, "image/png": png("me"), "text/plain": "a slider"}
+    data = {WIDGET_VIEW: {"model_id": "7"}, "image/png": "AA\nAA\n", "text/plain": "a slider"}
     (output,) = normal_outputs(new_output("display_data", data=data))
-    assert output.data == {"image/png": png(None), "text/plain": "a slider"}
-
-
-def png(software):
-    """A small picture, signed by a program or not."""
-    file = io.BytesIO()
-    pixels = numpy.random.default_rng(1).random((4, 4, 3))
-    matplotlib.image.imsave(file, pixels, format="png", metadata={"Software": software})
-    return base64.b64encode(file.getvalue()).decode()
-
-
-def test_pictures_that_look_equal_are_equal():
-    signed = [new_output("display_data", data={"image/png": png(name)}) for name in ("a", "b 2")]
-    assert signed[0] != signed[1]
-    assert normal_outputs(signed[0]) == normal_outputs(signed[1])
-    assert numpy.array_equal(*[pixels(normal_outputs(signed[0])[0]), pixels(signed[0])])
-
-
-def pixels(output):
-    return matplotlib.image.imread(io.BytesIO(base64.b64decode(output.data["image/png"])))
+    assert output.data == {"image/png": "AAAA", "text/plain": "a slider"}
 
 
 def test_ids_do_not_move_when_a_cell_is_put_in():

@@ -161,8 +161,9 @@ def overview(folder: str | Path | None = None) -> str:
     rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
     found = [problem for problem in problems.PROBLEMS.values() if problem.notebook in shipped]
     for chapter, group in groupby(found, key=lambda problem: problem.chapter):
+        group = list(group)
+        names = ", ".join(sorted({problem.notebook for problem in group}))
         counts = [_counts(problem, done.get(problem.id)) for problem in group]
-        names = ", ".join(sorted({p.notebook for p in found if p.chapter == chapter}))
         attempted, correct, answered, parts = map(sum, zip(*counts, strict=True))
         ratios = ((attempted, len(counts)), (correct, len(counts)), (answered, parts))
         shown = "".join(f"{f'{n} of {total}':>12}" for n, total in ratios)

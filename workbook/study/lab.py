@@ -34,7 +34,8 @@ def start(port: int | None = None) -> None:
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     found = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
-    serve(root, f"lab/tree/{first_notebook(folder).relative_to(root).as_posix()}", port)
+    first = min(folder.glob("*.ipynb"))  # by number
+    serve(root, f"lab/tree/{first.relative_to(root).as_posix()}", port)
 
 
 def serve(root: Path, page: str, port: int | None) -> None:
@@ -120,11 +121,3 @@ def has_browser() -> bool:
         return type(webbrowser.get()) is not webbrowser.GenericBrowser
     except webbrowser.Error:
         return False
-
-
-def first_notebook(folder: Path) -> Path:
-    """Find the notebook to begin with: the first by number."""
-    notebooks = sorted(folder.glob("*.ipynb"))
-    if not notebooks:
-        raise FileNotFoundError(f"{folder} holds no notebook; remove it, and it is made anew")
-    return notebooks[0]

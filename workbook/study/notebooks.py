@@ -6,11 +6,9 @@ of this machine are taken out. nbval compares a new run with the stored one, so 
 tells it the same replacements.
 """
 
-import base64
 import hashlib
 import json
 import re
-import struct
 import time
 from collections.abc import Sequence
 from copy import deepcopy
@@ -39,7 +37,6 @@ ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once a problem,
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
 PICTURE_METADATA = ("alt", "height", "width")
-PNG_NOTES = {b"tEXt", b"zTXt", b"iTXt", b"tIME", b"eXIf"}  # who drew it, when, with what
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
@@ -50,12 +47,13 @@ NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 def find(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
     folder = config.repository() / "notebooks"
+    worked = sorted(folder.glob("*.ipynb"))
     if not names:
-        return sorted(folder.glob("*.ipynb"))
+        return worked
     paths = [Path(name) if name.endswith(".ipynb") else folder / f"{name}.ipynb" for name in names]
     for path in paths:
         if not path.is_file():
-            known = ", ".join(other.stem for other in sorted(folder.glob("*.ipynb")))
+            known = ", ".join(other.stem for other in worked)
             raise ValueError(f"there is no notebook {path.stem!r}; pick from {known or 'none yet'}")
     return paths
 
@@ -185,10 +183,8 @@ def _clean_bundle(output: NotebookNode) -> None:
     """Take the live widget out of an output's mime bundle; its picture and text stay."""
     output.data.pop(WIDGET_VIEW, None)
     for mime, value in output.data.items():
-        if mime == "image/png":
-            output.data[mime] = _plain_png(value)
-        elif isinstance(value, str) and mime not in PICTURES:
-            output.data[mime] = _plain(value)
+        if isinstance(value, str):
+            output.data[mime] = value.replace("\n", "") if mime in PICTURES else _plain(value)
     if PROGRESS.search(output.data.get("text/plain", "")) and not set(PICTURES) & set(output.data):
         output.data = NotebookNode()
     notes = {mime: output.metadata.get(mime, {}) for mime in PICTURES if mime in output.data}
@@ -215,24 +211,6 @@ def _without_progress(text: str) -> str:
         return "\n".join(lines)
     kept = [line for line in lines if not PROGRESS.search(line)]
     return "\n".join(kept) if any(line.strip() for line in kept) else ""
-
-
-def _plain_png(encoded: str) -> str:
-    """Take the notes of its writer out of a picture, so that equal plots are equal."""
-    try:
-        data = base64.b64decode(encoded)
-    except ValueError:
-        return encoded
-    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return encoded
-    kept, start = data[:8], 8
-    while start + 8 <= len(data):
-        length, kind = struct.unpack_from(">I4s", data, start)
-        end = start + 12 + length  # length, kind, data, checksum
-        if kind not in PNG_NOTES:
-            kept += data[start:end]
-        start = end
-    return base64.b64encode(kept).decode("ascii")
 
 
 def complaints(path: str | Path) -> list[str]:

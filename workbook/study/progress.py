@@ -11,15 +11,14 @@ import linecache
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbook.files import atomic_write
+from workbook.files import atomic_write, locked
 
 MARK = ".workbook"
-PATIENCE = 1.0  # seconds that another kernel may hold the file before it is taken for dead
 LISTS = ("attempted", "correct", "answered")  # of parts; "" stands for a problem without parts
 
 
@@ -55,7 +54,7 @@ class Progress:
     @contextmanager
     def changing(self, problem: str) -> Iterator[dict]:
         """Give the record of one problem, to be changed in place; store it when the block ends."""
-        with _locked(self.path.with_suffix(".lock")):
+        with locked(self.path.parent):  # other kernels write to it too
             problems = self.read()
             yield problems.setdefault(problem, {**{key: [] for key in LISTS}, "source": {}})
             with atomic_write(self.path) as file:
@@ -75,44 +74,38 @@ def current(start: str | os.PathLike | None = None) -> Progress | None:
 
 def record_check(problem: str, part: str | None, status: str, attempt: Any) -> None:
     """Note in the current study folder, if any, that an attempt was checked. Never raises."""
-    if status != "not attempted":
-        _record(lambda: _note_check(problem, part or "", status == "correct", attempt))
+    if status == "not attempted":
+        return
+    with _stopping_no_cell():
+        if progress := current():
+            with progress.changing(problem) as entry:
+                _include(entry["attempted"], part or "")
+                if status == "correct":
+                    _include(entry["correct"], part or "")
+                    entry["source"][part or ""] = source_of(attempt)
 
 
 def record_answer(problem: str, part: str | None, text: str) -> None:
     """Note in the current study folder, if any, that a part is answered, or, by an empty text,
     that it no longer is. Never raises."""
-    _record(lambda: _note_answer(problem, part or "", bool(text.strip())))
+    part = part or ""
+    with _stopping_no_cell():
+        progress = current()
+        if progress and text.strip():
+            with progress.changing(problem) as entry:
+                _include(entry["answered"], part)
+        elif progress and part in progress.read().get(problem, {}).get("answered", []):
+            with progress.changing(problem) as entry:
+                entry["answered"].remove(part)
 
 
-def _record(note: Callable[[], None]) -> None:
+@contextmanager
+def _stopping_no_cell() -> Iterator[None]:
     """Keep what goes wrong here out of the learner's cell: a full disk is no wrong attempt."""
     try:
-        note()
+        yield
     except Exception as error:
         _warn(f"Your progress could not be noted ({type(error).__name__}: {error}).")
-
-
-def _note_check(problem: str, part: str, is_correct: bool, attempt: Any) -> None:
-    if (progress := current()) is None:
-        return
-    with progress.changing(problem) as entry:
-        _include(entry["attempted"], part)
-        if is_correct:
-            _include(entry["correct"], part)
-            entry["source"][part] = source_of(attempt)
-
-
-def _note_answer(problem: str, part: str, is_answered: bool) -> None:
-    if (progress := current()) is None:
-        return
-    if not is_answered and part not in progress.read().get(problem, {}).get("answered", []):
-        return
-    with progress.changing(problem) as entry:
-        if is_answered:
-            _include(entry["answered"], part)
-        else:
-            entry["answered"].remove(part)
 
 
 def source_of(attempt: Any) -> str:
@@ -139,24 +132,6 @@ def _class_source(cls: type) -> str | None:
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 return ast.get_source_segment(cell, node)
     return None
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    """Hold the lock file; take over one that stays, for the kernel that left it died."""
-    give_up = time.monotonic() + PATIENCE
-    while True:
-        try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
-            break
-        except (FileExistsError, PermissionError):  # the second on Windows, while it is removed
-            if time.monotonic() > give_up:
-                break
-            time.sleep(0.01)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
 
 
 def _are_lists_of_str(entry: dict) -> bool:
