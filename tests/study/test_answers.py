@@ -162,10 +162,10 @@ def worked(tmp_path, monkeypatch):
 def test_our_answer_is_looked_up_behind_a_fold(worked):
     found = look_up("unicode1", "a")
     assert str(found) == "Our answer to unicode1 (a)\n\nOur *a*."
-    markdown = found._repr_mimebundle_()["text/markdown"]
+    markdown = found._repr_markdown_()
     assert markdown.startswith("<details><summary>Our answer to unicode1 (a)</summary>\n\nOur *a*.")
     assert 'src="data:image/png;base64,aGk="' in markdown
-    assert "<img" not in look_up("unicode1", "b")._repr_mimebundle_()["text/markdown"]
+    assert "<img" not in look_up("unicode1", "b")._repr_markdown_()
     assert str(look_up("unicode1")).count("Our answer") == 2
 
 
@@ -186,7 +186,6 @@ def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
     [
         ("unicode1", "c", "has no answer in 01_unicode"),
         ("train_bpe", None, "is answered in code"),
-        ("leaderboard", None, "08_experiments is not part of this version yet"),
     ],
 )
 def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):

@@ -329,11 +329,11 @@ def test_troublesome_arguments_are_no_exception():
 
 def test_the_panel_is_escaped_and_tells_the_status_in_words():
     report = check("train_bpe", lambda n: "<script>alert(1)</script>")
-    bundle = report._repr_mimebundle_()
-    assert bundle["text/plain"] == str(report)
-    assert "✗ train_bpe: wrong" in bundle["text/html"]
-    assert "<script>" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
-    assert "background" not in bundle["text/html"] and ";color" not in bundle["text/html"]
+    html = report._repr_html_()
+    assert repr(report) == str(report)
+    assert "✗ train_bpe: wrong" in html
+    assert "<script>" not in html and "&lt;script&gt;" in html
+    assert "background" not in html and ";color" not in html
 
 
 def test_an_attempt_that_cannot_tell_its_signature_is_called():
@@ -371,7 +371,7 @@ def test_a_hint_goes_from_a_nudge_to_the_idea():
     assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
     assert "Run hint again" in str(first) and "Run hint again" not in str(second)
     assert first.steps[0] in str(second)
-    assert "<ol>" in second._repr_mimebundle_()["text/html"]
+    assert "<ol>" in second._repr_html_()
     with pytest.raises(ValueError, match="did you mean"):
         hint("unicode3")
 
@@ -397,7 +397,7 @@ def test_reveal_shows_the_source(thing, starts):
 
 
 def test_reveal_is_folded_and_escaped():
-    html = reveal(Example.method)._repr_mimebundle_()["text/html"]
+    html = reveal(Example.method)._repr_html_()
     assert html.startswith("<details><summary>") and "<b>def</b>" in html
     assert "Return &lt;b&gt; &amp; more." in html
 

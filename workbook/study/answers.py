@@ -57,8 +57,8 @@ def answer(
         "text": text,
         "edition": config.edition(),
         "profile": config.profile().name,
-        "corpora": [{"name": each.name, "bytes": each.bytes} for each in used],
-        "stand_in": any(each.stands_in_for(found) for each in used),
+        "corpora": used,
+        "stand_in": any(_replaced(found, each["name"]) for each in used),
         "figure": figure is not None,
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
@@ -83,32 +83,29 @@ def answer(
 
 def look_up(problem: str, part: str | None = None) -> "LookUp":
     """Look up our own answer in the worked notebook; in a notebook it is folded away."""
-    from workbook.study import (
-        notebooks,  # it loads nbformat, which takes seconds: not in each kernel
-    )
+    from workbook.study import notebooks  # not in each kernel: it loads nbformat, for seconds
 
     found = problems.get(problem)
     part = problems.part_of(found, part)
     if found.kind == "code":
         return LookUp((), f"{found.id} is answered in code: see `reveal` in {found.notebook}.")
-    path = config.repository() / "notebooks" / f"{found.notebook}.ipynb"
-    if not path.exists():
-        return LookUp((), f"{found.notebook} is not part of this version yet.")
-    stored = [
-        Stored(record["part"], _with_footnote(found, record), _picture(cell.outputs))
-        for cell in notebooks.read(path).cells
-        for output in cell.get("outputs", [])
-        if (record := output.get("data", {}).get(MIME)) and record["problem"] == found.id
-    ]
-    wanted = tuple(each for each in stored if part in (None, each.part))
-    return LookUp(wanted, f"{_name(found, part)} has no answer in {found.notebook}.", found.id)
+    (path,) = notebooks.find([found.notebook])
+    stored = []
+    for cell in notebooks.read(path).cells:
+        for output in cell.get("outputs", []):
+            record = output.get("data", {}).get(MIME)
+            if record and record["problem"] == found.id and part in (None, record["part"]):
+                title = f"Our answer to {_name(found, record['part'])}"
+                text = _with_footnote(found, record)
+                stored.append(Stored(title, text, _picture(cell.outputs)))
+    return LookUp(tuple(stored), f"{_name(found, part)} has no answer in {found.notebook}.")
 
 
 @dataclass(frozen=True)
 class Stored:
     """One answer as it stands in a worked notebook."""
 
-    part: str | None
+    title: str
     text: str
     picture: str | None  # PNG in base64
 
@@ -119,40 +116,20 @@ class LookUp:
 
     answers: tuple[Stored, ...]
     otherwise: str
-    problem: str = ""
-
-    def _title(self, stored: Stored) -> str:
-        return f"Our answer to {self.problem}" + (f" ({stored.part})" if stored.part else "")
 
     def __str__(self) -> str:
-        texts = [f"{self._title(stored)}\n\n{stored.text}" for stored in self.answers]
+        texts = [f"{stored.title}\n\n{stored.text}" for stored in self.answers]
         return "\n\n".join(texts) or self.otherwise
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_markdown_(self) -> str:
         folds = [
-            f"<details><summary>{escape(self._title(stored))}</summary>\n\n{stored.text}"
+            f"<details><summary>{escape(stored.title)}</summary>\n\n{stored.text}"
             f"{_image(stored.picture)}\n\n</details>"
             for stored in self.answers
         ]
-        return {
-            "text/plain": str(self),
-            "text/markdown": "\n\n".join(folds) or self.otherwise,
-        }
-
-
-@dataclass(frozen=True)
-class Used:
-    """A corpus that an answer rests on; `bytes` where its very file is known."""
-
-    name: str
-    bytes: int | None
-
-    def stands_in_for(self, problem: Problem) -> str | None:
-        """Name the corpus that the problem asks for and that this one replaces, by its title."""
-        asked = CORPORA[self.name].stands_in_for
-        return CORPORA[asked].title if asked in problem.asks_corpora else None
+        return "\n\n".join(folds) or self.otherwise
 
 
 def device() -> str:
@@ -170,7 +147,8 @@ def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:
     return found, part
 
 
-def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[Used]:
+def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
+    """List the corpora that an answer rests on; "bytes" is None unless its very file is known."""
     if given is None:
         profile = config.profile()
         played_by = {"tinystories": profile.simple_corpus, "owt": profile.web_corpus}
@@ -179,37 +157,36 @@ def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[Used]:
     for each in [given] if isinstance(given, str | Path) else given:
         if isinstance(each, Path):
             record = corpora.record(each)
-            used.append(Used(record["corpus"], record["bytes"]))
+            used.append({"name": record["corpus"], "bytes": record["bytes"]})
         elif each in CORPORA:
-            used.append(Used(each, None))
+            used.append({"name": each, "bytes": None})
         else:
             raise ValueError(f"no corpus is called {each!r}; there are {', '.join(CORPORA)}")
     return used
 
 
-def _footnote(problem: Problem, used: list[Used], record: dict) -> str:
-    """Say in italics what the figures rest on; "" where nothing was measured on a corpus."""
-    if not used:
-        return ""
-    sizes: dict[str, list[str]] = {each.name: [] for each in used}
-    for each in used:
-        if each.bytes is not None:
-            sizes[each.name].append(f"{each.bytes / 1e6:,.1f} MB")
-    stands_in_for = {each.name: each.stands_in_for(problem) for each in used}
-    named = [
-        name
-        + (f" ({' and '.join(sizes[name])})" if sizes[name] else "")
-        + (f", which stands in for {asked}" if asked else "")
-        for name, asked in stands_in_for.items()
-    ]
-    forced = f", precision {record['precision']}" if "precision" in record else ""
-    return f"*On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}.*"
+def _replaced(problem: Problem, corpus: str) -> str | None:
+    """Name the corpus that the problem asks for and that this one stands in for, by its title."""
+    asked = CORPORA[corpus].stands_in_for
+    return CORPORA[asked].title if asked in problem.asks_corpora else None
 
 
 def _with_footnote(problem: Problem, record: dict) -> str:
-    """Put below the text of a stored answer what its figures rest on."""
-    used = [Used(**each) for each in record["corpora"]]
-    return "\n\n".join(filter(None, [record["text"], _footnote(problem, used, record)]))
+    """Put below the text of an answer, in italics, the corpora that its figures rest on, if any."""
+    if not record["corpora"]:
+        return record["text"]
+    sizes: dict[str, list[str]] = {used["name"]: [] for used in record["corpora"]}
+    for used in record["corpora"]:
+        if used["bytes"] is not None:
+            sizes[used["name"]].append(f"{used['bytes'] / 1e6:,.1f} MB")
+    named = []
+    for name, of_files in sizes.items():
+        replaced = _replaced(problem, name)
+        size = f" ({' and '.join(of_files)})" if of_files else ""
+        named.append(name + size + (f", which stands in for {replaced}" if replaced else ""))
+    forced = f", precision {record['precision']}" if "precision" in record else ""
+    footnote = f"On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}."
+    return f"{record['text']}\n\n*{footnote}*"
 
 
 def _name(problem: Problem, part: str | None) -> str:

@@ -38,7 +38,8 @@ class Progress:
         try:
             problems = json.loads(self.path.read_text(encoding="utf-8"))["problems"]
             for entry in problems.values():
-                if not (isinstance(entry["source"], dict) and _are_lists_of_str(entry)):
+                kinds = [type(entry[key]) for key in (*LISTS, "source")]
+                if kinds != [list, list, list, dict]:
                     raise ValueError
         except FileNotFoundError:
             return {}
@@ -132,13 +133,6 @@ def _class_source(cls: type) -> str | None:
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 return ast.get_source_segment(cell, node)
     return None
-
-
-def _are_lists_of_str(entry: dict) -> bool:
-    return all(
-        isinstance(entry[key], list) and all(isinstance(part, str) for part in entry[key])
-        for key in LISTS
-    )
 
 
 def _include(parts: list[str], part: str) -> None:

@@ -4,6 +4,7 @@ What is shown is plain text, and HTML that reads well on light and dark pages.
 """
 
 import inspect
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -39,13 +40,12 @@ _hints_given: Counter[str] = Counter()
 
 Status = Literal["not attempted", "correct", "wrong", "read"]
 
-# A status is told by its sign and its word; the colour of the edge only repeats it.
-SIGNS: dict[Status, str] = {"correct": "✓", "wrong": "✗", "not attempted": "○", "read": "✎"}
-EDGES: dict[Status, str] = {
-    "correct": "#009E73",
-    "wrong": "#D55E00",
-    "not attempted": "#999999",
-    "read": "#56B4E9",
+# A status is told by its sign and its word; the colour of the panel's edge only repeats it.
+LOOKS: dict[Status, tuple[str, str]] = {
+    "correct": ("✓", "#009E73"),
+    "wrong": ("✗", "#D55E00"),
+    "not attempted": ("○", "#999999"),
+    "read": ("✎", "#56B4E9"),
 }
 
 
@@ -65,7 +65,7 @@ class Report:
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
         part = f" ({self.part})" if self.part else ""
-        return f"{SIGNS[self.status]} {self.problem}{part}: {self.status}"
+        return f"{LOOKS[self.status][0]} {self.problem}{part}: {self.status}"
 
     @property
     def message(self) -> str:
@@ -82,10 +82,7 @@ class Report:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._html()}
-
-    def _html(self) -> str:
+    def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align:left;vertical-align:top">{escape(label)}</th>'
             f'<td style="text-align:left">{_code(text)}</td></tr>'
@@ -93,7 +90,7 @@ class Report:
         )
         facts = "".join(f"<li>☐ {escape(fact)}</li>" for fact in self.facts)
         return _panel(
-            EDGES[self.status],
+            self.status,
             f"<strong>{escape(self.heading)}</strong>",
             f"<div>{_prose(self.claim)}</div>",
             f"<table>{rows}</table>" if rows else "",
@@ -119,15 +116,14 @@ class Hint:
     def _more(self) -> list[str]:
         return ["Run hint again for the next step."] if len(self.steps) < self.of else []
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_html_(self) -> str:
         steps = "".join(f"<li>{_prose(step)}</li>" for step in self.steps)
-        html = _panel(
-            EDGES["read"],
+        return _panel(
+            "read",
             f"<strong>Hint for {escape(self.problem)}</strong>",
             f"<ol>{steps}</ol>",
             *(f"<em>{line}</em>" for line in self._more()),
         )
-        return {"text/plain": str(self), "text/html": html}
 
 
 @dataclass(frozen=True)
@@ -142,10 +138,10 @@ class Folded:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_html_(self) -> str:
         summary = f"<summary>The reference: <code>{escape(self.name)}</code></summary>"
         code = f'<pre style="overflow:auto"><code>{_highlighted(self.source)}</code></pre>'
-        return {"text/plain": str(self), "text/html": f"<details>{summary}{code}</details>"}
+        return f"<details>{summary}{code}</details>"
 
 
 def check(problem: str, attempt: Any, part: str | None = None) -> Report:
@@ -312,9 +308,9 @@ def reveal(reference: Any) -> Folded:
     return Folded(f"{module}.{name}" if module else name, source)
 
 
-def _panel(edge: str, *pieces: str) -> str:
+def _panel(status: Status, *pieces: str) -> str:
     """Draw a box that takes its text and background colour from the page."""
-    style = f"border-left:.3em solid {edge};padding:.2em .8em"
+    style = f"border-left:.3em solid {LOOKS[status][1]};padding:.2em .8em"
     return f'<div style="{style}">{"".join(pieces)}</div>'
 
 
@@ -323,10 +319,8 @@ def _code(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Turn text into HTML; what stands between backticks becomes code."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # a lone backtick is just a character
-        return escape(text).replace("\n", "<br>")
+    """Turn text into HTML; what stands between two backticks becomes code."""
+    pieces = re.split("`([^`]*)`", text)  # prose and code in turn
     return "".join(
         _code(piece) if i % 2 else escape(piece).replace("\n", "<br>")
         for i, piece in enumerate(pieces)
