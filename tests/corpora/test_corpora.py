@@ -281,7 +281,7 @@ try:
 except ImportError:
     def dumps(): ...
 ''',
-    "json/tool.py": '"""{own}\n\nExample:\n\n+----+\n|    |\n+----+----------------------+\n"""',
+    "json/tool.py": '"""{own}\n\nExample:\n\n0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18\n"""',
     "json/test/test_json.py": '"""{own}"""',
     "abc.py": 'def abstractmethod(callable): """{own}"""',
     "numpy.py": '"""A stranger. {own}"""',
