@@ -1,6 +1,7 @@
 """The benches run every library, compare round by round, and their tables say what was measured."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -33,17 +34,27 @@ def test_every_rival_can_be_timed(folder, key, monkeypatch):
     assert all(value > 0 for value in values)
 
 
-def test_a_library_that_is_not_installed_is_left_out(folder, monkeypatch, capsys):
-    def missing(*_):
-        raise ModuleNotFoundError("No module named 'rustbpe'")
+def missing(*_):
+    raise ModuleNotFoundError("No module named 'rustbpe'")
 
+
+def test_a_library_that_is_not_installed_is_left_out(folder, monkeypatch):
     monkeypatch.setitem(tokenizers.RIVALS, "train rustbpe", missing)
-    tokenizers.main("train rustbpe", str(folder / "text.txt"), "300", str(folder))
-    assert json.loads(capsys.readouterr().out) is None
+    assert tokenizers.run_rival("train rustbpe", folder / "text.txt", 300, folder) is None
 
 
-def test_a_run_is_a_process_of_its_own_and_its_failure_is_told(folder, tmp_path):
-    assert tokenizers.run_rival("read bytes", folder / "text.txt", 300, folder) > 0
+def who(*_):
+    return {"process": os.getpid(), "cores": len(os.sched_getaffinity(0))}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system cannot do that")
+def test_a_run_is_a_process_of_its_own_on_one_core(folder, monkeypatch):
+    monkeypatch.setitem(tokenizers.RIVALS, "read bytes", who)
+    found = tokenizers.run_rival("read bytes", folder / "text.txt", 300, folder)
+    assert found["process"] != os.getpid() and found["cores"] == 1
+
+
+def test_the_failure_of_a_run_is_told(folder, tmp_path):
     with pytest.raises(ValueError, match=r"encode tiktoken failed on .*"):
         (tmp_path / "vocab.json").write_text("{")
         (tmp_path / "merges.txt").touch()

@@ -7,18 +7,16 @@
 All three decode greedily, and must write the same tokens: a ratio of different work means nothing.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from tqdm import tqdm
 
 from workbook import config
 from workbook.bench import measure, tokenizers
-from workbook.bench.measure import Row
 from workbook.config import ModelConfig
 from workbook.generation import formats
 from workbook.generation.generate import decode, generate
@@ -56,13 +54,8 @@ def compare(shape: ModelConfig, rounds: int, new_tokens: int) -> dict[str, list[
     written = [way() for way in ways.values()]  # this warms them up, too
     if any(tokens != written[0] for tokens in written):
         raise ValueError("the three ways wrote different tokens, so their times can't be compared")
-    seconds = {name: [] for name in ways}
-    for _ in tqdm(range(rounds), desc=f"bench generate, d_model={shape.d_model}"):
-        for name, way in ways.items():
-            start = time.perf_counter()
-            way()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
+    works = {name: partial(measure.seconds, way) for name, way in ways.items()}
+    return measure.in_turns(works, rounds, f"bench generate, d_model={shape.d_model}")
 
 
 def by_transformers(model: TransformerLM, new_tokens: int) -> Callable[[], list[int]]:
@@ -79,12 +72,11 @@ def by_transformers(model: TransformerLM, new_tokens: int) -> Callable[[], list[
 
 def table(record: dict) -> str:
     """The figures of a record as text."""
-    new_tokens, rows = record["new_tokens"], []
-    for shape, seconds in record["shapes"].items():
-        speeds = {name: [new_tokens / one for one in taken] for name, taken in seconds.items()}
-        rows += [
-            Row(name=f"{shape}: {name}", speeds=each, ours=speeds["workbook"])
-            for name, each in speeds.items()
-        ]
+    speeds = {
+        f"{shape}: {name}": [record["new_tokens"] / each for each in runs]
+        for shape, by_name in record["shapes"].items()
+        for name, runs in by_name.items()
+    }
+    shown = measure.table(speeds, "tokens/s", lambda name: f"{name.split(':')[0]}: workbook")
     where = measure.place(record, "one thread")
-    return f"{new_tokens} new tokens, one prompt, {where}\n\n{measure.table(rows, 'tokens/s')}"
+    return f"{record['new_tokens']} new tokens, one prompt, {where}\n\n{shown}"

@@ -1,4 +1,4 @@
-"""The cost of a function (`measured`, `profile`), and the table that all benches print.
+"""The cost of a function (`measured`, `profile`), and what all benches share.
 
     round 1    workbook 170 MB/s   rustbpe 16 MB/s   tokenizers 5 MB/s
     round 2    workbook 168 MB/s   rustbpe 17 MB/s   tokenizers 5 MB/s
@@ -15,14 +15,17 @@ import os
 import pstats
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from tqdm import tqdm
 
 from workbook import config
 from workbook.files import write_json
@@ -31,6 +34,49 @@ if TYPE_CHECKING:
     import pandas as pd  # imported where it is used: a process that is measured must not pay for it
 
 SAMPLE_SECONDS = 0.05
+
+
+# --- A process of its own -----------------------------------------------------------------------
+
+
+@contextmanager
+def own_process(initializer: Callable | None = None, *args) -> Iterator[ProcessPoolExecutor]:
+    """A context in which a fresh process takes calls, after one of `initializer(*args)`.
+
+    An error in the context kills the process and its children: an interrupted cell leaves nothing
+    running. What is called, its arguments and its result must be picklable: no lambda, nothing that
+    is defined in a notebook.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a fork would hold what this process holds
+    with ProcessPoolExecutor(1, spawn, initializer, args) as process:
+        pid = process.submit(os.getpid).result()
+        try:
+            yield process
+        except BaseException:
+            with suppress(psutil.Error):
+                for each in family(pid):
+                    each.kill()
+            raise
+
+
+def result_of(call: Future, name: str) -> Any:
+    """The result of a call in `own_process`, or its exception; `name` says what was called.
+
+    Raises: RuntimeError if the process has died.
+    """
+    try:
+        return call.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            f"the process of {name!r} was killed; was memory enough? Close other programs, or"
+            " measure something smaller"
+        ) from error
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process, first, and all its children. Raises: psutil.Error."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,58 +90,32 @@ class Measured:
 
 
 def measured(function: Callable, *args, **kwargs) -> Measured:
-    """Call `function(*args, **kwargs)` in a fresh process; measure its time and its peak memory.
+    """Call `function(*args, **kwargs)` in `own_process`; measure its time and its peak memory.
 
     Nothing that was allocated before counts, and children do: the parent's memory alone would miss
     a pool's workers, where the work may be. Memory that processes share counts once where the
-    system tells (Linux), and is sampled 20 times per second. The function, its arguments and its
-    result must be picklable: no lambda, nothing that is defined in a notebook. An exception of the
-    function is raised here.
+    system tells (Linux), and is sampled 20 times per second. An exception of the function is raised
+    here.
     """
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(there, function, args, kwargs))
-    process.start()
-    there.close()
-    tree, parent = 0, 0
-    try:
-        while not here.poll(SAMPLE_SECONDS) and process.is_alive():
-            now = _memory(process.pid)
+    tree = parent = 0
+    with own_process() as process:
+        pid = process.submit(os.getpid).result()
+        call = process.submit(_timed, function, args, kwargs)
+        while not wait([call], SAMPLE_SECONDS).done:
+            now = _memory(pid)
             tree, parent = max(tree, sum(now)), max(parent, *now[:1], 0)
-        error, result, seconds, own_peak = here.recv()
-    except EOFError:
-        process.join()
-        raise RuntimeError(
-            f"the process that ran {function.__name__} died (exit code {process.exitcode}); it may "
-            f"have run out of memory: measure a smaller input"
-        ) from None
-    except BaseException:
-        process.terminate()  # an interrupted cell leaves nothing running
-        raise
-    finally:
-        process.join()
-        here.close()
-    if error is not None:
-        raise error
+        result, taken, own_peak = result_of(call, function.__name__)
     parent = max(parent, own_peak)
     return Measured(
-        result=result, seconds=seconds, peak_bytes=max(tree, parent), parent_peak_bytes=parent
+        result=result, seconds=taken, peak_bytes=max(tree, parent), parent_peak_bytes=parent
     )
 
 
-def _run(connection: Connection, function: Callable, args: tuple, kwargs: dict) -> None:
-    """Call the function in the child process and send its result or its exception back."""
+def _timed(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, float, int]:
+    """In the process: the function's result, its seconds, and the peak memory by then."""
     start = time.perf_counter()
-    error = result = None
-    try:
-        result = function(*args, **kwargs)
-    except Exception as raised:
-        error = raised
-    seconds = time.perf_counter() - start
-    try:
-        connection.send((error, result, seconds, own_peak_bytes()))
-    except Exception as raised:  # the result cannot be pickled
-        connection.send((raised, None, seconds, own_peak_bytes()))
+    result = function(*args, **kwargs)
+    return result, time.perf_counter() - start, own_peak_bytes()
 
 
 def own_peak_bytes() -> int:
@@ -111,18 +131,16 @@ def own_peak_bytes() -> int:
 def _memory(pid: int) -> list[int]:
     """The bytes that a process holds now, first, and those of each of its children."""
     found = []
-    try:
-        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
-        return found
-    for process in processes:
-        try:
-            memory = process.memory_full_info()
-        except psutil.Error:  # it ended meanwhile
-            continue
-        # Pages that processes share count once where the system tells.
-        found.append(getattr(memory, "pss", memory.uss))
+    with suppress(psutil.Error):
+        for process in family(pid):
+            with suppress(psutil.Error):  # it ended meanwhile
+                memory = process.memory_full_info()
+                # Pages that processes share count once where the system tells.
+                found.append(getattr(memory, "pss", memory.uss))
     return found
+
+
+# --- Where a function spends its time -----------------------------------------------------------
 
 
 def profile(function: Callable, *args, **kwargs) -> "pd.DataFrame":
@@ -158,31 +176,50 @@ def _name(file: str, line: int, function: str) -> str:
     return function.strip("<>").removeprefix("built-in method ")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One competitor in the table of a bench."""
-
-    name: str
-    speeds: Sequence[float]  # one per round; larger is better
-    ours: Sequence[float] = ()  # what it is compared with, round by round; empty: nothing
-    columns: Mapping[str, Any] = field(default_factory=dict)  # more cells, by their headings
-
-    def cells(self, unit: str, winner: str) -> dict[str, Any]:
-        """The cells of the row by their headings."""
-        cells = {f"best {unit}": max(self.speeds), "lowest": min(self.speeds)}
-        cells |= {"runs": len(self.speeds), winner: "", "best to best": ""}
-        if self.ours and self.ours is not self.speeds:
-            ratios = [one / other for one, other in zip(self.ours, self.speeds, strict=True)]
-            cells[winner] = (
-                f"{median(ratios):.1f}x as fast ({min(ratios):.1f} to {max(ratios):.1f})"
-            )
-            cells["best to best"] = f"{max(self.ours) / max(self.speeds):.2f}x"
-        return self.columns | cells
+# --- Competitors in turns, their table and its record --------------------------------------------
 
 
-def table(rows: Sequence[Row], unit: str, winner: str = "workbook is") -> str:
-    """The rows as text; `winner` is the heading of the ratios, which are those of `Row.ours`."""
-    return as_text({row.name: row.cells(unit, winner) for row in rows})
+def seconds(work: Callable[[], object]) -> float:
+    """How long the call took."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def in_turns(works: Mapping[str, Callable], rounds: int, title: str) -> dict[str, list]:
+    """The results of every call by its name, round by round, with a progress bar."""
+    found = {name: [] for name in works}
+    for _ in tqdm(range(rounds), desc=title):
+        for name, work in works.items():
+            found[name].append(work())
+    return found
+
+
+def table(
+    speeds: Mapping[str, Sequence[float]],
+    unit: str,
+    baseline: Callable[[str], str],
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    winner: str = "workbook is",
+) -> str:
+    """The speeds of competitors in every round as text, one row each.
+
+    `baseline` tells by the name of a competitor with whom it is compared, round by round: nobody
+    if there is none of that name. `columns` are more cells by row and heading; `winner` is the
+    heading of the ratios.
+    """
+    rows = {}
+    for name, each in speeds.items():
+        cells = {f"best {unit}": max(each), "lowest": min(each), "runs": len(each)}
+        cells |= {winner: "", "best to best": ""}
+        other = baseline(name)
+        if other in speeds and other != name:
+            ratios = [one / two for one, two in zip(speeds[other], each, strict=True)]
+            low, high = min(ratios), max(ratios)
+            cells[winner] = f"{median(ratios):.1f}x as fast ({low:.1f} to {high:.1f})"
+            cells["best to best"] = f"{max(speeds[other]) / max(each):.2f}x"
+        rows[name] = {**(columns or {}).get(name, {}), **cells}
+    return as_text(rows)
 
 
 def as_text(cells: Mapping[str, Mapping[str, Any]]) -> str:

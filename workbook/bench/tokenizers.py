@@ -1,13 +1,9 @@
 """Training and encoding beside other tokenizer libraries; more cores, and more text.
 
-`workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own:
-
-    python -m workbook.bench.tokenizers "train rustbpe" text.txt 10000 folder   prints its seconds
-
-A run is held to one core where the system can do that. Only the work is timed: libraries are
-imported and compiled, and those that take strings have the text in memory, before the clock
-starts. We start from the file on disk, and our time includes reading it. What is slow gets a part
-of the text.
+`workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own that is
+held to one core where the system can do that. Only the work is timed: libraries are imported and
+compiled, and those that take strings have the text in memory, before the clock starts. We start
+from the file on disk, and our time includes reading it. What is slow gets a part of the text.
 
 `workbook bench scaling` times our own engine with one and two workers:
 
@@ -16,7 +12,6 @@ of the text.
     2 GB, 1 worker     the same peak memory                     nothing grows with the file
 """
 
-import json
 import os
 import random
 import subprocess
@@ -34,11 +29,10 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from tqdm import tqdm
 
 from workbook import config
 from workbook.bench import measure
-from workbook.bench.measure import Row
+from workbook.bench.measure import seconds
 from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans, token_files
@@ -87,32 +81,33 @@ def report(name: str) -> str:
 
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """Time all libraries on one text in turns; return the record, with the speed of every run."""
-    speeds: dict[str, list[float]] = {}
-    calls: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])
         Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
         part = first_part(path, folder / "part.txt")
-        turns = [key for _ in range(rounds) for key in RIVALS]
-        for key in tqdm(turns, desc=f"bench {path.stem}"):
-            text = part if key in SLOW else path
-            result = run_rival(key, text, vocab_size, folder)
-            if isinstance(result, dict):  # of short calls the quickest counts
-                calls[key] = {
-                    call: min(seconds, calls.get(key, result)[call])
-                    for call, seconds in result.items()
-                }
-            elif result is not None:
-                speeds.setdefault(key, []).append(text.stat().st_size / 1e6 / result)
+        texts = {key: part if key in SLOW else path for key in RIVALS}
+        works = {
+            key: partial(run_rival, key, text, vocab_size, folder) for key, text in texts.items()
+        }
+        took = measure.in_turns(works, rounds, f"bench {path.stem}")
+        took = {key: runs for key, runs in took.items() if None not in runs}
         return {
             "text": path.name,
             "bytes": path.stat().st_size,
             "part_bytes": part.stat().st_size,
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
-            "megabytes_a_second": speeds,
-            "seconds_of_a_call": calls,
+            "megabytes_a_second": {
+                key: [texts[key].stat().st_size / 1e6 / run for run in runs]
+                for key, runs in took.items()
+                if not key.startswith("short")
+            },
+            "seconds_of_a_call": {  # of short calls the quickest counts
+                key: {text: min(run[text] for run in runs) for text in runs[0]}
+                for key, runs in took.items()
+                if key.startswith("short")
+            },
             "machine": measure.machine(LIBRARIES),
         }
 
@@ -124,31 +119,35 @@ def first_part(path: Path, target: Path) -> Path:
     return target
 
 
-def run_rival(key: str, text: Path, vocab_size: int, folder: Path):
+def run_rival(key: str, text: Path, vocab_size: int, folder: Path) -> float | dict | None:
     """Run one of `RIVALS` in a process of its own; None if its library is not installed."""
-    module = "workbook.bench.tokenizers"
-    command = [sys.executable, "-m", module, key, text, str(vocab_size), folder]
-    done = subprocess.run(
-        command, env=os.environ | ONE_CORE, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ValueError(f"{key} failed on {text}:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    with measure.own_process(hold_to_one_core) as process:
+        call = process.submit(RIVALS[key], text, vocab_size, folder)
+        try:
+            return measure.result_of(call, key)
+        except (ModuleNotFoundError, FileNotFoundError):
+            return None
+        except Exception as error:
+            raise ValueError(f"{key} failed on {text}: {error}") from error
+
+
+def hold_to_one_core() -> None:
+    """Keep this process to one core, and libraries that would start threads to one thread."""
+    os.environ.update(ONE_CORE)
+    if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows
+        os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
 
 
 def table(record: dict) -> str:
     """The figures of a record as text."""
     speeds, calls = record["megabytes_a_second"], record["seconds_of_a_call"]
     sizes = {key: record["part_bytes" if key in SLOW else "bytes"] / 1e6 for key in speeds}
-    rows = [
-        Row(
-            name=key,
-            columns={"MB": f"{sizes[key]:,.0f}"},
-            speeds=each,
-            ours=speeds.get(f"{key.split()[0]} workbook", ()),
-        )
-        for key, each in speeds.items()
-    ]
+    shown = measure.table(
+        speeds,
+        "MB/s",
+        baseline=lambda key: f"{key.split()[0]} workbook",
+        columns={key: {"MB": f"{size:,.0f}"} for key, size in sizes.items()},
+    )
     microseconds = {
         repr(text if len(text) < 34 else f"{text[:24]}... {len(text)}"): {
             f"{key.removeprefix('short ')}, µs": seconds[text] * 1e6
@@ -159,7 +158,7 @@ def table(record: dict) -> str:
     where = measure.place(record, "one core")
     return (
         f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, a vocabulary of"
-        f" {record['vocab_size']:,}, {where}\n\n{measure.table(rows, 'MB/s')}\n\n"
+        f" {record['vocab_size']:,}, {where}\n\n{shown}\n\n"
         f"One call of encode:\n{measure.as_text(microseconds)}"
     )
 
@@ -200,13 +199,6 @@ def prose_documents(size: int) -> Iterator[str]:
 
 
 # --- The rivals: each takes a text, the size of the vocabulary, and a folder with the tokenizer --
-
-
-def seconds(work: Callable) -> float:
-    """How long the call took."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def documents(path: Path) -> list[str]:
@@ -343,16 +335,6 @@ RIVALS = {
 }
 
 
-def main(key: str, path: str, vocab_size: str, folder: str) -> None:
-    """Print the result of one rival as JSON: null if it is not installed."""
-    if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows
-        os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
-    try:
-        print(json.dumps(RIVALS[key](Path(path), int(vocab_size), Path(folder))))
-    except (ModuleNotFoundError, FileNotFoundError):
-        print("null")
-
-
 # --- More cores, and more text ------------------------------------------------------------------
 
 
@@ -363,21 +345,21 @@ def run_scaling(size: int, rounds: int) -> str:
     words stay the same: measured is the engine, not how many words a language has.
     """
     text = prose(size // 10)
-    taken = {"train": {"1": [], "2": []}, "encode": {"1": [], "2": []}}
     with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:
         once, twice = Path(temporary, "once"), Path(temporary, "twice")
         for path, times in ((once, 10), (twice, 20)):
             with path.open("wb") as file:
                 file.writelines(repeat(text.read_bytes(), times))
-        for _ in tqdm(range(rounds), desc="bench scaling"):
-            for workers in (1, 2):
-                for task, took in measure.measured(train_and_encode, once, workers).result.items():
-                    taken[task][str(workers)].append(took)
+        works = {str(n): partial(measure.measured, train_and_encode, once, n) for n in (1, 2)}
+        by_workers = measure.in_turns(works, rounds, "bench scaling")
         job = VOCAB_SIZE, [END_OF_TEXT]
         record = {
             "text": text.name,
             "bytes": once.stat().st_size,
-            "seconds": taken,
+            "seconds": {
+                task: {n: [run.result[task] for run in runs] for n, runs in by_workers.items()}
+                for task in ("train", "encode")
+            },
             "peak_bytes": {
                 path.name: measure.measured(bpe.train_bpe, path, *job).peak_bytes
                 for path in (once, twice)
@@ -408,20 +390,20 @@ def train_and_encode(path: Path, workers: int) -> dict[str, float]:
 def scaling_table(record: dict) -> str:
     """The figures of a record of `run_scaling` as text."""
     speeds = {
-        (task, workers): [record["bytes"] / 1e6 / each for each in seconds]
-        for task, runs in record["seconds"].items()
-        for workers, seconds in runs.items()
+        f"{task}, workers: {workers}": [record["bytes"] / 1e6 / run for run in runs]
+        for task, by_workers in record["seconds"].items()
+        for workers, runs in by_workers.items()
     }
-    rows = [
-        Row(name=f"{task}, workers: {workers}", speeds=each, ours=speeds[task, "2"])
-        for (task, workers), each in speeds.items()
-    ]
+    shown = measure.table(
+        speeds,
+        "MB/s",
+        baseline=lambda name: f"{name.split(',')[0]}, workers: 2",
+        winner="2 workers are",
+    )
     where = measure.place(record, f"{record['machine']['cores']} cores")
     peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}
     return (
-        f"{record['text']}, ten times: {record['bytes'] / 1e6:,.0f} MB,"
-        f" {where}\n\n"
-        f"{measure.table(rows, 'MB/s', '2 workers are')}\n\n"
+        f"{record['text']}, ten times: {record['bytes'] / 1e6:,.0f} MB, {where}\n\n{shown}\n\n"
         f"Peak memory of training: {peaks['once']}; on twice the text: {peaks['twice']}\n\n"
         f"The Pile, {PILE_BYTES / 1e9:.0f} GB, at this speed:\n{pile_table(record)}"
     )
@@ -448,7 +430,3 @@ def pile_table(record: dict) -> str:
             for cores in (1, 16, 64, 256, 1_024)
         }
     )
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

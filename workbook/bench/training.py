@@ -14,12 +14,11 @@ what is left to compare is the code.
 
 import atexit
 import importlib.util
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -29,15 +28,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from einops import rearrange
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
-from tqdm import tqdm
 
 from workbook import accounting
 from workbook.bench import measure
-from workbook.bench.measure import Row
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
@@ -70,20 +65,21 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
     precision = devices.pick_precision(CPU, config.precision)
     has_llama = importlib.util.find_spec("transformers") is not None
     names = [name for name in RIVALS if has_llama or not name.startswith("llama")]
-    tokens, peak = config.batch_size * config.model.context_length, 0.0
-    speeds = {name: [] for name in names}
+    # Ctrl-C stops the bench here; a loop that waits for its turn would only add a traceback.
+    ignore_ctrl_c = signal.signal, signal.SIGINT, signal.SIG_IGN
     with ExitStack() as stack:
-        processes = {name: stack.enter_context(own_process()) for name in names}
-        for name, process in processes.items():
+        works = {}
+        for name in names:
+            process = stack.enter_context(measure.own_process(*ignore_ctrl_c))
             step_seconds(process, name, config, 1)  # allocates memory and chooses kernels
-        for _ in tqdm(range(rounds), desc=f"bench train {shape}"):
-            for name, process in processes.items():
-                speeds[name].append(tokens / step_seconds(process, name, config, steps))
-            peak = max(peak, matmul_peak(precision))
+            works[name] = partial(step_seconds, process, name, config, steps)
+        works["peak"] = partial(matmul_peak, precision)
+        took = measure.in_turns(works, rounds, f"bench train {shape}")
+    peak, tokens = max(took.pop("peak")), config.batch_size * config.model.context_length
     models = dict.fromkeys(names, config.model)
     models["nanogpt, our settings"] = nearest_shape(config.model)
     return {
-        "tokens_a_second": speeds,
+        "tokens_a_second": {name: [tokens / each for each in runs] for name, runs in took.items()},
         "batch_size": config.batch_size,
         "precision": devices.name_of(precision),
         "threads": torch.get_num_threads(),
@@ -98,52 +94,35 @@ def table(record: dict) -> str:
     parts = [measure.place(record, f"{record['machine']['cores']} cores")]
     for shape, found in record["shapes"].items():
         speeds, flops = found["tokens_a_second"], found["flops_a_token"]
-        rows = []
-        for name, each in speeds.items():
-            mfu = accounting.mfu(flops[name], max(each), found["peak_flops_a_second"])
-            columns = {"MFLOP/token": flops[name] / 1e6, "MFU": f"{mfu:.0%}"}
-            rows.append(Row(name=name, speeds=each, ours=speeds["workbook"], columns=columns))
+        peak = found["peak_flops_a_second"]
+        columns = {
+            name: {
+                "MFLOP/token": flops[name] / 1e6,
+                "MFU": f"{accounting.mfu(flops[name], max(each), peak):.0%}",
+            }
+            for name, each in speeds.items()
+        }
+        shown = measure.table(speeds, "tokens/s", lambda name: "workbook", columns)
         seconds = found["step_seconds"]
         overhead = (seconds["data"] + seconds["log"]) / sum(seconds.values())
         times = ", ".join(f"{part} {1e3 * s:,.1f} ms" for part, s in seconds.items())
         parts.append(
             f"{shape}: batches of {found['batch_size']}, {found['precision']},"
-            f" threads: {found['threads']}\n{measure.table(rows, 'tokens/s')}\n"
+            f" threads: {found['threads']}\n{shown}\n"
             f"our step: {times}; data and log are {overhead:.2%} of it"
         )
     return "\n\n".join(parts)
 
 
-def own_process() -> ProcessPoolExecutor:
-    """A process for one loop; a copy of this one (`fork`) might be tuned already."""
-    # Ctrl-C stops the bench here; a loop that waits for its turn would only add a traceback.
-    return ProcessPoolExecutor(
-        1, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
-    )
-
-
-def step_seconds(process: ProcessPoolExecutor, name: str, config: TrainConfig, steps: int) -> float:
-    """The shortest of some steps of a loop in its process.
-
-    Raises: RuntimeError if the process has died; what the loop itself raises.
-    """
-    try:
-        return process.submit(best_seconds, name, config, steps).result()
-    except BrokenProcessPool as error:
-        raise RuntimeError(
-            f"the process of the loop {name!r} was killed; was memory enough? Close other programs,"
-            " or give the smaller PRESET only"
-        ) from error
+def step_seconds(process: Executor, name: str, config: TrainConfig, steps: int) -> float:
+    """The shortest of some steps of a loop in its process."""
+    return measure.result_of(process.submit(best_seconds, name, config, steps), name)
 
 
 def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
     """The shortest of some steps of a loop in this process."""
-    loop, taken = running(name, config), []
-    for _ in range(steps):
-        start = time.perf_counter()
-        next(loop)
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+    loop = running(name, config)
+    return min(measure.seconds(lambda: next(loop)) for _ in range(steps))
 
 
 @cache
@@ -273,7 +252,7 @@ RIVALS: dict[str, Callable[[TrainConfig, TrainData], Loop]] = {
 
 
 class GPT(nn.Module):
-    """A GPT-2 as Karpathy's nanoGPT has it: logits (batch, seq, vocab) of tokens (batch, seq).
+    """A GPT-2 as nanoGPT has it, of torch's layers: logits (batch, seq, vocab) of tokens.
 
     It differs from our model in learned positions instead of RoPE, LayerNorm instead of RMSNorm, a
     feed-forward layer of two matrices with a GELU between them instead of three with a gate, and
@@ -283,46 +262,35 @@ class GPT(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.token_embeddings = nn.Embedding(config.vocab_size, config.d_model)
-        self.position_embeddings = nn.Embedding(config.context_length, config.d_model)
+        d_model = config.d_model
+        self.token_embeddings = nn.Embedding(config.vocab_size, d_model)
+        self.position_embeddings = nn.Embedding(config.context_length, d_model)
         self.layers = nn.ModuleList(
-            GPTBlock(config.d_model, config.num_heads) for _ in range(config.num_layers)
+            nn.TransformerEncoderLayer(
+                d_model,
+                config.num_heads,
+                dim_feedforward=4 * d_model,
+                dropout=0.0,
+                activation="gelu",
+                batch_first=True,
+                norm_first=True,
+                bias=False,
+            )
+            for _ in range(config.num_layers)
         )
-        self.ln_final = nn.LayerNorm(config.d_model, bias=False)
-        self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        for name, weight in self.named_parameters():
-            if weight.ndim == 2:  # the gains of norms begin as ones
-                # What is added to the residual stream begins smaller the more layers add to it.
-                adds = name.endswith(("output.weight", "down.weight"))
-                nn.init.normal_(weight, std=0.02 / (2 * config.num_layers) ** (0.5 * adds))
-        self.token_embeddings.weight = self.lm_head.weight
+        self.ln_final = nn.LayerNorm(d_model, bias=False)
+        self.lm_head = nn.Linear(d_model, config.vocab_size, bias=False)
+        self.lm_head.weight = self.token_embeddings.weight
+        for embeddings in (self.token_embeddings, self.position_embeddings):
+            nn.init.normal_(embeddings.weight, std=0.02)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
-        x = self.token_embeddings(token_ids) + self.position_embeddings(positions)
+        seq = token_ids.shape[-1]
+        mask = nn.Transformer.generate_square_subsequent_mask(seq, token_ids.device)
+        x = self.token_embeddings(token_ids) + self.position_embeddings.weight[:seq]
         for layer in self.layers:
-            x = layer(x)
+            x = layer(x, src_mask=mask, is_causal=True)
         return self.lm_head(self.ln_final(x))
-
-
-class GPTBlock(nn.Module):
-    """Attention and a feed-forward layer, each behind a norm and added to what came in."""
-
-    def __init__(self, d_model: int, num_heads: int):
-        super().__init__()
-        self.num_heads = num_heads
-        self.ln1, self.ln2 = (nn.LayerNorm(d_model, bias=False) for _ in range(2))
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
-        self.output = nn.Linear(d_model, d_model, bias=False)
-        self.up = nn.Linear(d_model, 4 * d_model, bias=False)
-        self.down = nn.Linear(4 * d_model, d_model, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        split = "batch seq (three heads d_head) -> three batch heads seq d_head"
-        Q, K, V = rearrange(self.qkv(self.ln1(x)), split, three=3, heads=self.num_heads)
-        heads = functional.scaled_dot_product_attention(Q, K, V, is_causal=True)
-        x = x + self.output(rearrange(heads, "batch heads seq d_head -> batch seq (heads d_head)"))
-        return x + self.down(functional.gelu(self.up(self.ln2(x))))
 
 
 def nearest_shape(config: ModelConfig) -> ModelConfig:
@@ -363,16 +331,12 @@ def killed_run(config: TrainConfig, folder: Path, at_step: int) -> int:
 
     SIGKILL cannot be caught: it is to a process what a power cut is to a machine.
     """
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=_train_until, args=(config, folder, at_step))
-    process.start()
-    try:
-        process.join()
-    finally:
-        process.kill()  # an interrupted cell leaves nothing running
-    if process.exitcode != -signal.SIGKILL:
-        raise RuntimeError(f"the run ended by itself, with exit code {process.exitcode}")
-    return log.records(folder)[-1]["step"]
+    with measure.own_process() as process:
+        try:
+            process.submit(_train_until, config, folder, at_step).result()
+        except BrokenProcessPool:
+            return log.records(folder)[-1]["step"]
+    raise RuntimeError(f"the run ended by itself, before step {at_step} was logged")
 
 
 def _train_until(config: TrainConfig, folder: Path, at_step: int) -> None:
