@@ -76,4 +76,4 @@ def learner(folder, *cells, passed=None):
 
 def cleaned(text, kind="markdown"):
     """The blocks that the export makes of a text."""
-    return Cleaner([(kind, text)], lambda line: None).blocks(kind, text, "here")
+    return Cleaner().blocks(kind, text, "here")

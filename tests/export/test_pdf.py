@@ -98,8 +98,9 @@ def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
 
 
 def test_what_pandoc_names_unlike_typst_is_set_all_the_same():
-    done, refused = pdf.pdf(document(*cleaned(r"$\dot a \odot \ddot b \cdot c$")))
-    assert refused == [] and "⊙" in text_in(done)
+    formula = r"$\dot a \odot \ddot b \cdot c \bigodot \boxdot \ominus - \otimes \bigotimes \times$"
+    done, refused = pdf.pdf(document(*cleaned(rf"{formula} $\cap \bigcap \sqcap \Cap$")))
+    assert refused == [] and all(sign in text_in(done) for sign in "⊙⊡⊖−⊗×∩⊓⋒")  # noqa: RUF001
 
 
 def test_long_lines_of_code_go_on_below_with_an_arrow():

@@ -9,10 +9,8 @@ frames, attributes, other pictures and other links go.
 import base64
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from io import BytesIO
-from itertools import count
 
 from workbook.export import pandoc
 from workbook.export.pandoc import (
@@ -26,6 +24,7 @@ from workbook.export.pandoc import (
     para,
     rebuilt,
     strong,
+    table,
     text_of,
     words,
 )
@@ -51,9 +50,8 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff
 NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
                      r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
 
-CODES = ("Code", "CodeBlock", "Math")
 # What looks like a tag may be a token: <unk> and an <s> that nothing closes are text.
-TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*>")
+TAG = re.compile(r"</?([a-zA-Z][\w-]*)")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
 PAIRED = {"b", "strong", "i", "em", "s", "del", "sub", "sup", "u", "code", "kbd"}
 PAIRED |= SILENT | {"head", "svg", "title"}  # unclosed these would swallow what follows
@@ -66,34 +64,35 @@ ELEMENT = re.compile(
 
 
 class Cleaner:
-    """The texts of a write-up, read together: pandoc starts a few times, however many there are."""
+    """A reader of texts with markup, which keeps their pictures and notes what it leaves out."""
 
-    def __init__(self, texts: Iterable[tuple[str, str]], note: Callable[[str], None]):
-        """Read `texts`, each with its kind, "markdown" or "html"; tell `note` what is left out."""
-        self.note = note
+    def __init__(self) -> None:
         self.album = Album()
+        self.notes: list[str] = []
         self.formulas: dict[str, str] = {}  # and the place where each stands
-        self._trees: dict[tuple[str, str], list[Node] | None] = dict.fromkeys(texts)
-        for kind in FORMATS:
-            some = [key for key in self._trees if key[0] == kind]
-            trees = _read([plain(text[:MOST]) for _, text in some], kind)
-            self._trees.update(zip(some, trees, strict=True))
 
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
-        """Return the clean blocks of one text; `place` names it where something is left out."""
-        found = self._trees[kind, text]
-        if found is None:
-            self.note(f"{place} is nested too deeply to be read: it is shown as it was typed")
+        """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
+        try:
+            found = _read(kind, text[:MOST])
+        except (ValueError, RecursionError):
+            self.notes.append(
+                f"{place} is nested too deeply to be read: it is shown as it was typed"
+            )
             return printed(text[:MOST])
         blocks = rebuilt(found, lambda item: self._clean(item, place))
         if len(text) > MOST:
-            self.note(f"{place} has a text of {len(text):,} characters: it is cut after {MOST:,}")
+            self.notes.append(
+                f"{place} has a text of {len(text):,} characters: it is cut after {MOST:,}"
+            )
             blocks.append(para(*words("...")))
         if kind == "markdown":  # the HTML that pandas shows has styles of its own
             before, after = text.lower(), text_of(blocks).lower()
             for tag in sorted(SILENT):
                 if before.count(f"<{tag}") > after.count(f"<{tag}"):
-                    self.note(f"{place} holds <{tag}>, which is left out with all that is in it")
+                    self.notes.append(
+                        f"{place} holds <{tag}>, which is left out with all that is in it"
+                    )
         return blocks
 
     def _clean(self, item: Node, place: str):
@@ -118,7 +117,7 @@ class Cleaner:
             return self._image(content, place)
         if kind == "Math":
             if nesting(content[1]) > DEEPEST_FORMULA:
-                self.note(
+                self.notes.append(
                     f"a formula of {place} is nested too deeply to be set, and is shown as it was"
                     f" typed: {content[1][:40]!a}"
                 )
@@ -141,7 +140,9 @@ class Cleaner:
                 name = self.album.keep(base64.b64decode(embedded[1]))
         if name:
             return node("Image", [PLAIN, content[1], [name, ""]])
-        self.note(f"{place} points to a picture that is not in the notebook: it is left out")
+        self.notes.append(
+            f"{place} points to a picture that is not in the notebook: it is left out"
+        )
         named = [*words(":"), node("Space"), *content[1]] if content[1] else []
         return node("Emph", [*words("[A picture that is not in the notebook"), *named, *words("]")])
 
@@ -182,112 +183,74 @@ def printed(text: str) -> list[Node]:
     return [listing("\n".join(shown))]
 
 
-def _read(texts: Sequence[str], kind: str) -> list[list[Node] | None]:
-    """Read each text into blocks; None for one that pandoc cannot read, or nested too deeply."""
-    try:
-        trees = [None if depth(t) > DEEPEST else t for t in pandoc.read(texts, FORMATS[kind])]
-        if kind == "markdown":
-            whole = iter(_with_html([tree for tree in trees if tree is not None]))
-            trees = [tree if tree is None else next(whole) for tree in trees]
-    except (ValueError, RecursionError):
-        if len(texts) == 1:
-            return [None]
-        return [tree for text in texts for tree in _read([text], kind)]
-    return [None if tree is None or depth(tree) > DEEPEST else tree for tree in trees]
+def _read(kind: str, text: str) -> list[Node]:
+    """Read a text; raise ValueError or RecursionError where it is nested too deeply."""
+    blocks = pandoc.read(plain(text), FORMATS[kind])
+    if kind == "markdown" and _tags(blocks):
+        blocks = _with_html(blocks)
+    if depth(blocks) > DEEPEST:
+        raise ValueError(f"the text is nested more than {DEEPEST} deep")
+    return blocks
 
 
-def _with_html(trees: list[list[Node]]) -> list[list[Node]]:
-    """Read the HTML in trees of Markdown, in which each tag is a node of its own.
+def _with_html(blocks: list[Node]) -> list[Node]:
+    """Read the HTML in blocks of Markdown, where each tag is a node of its own.
 
-    The blocks that hold tags are written as HTML and read again. Blocks without any, and code,
-    formulas and the like, whose spaces HTML would not keep, are taken out before and put back.
+    The blocks are written as HTML, which is read again. Code, formulas and pictures would not come
+    through as they are: in their places go spans, each with the number of what it stands for.
     """
-    trees = rebuilt(trees, _without_tokens)
-    taken: list[Node] = []
-    mark = f"{pandoc.digest(trees)}-"
+    taken: dict[str, Node] = {}
 
-    def take(item: Node, kind: str) -> Node:
-        taken.append(item)
-        return node(kind, [PLAIN, f"{mark}{kind}-{len(taken) - 1}"])
-
-    def taken_out(item: Node) -> Node:
-        if item["t"] not in (*CODES, "Note", "Image"):
-            return item
-        return take(item, "CodeBlock" if item["t"] == "CodeBlock" else "Code")
-
-    def original(found: re.Match) -> Node:
-        return rebuilt(taken[int(found[1])], put_back)  # a note may hold code that was taken, too
+    def take(item: Node):
+        if item["t"] not in ("Code", "Math", "Image"):
+            return _without_tokens(item)
+        number = str(len(taken))
+        taken[number] = item
+        return node("Span", [["", [], [["taken", number]]], words(text_of(item))])
 
     def put_back(item: Node) -> Node:
-        kind, content = item["t"], item.get("c")
-        text = content if kind == "Str" else content[1] if kind in CODES else ""
-        if mark not in text:
-            return item
-        if found := re.fullmatch(rf"{mark}{kind}-(\d+)", text):
-            return original(found)
-        # It is inside of other code or of an attribute: only its text fits there.
-        text = re.sub(rf"{mark}\w+-(\d+)", lambda found: text_of(original(found)), text)
-        return node(kind, text if kind == "Str" else [content[0], text])
+        attributes = dict(item["c"][0][2]) if item["t"] == "Span" else {}
+        return taken.get(attributes.get("taken"), item)
 
-    prepared = [
-        [rebuilt(block, taken_out) if _tags(block) else take(block, "CodeBlock") for block in tree]
-        for tree in trees
-        if _tags(tree)
-    ]
-    html = pandoc.write_each(prepared, "html") if prepared else []
-    read = iter(rebuilt(pandoc.read(html, FORMATS["html"]), put_back))
-    return [next(read) if _tags(tree) else tree for tree in trees]
+    html, _ = pandoc.write(rebuilt(blocks, take), "html", "--syntax-highlighting=none")
+    return rebuilt(pandoc.read(html, FORMATS["html"]), put_back)
 
 
 def _tags(tree) -> list[str]:
     """List the pieces of HTML in a tree."""
-    raw = [item["c"] for item in nodes_in(tree) if item["t"] in ("RawInline", "RawBlock")]
-    return [text for source, text in raw if source == "html"]
+    return [item["c"][1] for item in nodes_in(tree) if item["t"] in ("RawInline", "RawBlock")]
 
 
-def _without_tokens(item: Node):
+def _without_tokens(item: Node) -> Node:
     """Make text of what only looks like a tag, in a paragraph or as a block of HTML."""
-    if item["t"] == "RawBlock":
-        text = item["c"][1]
-        tag = TAG.match(text)
-        lone = tag and tag[2].lower() in PAIRED and (tag[1] or f"</{tag[2]}>" not in text)
-        return para(*words(text)) if tag and (lone or not _is_element(tag)) else item
-    if item["t"] not in ("Para", "Plain", "Header"):
+    kind, content = item["t"], item.get("c")
+    if kind == "RawBlock":
+        return para(*words(content[1])) if _is_token(content[1], _unpaired(content[1])) else item
+    if kind not in ("Para", "Plain", "Header"):
         return item
-    tags = [TAG.fullmatch(text) for text in _tags(item)]
-    lone, numbers = _without_partner(tags), count()
+    unpaired = _unpaired("".join(_tags(item)))
 
     def change(inline: Node) -> Node:
-        if inline["t"] != "RawInline" or inline["c"][0] != "html":
-            return inline
-        number = next(numbers)
-        tag = tags[number]
-        is_text = tag and (number in lone or not _is_element(tag))
-        return node("Str", inline["c"][1]) if is_text else inline
+        is_token = inline["t"] == "RawInline" and _is_token(inline["c"][1], unpaired)
+        return node("Str", inline["c"][1]) if is_token else inline
 
-    return node(item["t"], rebuilt(item["c"], change))
+    return node(kind, rebuilt(content, change))
 
 
-def _is_element(tag: re.Match) -> bool:
-    name = tag[2].lower()
-    return name in PAIRED or ELEMENT.fullmatch(name) is not None
+def _is_token(tag: str, unpaired: set[str]) -> bool:
+    found = TAG.match(tag)
+    name = found[1].lower() if found else "a"  # what is no tag is a comment, and belongs to HTML
+    return name in unpaired if name in PAIRED else not ELEMENT.fullmatch(name)
 
 
-def _without_partner(tags: list[re.Match | None]) -> set[int]:
-    """Find the places of opening tags that nothing closes, and of closing ones without opening."""
-    waiting: dict[str, list[int]] = {name: [] for name in PAIRED}
-    lone = set()
-    for place, tag in enumerate(tags):
-        name = tag[2].lower() if tag else ""
-        if name not in PAIRED:
-            continue
-        if not tag[1]:
-            waiting[name].append(place)
-        elif waiting[name]:
-            waiting[name].pop()
-        else:
-            lone.add(place)
-    return lone.union(*waiting.values())
+def _unpaired(html: str) -> set[str]:
+    """Name the elements that are not closed as often as they are opened, or closed first."""
+    slashes = {name: re.findall(rf"<(/?){name}\b", html, re.IGNORECASE) for name in PAIRED}
+    return {
+        name
+        for name, found in slashes.items()
+        if found and (found[0] == "/" or found.count("/") != found.count(""))
+    }
 
 
 def _tidy(content: list) -> list[Node]:
@@ -301,10 +264,10 @@ def _tidy(content: list) -> list[Node]:
         [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
         for place in range(wide)
     ]
-    content = [PLAIN, [None, caption[1]], columns, [PLAIN, heads], [[PLAIN, 0, [], rows]]]
-    table = node("Table", [*content, [PLAIN, []]])
-    said = para(node("Emph", words(f"{more:,} more rows are left out.")))
-    return [table, said] if more > 0 else [table]
+    tidied = [table(columns, heads, rows, caption=caption[1])]
+    if more > 0:
+        tidied.append(para(node("Emph", words(f"{more:,} more rows are left out."))))
+    return tidied
 
 
 def _bare(row: list) -> list:

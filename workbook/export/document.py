@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from workbook.corpora.corpora import CORPORA
-from workbook.export.clean import Album, Cleaner, printed, visible
+from workbook.export.clean import Album, Cleaner, plain, printed, visible
 from workbook.export.pandoc import (
     PLAIN,
     Node,
@@ -16,6 +16,7 @@ from workbook.export.pandoc import (
     para,
     row,
     strong,
+    table,
     words,
 )
 from workbook.export.states import (
@@ -52,18 +53,18 @@ class Document:
     lead: list[Node]  # blocks for the first page
     blocks: list[Node]  # everything after it
     album: Album
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # on what had to be left out
     formulas: dict[str, str] = field(default_factory=dict)  # and the place where each stands
+    as_code: Collection[str] = ()  # formulas that the PDF shows as they were typed
 
 
 def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
-    """Compose the whole write-up, with notes on what had to be left out.
+    """Compose the whole write-up.
 
     The answers to the places `as_typed` are shown as printed output, with no markup read.
     """
-    notes: list[str] = []
-    cleaner = Cleaner(_texts(write_up), notes.append)
-    composer = _Composer(write_up, cleaner, notes, as_typed)
+    cleaner = Cleaner()
+    composer = _Composer(write_up, cleaner, as_typed)
     blocks = [_header(1, words("The state of every problem")), _states(write_up)]
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
         blocks.append(_header(1, words(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
@@ -75,22 +76,9 @@ def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
         lead=_lead(write_up),
         blocks=blocks,
         album=cleaner.album,
-        notes=notes,
+        notes=cleaner.notes,
         formulas=cleaner.formulas,
     )
-
-
-def _texts(write_up: WriteUp) -> Iterator[tuple[str, str]]:
-    """Give each text with markup that goes into a write-up, with its kind."""
-    for entry in write_up.entries:
-        if write_up.is_reference:
-            asked = write_up.found.prompts.get(entry.problem.id, {})
-            yield from (("markdown", text) for text in asked.values())
-        for answer in entry.answers.values():
-            yield "markdown", answer.text
-            for shown in answer.shown:
-                if shown.kind in ("markdown", "html"):
-                    yield shown.kind, shown.text
 
 
 def _lead(write_up: WriteUp) -> list[Node]:
@@ -156,8 +144,7 @@ def _states(write_up: WriteUp) -> Node:
             )
     heads = row(*(words(head) for head in ("Problem", "What it is about", "Points", "State")))
     columns = [[node("AlignLeft"), node("ColWidth", width)] for width in (0.28, 0.32, 0.08, 0.32)]
-    name, head, foot = ["", ["states"], []], [PLAIN, [heads]], [PLAIN, []]
-    return node("Table", [name, [None, []], columns, head, [[PLAIN, 0, [], rows]], foot])
+    return table(columns, [heads], rows, name="states")
 
 
 def _header(level: int, inlines: list[Node], name: str = "") -> Node:
@@ -171,7 +158,6 @@ class _Composer:
 
     write_up: WriteUp
     cleaner: Cleaner
-    notes: list[str]
     as_typed: Collection[Place]
     figures: int = 0
 
@@ -212,8 +198,8 @@ class _Composer:
     def answer(self, answer: Answer) -> list[Node]:
         """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
-            self.notes.append(f"{answer} cannot be set, and is shown as it was typed")
-            blocks = printed(answer.text)
+            self.cleaner.notes.append(f"{answer} cannot be set, and is shown as it was typed")
+            blocks = [listing(plain(answer.text))]
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part stands before what is asked
@@ -221,7 +207,9 @@ class _Composer:
         for each in answer.shown[:MOST_SHOWN]:
             blocks += self.shown(each, answer)
         if len(answer.shown) > MOST_SHOWN:
-            self.notes.append(f"of what {answer} shows, only the first {MOST_SHOWN} are exported")
+            self.cleaner.notes.append(
+                f"of what {answer} shows, only the first {MOST_SHOWN} are exported"
+            )
         return [*blocks, *self.evidence(answer.place), *_basis(answer)]
 
     def evidence(self, place: Place) -> Iterator[Node]:
@@ -242,7 +230,9 @@ class _Composer:
         """Show a picture with its number and its description below it."""
         name = self.cleaner.album.keep(shown.picture)
         if name is None:
-            self.notes.append(f"{place} shows a picture that cannot be read: it is left out")
+            self.cleaner.notes.append(
+                f"{place} shows a picture that cannot be read: it is left out"
+            )
             return
         self.figures += 1
         alt = visible(shown.text.strip()) or f"Figure of {place}, not described"

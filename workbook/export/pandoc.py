@@ -6,11 +6,7 @@ A node of the tree is `{"t": kind, "c": content}`, as in pandoc's JSON.
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
-from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 Node = dict[str, Any]
@@ -33,33 +29,10 @@ def require() -> str:
         raise ValueError(f"the export needs {name}, which is not installed: {INSTALL}") from None
 
 
-def read(texts: Sequence[str], source: str) -> list[list[Node]]:
-    """Read each text, in the format `source`, into a list of blocks.
-
-    To pandoc each text is a file of its own, so that what one leaves open does not swallow the
-    next. The marks between them cannot be forged: a text does not know its own digest.
-    """
-    if not texts:
-        return []
-    mark = digest(texts)
-    end = f"<pre>{mark}</pre>\n" if source.startswith("html") else f"```\n{mark}\n```\n"
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, str(number)) for number in range(2 * len(texts))]
-        contents = [content for text in texts for content in (text, end)]
-        for path, content in zip(files, contents, strict=True):
-            path.write_text(content, encoding="utf-8", newline="\n")
-        # Hundreds of names would not fit on a command line of Windows: they go into a file.
-        defaults = Path(folder, "defaults.json")
-        options = {"from": source, "to": "json", "file-scope": True}
-        defaults.write_text(json.dumps({**options, "input-files": list(map(str, files))}))
-        tree = json.loads(_run(["--defaults", str(defaults)], b"")[0])
-    found: list[list[Node]] = [[]]
-    for block in tree["blocks"]:
-        if block["t"] == "CodeBlock" and block["c"][1].strip() == mark:
-            found.append([])
-        else:
-            found[-1].append(block)
-    return found[:-1]
+def read(text: str, source: str) -> list[Node]:
+    """Read a text in the format `source` into a list of blocks."""
+    done, _ = _run(["--from", source, "--to", "json"], text.encode())
+    return json.loads(done)["blocks"]
 
 
 def write(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, list[str]]:
@@ -68,18 +41,6 @@ def write(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, list
     arguments = ["--from", "json", "--to", target, "--wrap", "none", *options]
     done, said = _run(arguments, json.dumps(tree).encode())
     return done.decode(), UNREAD_FORMULA.findall(said)
-
-
-def write_each(lists: Sequence[Sequence[Node]], target: str, *options: str) -> list[str]:
-    """Write each list of blocks in the format `target`, one of HTML's, in one call."""
-    mark = f"<!-- {digest(lists)} -->"
-    blocks = [block for each in lists for block in [*each, node("RawBlock", ["html", mark])]]
-    return write(blocks, target, *options)[0].split(mark)[:-1]
-
-
-def digest(content: Sequence) -> str:
-    """Return a word that stands for some content and that the content itself cannot hold."""
-    return f"workbook-{sha256(json.dumps(content).encode()).hexdigest()}"
 
 
 def _run(arguments: list[str], given: bytes) -> tuple[bytes, str]:
@@ -137,9 +98,22 @@ def row(*cells: Sequence[Node], span: int = 1) -> list:
     return [PLAIN, made]
 
 
+def table(
+    columns: list, heads: list[list], rows: list[list], name: str = "", caption: Sequence[Node] = ()
+) -> Node:
+    """Make a table of rows, which the style sheets know by its `name`.
+
+    A column is a pair of nodes, its alignment and its width; a caption is made of blocks.
+    """
+    head, body, foot = [PLAIN, heads], [PLAIN, 0, [], rows], [PLAIN, []]
+    attributes = ["", [name] if name else [], []]
+    return node("Table", [attributes, [None, list(caption)], columns, head, [body], foot])
+
+
 def rows_of(table: Node) -> list[list]:
     """List a table's rows, those of its head first."""
-    return [*table["c"][3][1], *(row for body in table["c"][4] for row in body[3])]
+    _, _, _, head, [body], _ = table["c"]
+    return [*head[1], *body[3]]
 
 
 def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
@@ -160,28 +134,6 @@ def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
     if isinstance(tree, dict) and "t" in tree:
         return change({**tree, "c": rebuilt(tree["c"], change)} if "c" in tree else tree)
     return tree
-
-
-def joined(tree: Any) -> Any:
-    """Build the tree anew, with words that follow each other, and their spaces, as one `Str`.
-
-    Typst, which is given each `Str` as a string, then takes a quarter of the time.
-    """
-    if isinstance(tree, list):
-        found: list = []
-        for is_text, group in groupby(tree, _is_text):
-            if is_text:
-                found.append(node("Str", "".join(each.get("c", " ") for each in group)))
-            else:
-                found += [joined(item) for item in group]
-        return found
-    if isinstance(tree, dict) and "c" in tree:
-        return {**tree, "c": joined(tree["c"])}
-    return tree
-
-
-def _is_text(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("t") in ("Str", "Space", "SoftBreak")
 
 
 def nodes_in(tree: Any) -> Iterator[Node]:

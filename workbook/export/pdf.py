@@ -6,18 +6,16 @@ Whatever strangers wrote reaches typst inside string literals, where nothing is 
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
 
 from workbook.export import pandoc, typesetting
 from workbook.export.clean import Album, one_line
 from workbook.export.document import Document
-from workbook.export.pandoc import Node, joined, node, nodes_in, rebuilt, rows_of, text_of
+from workbook.export.pandoc import Node, node, rebuilt, rows_of, text_of
 
 COLUMNS = 100  # letters of code in one line: as many as the package's own lines have
 LONG = 45  # letters of a word that fit on any line; in a table's cell half of them
@@ -35,7 +33,6 @@ ADVICE = (
     (("CJK", "HIRAGANA", "KATAKANA", "HANGUL"), "fonts-noto-cjk"),
     (("",), "fonts-noto-core and fonts-noto-color-emoji"),
 )
-T = TypeVar("T")
 
 
 def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[str]]:
@@ -44,24 +41,13 @@ def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[st
     The letters that are `missing` from all fonts are shown by their numbers.
     """
     body, refused = _markup(document, missing)
+    look = Path(__file__).with_name("writeup.typ").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         for name, data in document.album.files.items():
             Path(folder, name).write_bytes(data)
-        try:
-            done = _compiled(body, document, folder)
-        except ValueError:
-            bad = _bad_formulas(document, folder)
-            if not bad:
-                raise
-            refused += bad
-            done = _compiled(_markup(document, missing, bad)[0], document, folder)
-    return done, list(dict.fromkeys(refused))
-
-
-def _compiled(body: str, document: Document, folder: str) -> bytes:
-    look = Path(__file__).with_name("writeup.typ").read_text(encoding="utf-8")
-    inputs = {"title": document.title, "families": "|".join(_fonts().families())}
-    return typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
+        inputs = {"title": document.title}
+        done = typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
+    return done, refused
 
 
 @cache
@@ -77,26 +63,21 @@ def _deja_vu() -> list[str]:
     return sorted(map(str, (matplotlib / "mpl-data/fonts/ttf").glob("DejaVuSans*.ttf")))
 
 
-def _markup(
-    document: Document, missing: Sequence[str], bad: Sequence[str] = ()
-) -> tuple[str, list[str]]:
+def _markup(document: Document, missing: Sequence[str]) -> tuple[str, list[str]]:
     """Write the body in typst's language; also return the formulas that pandoc cannot put into it.
 
-    The formulas that are `bad` become code.
+    Those formulas become code.
     """
-    album, parts, refused = document.album, [], []
-    for blocks in (document.lead, document.blocks):
-        laid_out = joined(rebuilt(list(blocks), lambda item: _laid_out(item, album)))
-        text, said = _written(laid_out, album, missing, bad)
-        if said:  # pandoc writes these as text, in which typst may find markup: better as code
-            text, _ = _written(laid_out, album, missing, [*bad, *said])
-        parts.append(text)
-        refused += said
-    return f"#opening({string(document.subtitle)})[\n{parts[0]}\n]\n{parts[1]}", refused
+    opening = _inside(f"#opening({string(document.subtitle)})[", document.lead)
+    blocks = rebuilt([*opening, *document.blocks], lambda item: _laid_out(item, document.album))
 
+    def written(as_code: Collection[str]) -> tuple[str, list[str]]:
+        return pandoc.write(rebuilt(blocks, lambda item: _safe(item, missing, as_code)), "typst")
 
-def _written(blocks, album: Album, missing: Sequence[str], bad: Sequence[str]):
-    return pandoc.write(rebuilt(blocks, lambda item: _safe(item, album, missing, bad)), "typst")
+    text, refused = written(document.as_code)
+    if refused:  # pandoc has written these as text, in which typst may find markup
+        text, _ = written([*document.as_code, *refused])
+    return text, list(dict.fromkeys(refused))
 
 
 def string(text: str) -> str:
@@ -122,21 +103,23 @@ def _laid_out(item: Node, album: Album):
         return _inside(f"#{content[0][1][0]}[", content[1])
     if kind == "Table":
         return _table(item)
+    if kind == "Image":
+        return _raw(_image(content, album))
     if kind == "Figure":
-        image = content[2][0]["c"][0]
-        return _inside(f"#shown({_image(image, album)})[", content[1][1])
+        picture = content[2][0]["c"][0]["c"][1]
+        return _inside(f"#shown([{picture}])[", content[1][1])
     if kind == "Para" and reads_from_the_right(content):
         return _inside("#[#set text(dir: rtl)", [item])
     return item
 
 
-def _image(item: Node, album: Album) -> str:
+def _image(content: list, album: Album) -> str:
     """Write the call that shows a picture, no larger than fits with its caption on a page."""
-    _, alt, (name, _) = item["c"]
+    _, alt, (name, _) = content
     wide, high = album.size(name)
     scale = min(POINTS_PER_PIXEL, WIDEST / wide, HIGHEST / high)
     size = f"width: {wide * scale:.1f}pt, height: {high * scale:.1f}pt"
-    return f"image({string(name)}, {size}, alt: {string(text_of(alt))})"
+    return f"#box(image({string(name)}, {size}, alt: {string(text_of(alt))}));"
 
 
 def reads_from_the_right(inlines: Sequence[Node]) -> bool:
@@ -145,12 +128,12 @@ def reads_from_the_right(inlines: Sequence[Node]) -> bool:
     return unicodedata.bidirectional(first) in ("R", "AL")
 
 
-def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) -> Node:
+def _safe(item: Node, missing: Sequence[str], as_code: Collection[str]) -> Node:
     """Put a node's text where it cannot be taken for typst's language."""
     kind, content = item["t"], item.get("c")
     if kind == "Str":
         return _raw(f"#{string(_breakable(numbered(content, missing)))};")
-    if kind == "Math" and (formula := one_line(content[1])) not in bad:
+    if kind == "Math" and (formula := one_line(content[1])) not in as_code:
         return node("Math", [content[0], formula])
     if kind in ("Code", "Math"):
         return _raw(f"#raw({string(_breakable(numbered(content[1], missing)))});")
@@ -159,8 +142,6 @@ def _safe(item: Node, album: Album, missing: Sequence[str], bad: Sequence[str]) 
         language = f", lang: {string(classes[0])}" if classes else ""
         source = string(wrapped(numbered(text, missing)))
         return node("RawBlock", ["typst", f"#raw(block: true{language}, {source})"])
-    if kind == "Image":
-        return _raw(f"#box({_image(item, album)});")
     return item
 
 
@@ -289,34 +270,3 @@ def numbered(text: str, missing: Iterable[str], before: str = "") -> str:
     return text.translate(
         {ord(letter): f"{before.format(letter)}[U+{ord(letter):04X}]" for letter in missing}
     )
-
-
-# What makes typst fail
-
-
-def _bad_formulas(document: Document, folder: str) -> list[str]:
-    """Find the formulas that pandoc takes and typst does not."""
-    blocks = [*document.lead, *document.blocks]
-    formulas = {one_line(item["c"][1]): item for item in nodes_in(blocks) if item["t"] == "Math"}
-
-    def is_set(some: Sequence[str]) -> bool:
-        lines = [node("Para", [formulas[formula]]) for formula in some]
-        for _ in range(3):  # deeper than in the document: it should not fail there by a hair
-            lines = [node("BlockQuote", lines)]
-        try:
-            _compiled(_markup(replace(document, blocks=lines), ())[0], document, folder)
-        except ValueError:
-            return False
-        return True
-
-    return at_fault(list(formulas), is_set)
-
-
-def at_fault(items: Sequence[T], works: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Find the items with which it does not work, by halves."""
-    if not items or works(items):
-        return []
-    if len(items) == 1:
-        return list(items)
-    middle = len(items) // 2
-    return at_fault(items[:middle], works) + at_fault(items[middle:], works)

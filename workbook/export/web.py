@@ -11,6 +11,7 @@ from workbook.export.document import Document
 from workbook.export.pandoc import PLAIN, Node, node, nodes_in, para, rebuilt, text_of, words
 
 PICTURES = "figures"  # the folder beside the Markdown
+DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 # Nothing is fetched and nothing runs, whatever a browser finds in the page.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 PAGE = """\
@@ -58,9 +59,9 @@ def markdown(document: Document) -> str:
             return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
         return item
 
-    top = [node("Header", [1, PLAIN, words(document.title)]), para(*words(document.subtitle))]
-    blocks = rebuilt([*top, *document.lead, *_deeper(document.blocks)], change)
-    return pandoc.write(blocks, "gfm+tex_math_dollars")[0]
+    top = [node("Header", [0, PLAIN, words(document.title)]), para(*words(document.subtitle))]
+    blocks = rebuilt([*top, *document.lead, *document.blocks], change)
+    return pandoc.write(blocks, "gfm+tex_math_dollars", DEEPER)[0]
 
 
 def _slug(heading: str) -> str:
@@ -99,18 +100,8 @@ def html(document: Document, missing: Sequence[str] = ()) -> str:
             return node("Div", [["", [], [["dir", "rtl"]]], [item]])
         return item
 
-    blocks = rebuilt([*document.lead, *_deeper(document.blocks)], change)
-    body, _ = pandoc.write(blocks, "html5", "--mathml")
+    blocks = rebuilt([*document.lead, *document.blocks], change)
+    body, _ = pandoc.write(blocks, "html5", "--mathml", DEEPER)
     style = Path(__file__).with_name("writeup.css").read_text(encoding="utf-8")
     title, subtitle = escape(document.title), escape(document.subtitle)
     return PAGE.format(policy=POLICY, style=style, title=title, subtitle=subtitle, body=body)
-
-
-def _deeper(blocks: list[Node]) -> list[Node]:
-    """Put each heading one level lower, below the title of the page."""
-
-    def change(item: Node) -> Node:
-        is_header = item["t"] == "Header"
-        return node("Header", [item["c"][0] + 1, *item["c"][1:]]) if is_header else item
-
-    return rebuilt(blocks, change)

@@ -2,17 +2,22 @@
 
 import re
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
 from workbook import config
 from workbook.export import pandoc, pdf, states, web
 from workbook.export.document import Document, compose
 from workbook.export.states import WriteUp
+from workbook.export.stored import Place
 from workbook.files import atomic_write
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time that the format knows
 SHIPPED = (".py", ".txt", ".typ", ".css")  # files of the package
+T = TypeVar("T")
 BESIDE = ("LICENSE", "pyproject.toml", "constraints.txt")
 
 
@@ -42,7 +47,7 @@ def export(
     try:
         formats, said = _formats(document)
     except ValueError as error:
-        document = _with_faults_as_typed(write_up, error)
+        document = _with_faults_as_typed(write_up, document, error)
         formats, said = _formats(document)
     notes = [*document.notes, *said]
     if strict and notes:
@@ -65,7 +70,7 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
     missing = pdf.unshown(document)
     done, refused = pdf.pdf(document, missing)
     said = pdf.complaints(missing)
-    for formula in refused:
+    for formula in [*document.as_code, *refused]:
         place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
         said.append(f"a formula{place} cannot be set and is shown as it was typed: {formula[:60]}")
     formats = {
@@ -77,25 +82,47 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
     return formats, said
 
 
-def _with_faults_as_typed(write_up: WriteUp, error: ValueError) -> Document:
-    """Compose the document with each answer as typed that makes pandoc or typst fail.
+def _with_faults_as_typed(write_up: WriteUp, document: Document, error: ValueError) -> Document:
+    """Show as typed what makes pandoc or typst fail: some formulas, or else some answers.
 
-    Raises the error again where no answer is at fault.
+    Raises the error again where neither is at fault.
     """
+    formulas = list(document.formulas)
+
+    def with_formulas(some: list[str]) -> Document:
+        return replace(document, as_code=[each for each in formulas if each not in some])
+
+    if bad := _at_fault(formulas, with_formulas):
+        return replace(document, as_code=bad)
     places = [answer.place for entry in write_up.entries for answer in entry.answers.values()]
 
-    def works(some: list) -> bool:
-        """Whether it works with the answers to `some` places read, and all others as typed."""
+    def with_answers(some: list[Place]) -> Document:
+        return compose(write_up, [each for each in places if each not in some])
+
+    if bad := _at_fault(places, with_answers):
+        return compose(write_up, bad)
+    raise error
+
+
+def _at_fault(items: list[T], document_with: Callable[[list[T]], Document]) -> list[T]:
+    """Find the items with which a document cannot be written, by halves."""
+
+    def works(some: list[T]) -> bool:
         try:
-            _formats(compose(write_up, [place for place in places if place not in some]))
+            _formats(document_with(some))
         except ValueError:
             return False
         return True
 
-    bad = pdf.at_fault(places, works) if works([]) else []
-    if not bad:
-        raise error
-    return compose(write_up, bad)
+    def search(some: list[T]) -> list[T]:
+        if works(some):
+            return []
+        if len(some) == 1:
+            return some
+        middle = len(some) // 2
+        return search(some[:middle]) + search(some[middle:])
+
+    return search(items) if items and works([]) else []
 
 
 def _save(to: Path, files: dict[str, bytes]) -> None:
