@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -336,8 +337,7 @@ def processor_flags() -> set[str]:
 def processor_facts(name: str) -> frozenset[str]:
     """What /proc/cpuinfo says under a name, each thing once; empty where there is no such line."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:  # not Linux
         return frozenset()
-    pairs = (line.partition(":") for line in lines)
-    return frozenset(value.strip() for key, _, value in pairs if key.strip() == name)
+    return frozenset(re.findall(rf"^{name}\s*: (.*)$", text, re.MULTILINE))

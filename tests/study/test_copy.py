@@ -182,7 +182,7 @@ def test_a_study_is_made_solved_checked_and_started_over(folder):
 
 def test_the_overview_of_an_untouched_study_is_all_zeros(folder):
     study.make()
-    heading, chapter = study.overview(folder).splitlines()
+    heading, chapter = study.overview().splitlines()
     assert heading.split() == ["chapter", "attempted", "correct", "answered"]
     assert re.fullmatch(r"2  01_unicode, 02_bpe +0 of 7 +0 of 7 +0 of 14", chapter)
 

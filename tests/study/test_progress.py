@@ -122,10 +122,10 @@ def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
 
 
 def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
-    def full(path):
+    def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(progress, "atomic_write", full)
+    monkeypatch.setattr(progress, "write_json", full)
     record_check("unicode2", "c", "correct", b"\xc3\x28")
     assert "No space left" in capsys.readouterr().err
 

@@ -1,10 +1,10 @@
 """The learner's side: the 38 problems, the verbs of the notebooks, and a copy to work in.
 
-Open first: `problems`, with one record for each problem (what is handed in, hints, what
-an answer must contain, where its check is). `verbs` are what notebooks call: `check`, `hint`,
-`reveal`, `answer` and `look_up`. `answers` stores written answers in the notebook itself, `copy`
-makes the learner's own notebooks in `study/`, `progress` counts what is solved there, `lab` opens
-JupyterLab on them, and `notebooks` runs the worked ones and stores them in normal form.
+Open first: `problems`, with one record for each problem (what is handed in, hints, what an answer
+must contain, where its check is). `verbs` are what notebooks call: `check`, `hint`, `reveal`,
+`answer` and `look_up`. `answers` stores written answers in the notebook itself, `copy` makes the
+learner's own notebooks in `study/`, `progress` counts what is solved there, `lab` opens JupyterLab
+on them, and `notebooks` runs the worked ones and stores them in normal form.
 """
 
 from workbook import lazy

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell
 from workbook import config
 from workbook.study import notebooks, problems
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, Progress, current
+from workbook.study.progress import LISTS, MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 
@@ -97,14 +97,14 @@ def _folder() -> Path:
     return inside.folder if inside else default_folder()
 
 
-def reset(problem: str, folder: str | Path | None = None) -> None:
+def reset(problem: str) -> None:
     """Start one problem over: its try-it and answer cells are as on the first day.
 
     The cells as they were go to a notebook in `study/.workbook/backup/`. No other cell changes.
     """
     found = problems.get(problem)
     worked = notebooks.read(notebooks.find([found.notebook])[0])
-    folder = Path(folder or _folder())
+    folder = _folder()
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
         raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
@@ -154,16 +154,16 @@ def _with_fresh_stubs(
     return cells
 
 
-def overview(folder: str | Path | None = None) -> str:
+def overview() -> str:
     """Make a table of the chapters: problems attempted and correct, parts answered, of how many."""
-    done = Progress(folder or _folder()).read()
+    done = Progress(_folder()).read()
     shipped = {path.stem for path in notebooks.find()}
     rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
     found = [problem for problem in problems.PROBLEMS.values() if problem.notebook in shipped]
     for chapter, group in groupby(found, key=lambda problem: problem.chapter):
         group = list(group)
         names = ", ".join(sorted({problem.notebook for problem in group}))
-        counts = [_counts(problem, done.get(problem.id)) for problem in group]
+        counts = [_counts(problem, done.get(problem.id, {})) for problem in group]
         attempted, correct, answered, parts = map(sum, zip(*counts, strict=True))
         ratios = ((attempted, len(counts)), (correct, len(counts)), (answered, parts))
         shown = "".join(f"{f'{n} of {total}':>12}" for n, total in ratios)
@@ -171,12 +171,10 @@ def overview(folder: str | Path | None = None) -> str:
     return "\n".join(rows)
 
 
-def _counts(problem: problems.Problem, entry: dict | None) -> tuple[bool, bool, int, int]:
+def _counts(problem: problems.Problem, entry: dict) -> tuple[bool, bool, int, int]:
     """Count one problem: attempted, all attempts correct, parts answered, parts to answer."""
     parts = problem.parts or ([] if problem.kind == "code" else [""])
-    if entry is None:
-        return False, False, 0, len(parts)
-    attempted, correct, answered = (entry[key] for key in ("attempted", "correct", "answered"))
+    attempted, correct, answered = (entry.get(key, []) for key in LISTS)
     return (
         bool(attempted or answered),
         bool(correct) and set(attempted) <= set(correct),

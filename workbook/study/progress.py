@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbook.files import atomic_write, locked
+from workbook.files import locked, write_json
 
 MARK = ".workbook"
 LISTS = ("attempted", "correct", "answered")  # of parts; "" stands for a problem without parts
@@ -58,8 +58,7 @@ class Progress:
         with locked(self.path.parent):  # other kernels write to it too
             problems = self.read()
             yield problems.setdefault(problem, {**{key: [] for key in LISTS}, "source": {}})
-            with atomic_write(self.path) as file:
-                json.dump({"version": 1, "problems": problems}, file, indent=1, ensure_ascii=False)
+            write_json(self.path, {"version": 1, "problems": problems})
 
     def forget(self, problem: str) -> None:
         """Start counting anew for one problem."""
