@@ -95,7 +95,7 @@ FOUR = pd.DataFrame(
 )
 PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
 GROWING = pd.DataFrame(
-    {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="ids")
+    {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="tokens")
 )
 RATES = {"W3 reported": 3000, "here, one core": 1e6, "64 cores here": 6.4e7}
 
@@ -117,7 +117,7 @@ SHARES = pd.DataFrame(
 )
 ALONG = pd.DataFrame(
     {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]},
-    index=pd.Index([512, 2048, 2**20], name="context length (ids)"),
+    index=pd.Index([512, 2048, 2**20], name="context length (tokens)"),
 )
 MEMORY = pd.DataFrame(
     {"parameters": [6.5, 6.5, 6.5], "activations": [0.0, 72.0, 100.0]},

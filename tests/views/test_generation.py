@@ -7,7 +7,7 @@ from workbook.views import generation
 
 
 def test_where_top_p_cuts_is_named():
-    assert legend(drawn(generation.reach)) == ["sure: 1 id", "even: 9 ids"]
+    assert legend(drawn(generation.reach)) == ["sure: 1 token", "even: 9 tokens"]
 
 
 @pytest.mark.parametrize(

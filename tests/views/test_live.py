@@ -78,7 +78,7 @@ def test_a_stepper_goes_forward_and_back_and_stops_at_its_ends():
 
 
 def test_a_table_has_headings_and_says_how_many_rows_it_leaves_out():
-    table = live.table("Pairs", {"<pair>": "", "count": "number"}, [("<b>s</b>", "9")])
+    table = live.table("Pairs", ["<pair>", "count"], [("<b>s</b>", "9")], numbers={"count"})
     assert seen(table) == "<pair> count s 9"
     assert 'aria-label="Pairs"' in table and '<td class="number">9</td>' in table
     assert seen(live.rest(1, "pair")) == "and 1 pair"

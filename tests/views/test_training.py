@@ -28,10 +28,6 @@ def test_three_curves_share_their_losses():
     assert labels == ["steps", "tokens", "time (seconds)"]
 
 
-def test_bits_per_byte_become_nats_per_token_by_this_run_s_own_ratio():
-    assert training.nats_per_token(LOG, 0.25) == 0.5
-
-
 def test_starts_are_counted():
     ax = drawn(training.start_counts)
     assert [bar.get_height() for bar in ax.patches] == [1, 0, 2, 0]

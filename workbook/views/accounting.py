@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import ipywidgets
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -26,34 +25,19 @@ from workbook.optimizer import floats
 from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
 from workbook.views import live, plots
 from workbook.views.live import Live, Shown, escape
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, PALE, axes, note
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, axes, note
 
 THIN = 0.07  # of the whole height: too thin for letters
-DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
-FIELDS = {"sign": (GREY, INK), "exponent": (ORANGE, INK), "mantissa": ("#cfe6f5", INK)}
-
-
-def _ink(colour: str) -> str:
-    """The colour of letters on a background."""
-    return "white" if colour in DARK else INK
+FIELDS = {"sign": GREY, "exponent": ORANGE, "mantissa": "#cfe6f5"}
+PATCH = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}  # behind what a line may cross
 
 
 def shares(table: pd.DataFrame, what: str, ax: Axes | None = None) -> Axes:
     """One bar per row of `table`, cut into its columns' shares; small shares have no number."""
     ax = axes(ax, height=1.2 + 0.42 * len(table))
-    parts = table.div(table.sum(axis=1), axis=0)
-    left = np.zeros(len(table))
-    for colour, name in zip(COLOURS, parts.columns, strict=False):
-        bars = ax.barh(range(len(table)), parts[name], left=left, color=colour, height=0.7)
-        texts = [f"{share:.0%}" if share >= 0.045 else "" for share in parts[name]]
-        ax.bar_label(bars, texts, label_type="center", color=_ink(colour), fontsize=8)
-        bars.set_label(name)
-        left += parts[name].to_numpy()
+    plots.share_bars(ax, table)
     plots.named_rows(ax, table.index)
-    ax.xaxis.set_major_formatter(PercentFormatter(1))
-    ax.set_xlim(0, 1)
-    ax.set_xlabel(what)
-    ax.set_ylabel(table.index.name)
+    ax.set(xlabel=what, ylabel=table.index.name)
     _legend_above(ax)
     return ax
 
@@ -81,8 +65,8 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         share = parts[name].iloc[place]
         if share >= THIN:
             ax.annotate(
-                f" {name} ", (x[place], tops[name].iloc[place] - share / 2), color=_ink(colour),
-                ha=side, va="center", fontweight="bold", fontsize=9,
+                f" {name} ", (x[place], tops[name].iloc[place] - share / 2), fontsize=9, ha=side,
+                color="white" if colour in plots.DARK else INK, va="center", fontweight="bold",
             )  # fmt: skip
         else:
             note(
@@ -90,9 +74,8 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 ha=side, va="bottom", annotation_clip=False,
             )  # fmt: skip
     plots.log2_axis(ax, x, _positions)
-    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1))
+    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name)
     ax.yaxis.set_major_formatter(PercentFormatter(1))
-    ax.set_xlabel(table.index.name)
     return ax
 
 
@@ -117,20 +100,16 @@ def stacked(
         ax.bar(range(len(table)), table[name], bottom=bottom, color=colour, label=name, width=0.75)
         bottom += table[name].to_numpy()
     for place, total in enumerate(bottom):
-        fits = total <= limit
-        text = f"{total:,.1f}" + ("" if fits else "\ntoo much")
-        weight = "normal" if fits else "bold"
+        more, weight = ("", "normal") if total <= limit else ("\ntoo much", "bold")
         note(
-            ax, text, (place, total), (0, 3), ha="center", va="bottom", fontsize=8, color=INK,
-            fontweight=weight, bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
+            ax, f"{total:,.1f}{more}", (place, total), (0, 3), ha="center", va="bottom", fontsize=8,
+            color=INK, fontweight=weight, bbox=PATCH,
         )  # fmt: skip
     ax.axhline(limit, color=INK, linestyle="--", linewidth=1)
     note(ax, limit_name, (-0.45, limit), (0, 3), fontsize=8, color=INK)
     ax.set_xticks(range(len(table)), table.index)
-    ax.set_xlim(-0.5, len(table) - 0.5)
-    ax.margins(y=0.15)
-    ax.set_xlabel(table.index.name)
-    ax.set_ylabel(quantity)
+    ax.set(xlim=(-0.5, len(table) - 0.5), ymargin=0.15)
+    ax.set(xlabel=table.index.name, ylabel=quantity)
     ax.grid(axis="y")
     _legend_above(ax)
     return ax
@@ -146,18 +125,16 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.plot(table[name], color=colour, linewidth=2, marker="o", ms=3)
         note(
             ax, name, (table.index[0], table[name].iloc[0]), (-6, 0), color=INK, fontsize=8,
-            ha="right", va="center", annotation_clip=False, bbox={"boxstyle": "square,pad=0.1",
-            "fc": "white", "ec": "none"},
+            ha="right", va="center", annotation_clip=False, bbox=PATCH,
         )  # fmt: skip
     low, high = table.min(axis=None), table.max(axis=None)
-    ax.set_yscale("log")
     inside = {name: size for name, size in TIMES.items() if low <= size <= high}
+    ax.set(yscale="log", xlabel=table.index.name)
     ax.set_yticks(list(inside.values()), inside)
     plots.log2_axis(ax, table.index)
     ax.yaxis.tick_right()  # the names of the lines are on the left
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.set_xlabel(table.index.name)
     ax.grid()
     return ax
 
@@ -172,12 +149,10 @@ def rates(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
             ax, f" {name}", (line.index[-1], line.iloc[-1]), (3, 0), color=INK, va="center",
             fontsize=8, annotation_clip=False,
         )  # fmt: skip
-    ax.set_yscale("log")
+    ax.set(yscale="log", xlabel=table.index.name, ylabel=quantity)
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:,g}")
     plots.log2_axis(ax, table.index)
-    ax.set_xlabel(table.index.name)
-    ax.set_ylabel(quantity)
     ax.grid()
     return ax
 
@@ -192,24 +167,22 @@ def outcomes(
 
     A published number with words beside it is bold: it is the one that comes out.
     """
-    ax = axes(ax, height=0.6 + 0.32 * (len(values) + len(published)))
+    rows = len(values) + len(published)
+    ax = axes(ax, height=0.6 + 0.32 * rows)
+    look = {"va": "center", "fontsize": 9, "color": INK}
     for y, (colour, (size, text)) in enumerate(zip((GREY, BLUE), values.values(), strict=False)):
         ax.barh(y, size, color=colour, height=0.7)
-        note(ax, text, (size, y), (4, 0), va="center", fontsize=9, color=INK)
+        note(ax, text, (size, y), (4, 0), **look)
     for y, (text, here) in enumerate(published, start=len(values)):
         weight = "bold" if here else "normal"
-        summary = f"{text}   {here}"
-        note(ax, summary, (0, y), (4, 0), va="center", fontsize=9, color=INK, fontweight=weight)
-    rows = len(values) + len(published)
+        note(ax, f"{text}   {here}", (0, y), (4, 0), fontweight=weight, **look)
     labels = [*values, "published", *[""] * rows]
     ax.set_yticks(range(rows), labels[:rows])
-    ax.set_ylim(rows - 0.4, -0.6)
     # Room on the right for what is written beside the longest bar.
-    ax.set_xlim(0, 1.5 * max(size for size, _ in values.values()))
-    ax.set_xticks([])
+    widest = 1.5 * max(size for size, _ in values.values())
+    ax.set(xlim=(0, widest), ylim=(rows - 0.4, -0.6), xlabel=quantity, xticks=[])
     ax.tick_params(length=0)
     ax.spines["bottom"].set_visible(False)
-    ax.set_xlabel(quantity)
     return ax
 
 
@@ -218,26 +191,21 @@ def float_bits(rows: Mapping[str, Stored], ax: Axes | None = None) -> Axes:
     ax = axes(ax, height=0.5 + 0.85 * len(rows))
     for y, stored in enumerate(rows.values()):
         x = 0
-        for field, (face, ink) in FIELDS.items():
+        small = {"fontsize": 8, "color": INK}
+        for field, face in FIELDS.items():
             bits = getattr(stored, field)
             for place, bit in enumerate(bits, start=x):
-                ax.add_patch(plt.Rectangle((place, y - 0.3), 1, 0.6, fc=face, ec="white"))
-                ax.text(
-                    place + 0.5, y, bit, color=ink, family="monospace", ha="center",
+                plots.cell(
+                    ax, place, y - 0.3, bit, face, height=0.6, color=INK, family="monospace",
                     va="center_baseline",
                 )  # fmt: skip
             name = field if field != "sign" else "±"
-            ax.text(
-                x + len(bits) / 2, y - 0.34, name, fontsize=8, color=INK, ha="center", va="bottom"
-            )
+            ax.text(x + len(bits) / 2, y - 0.34, name, ha="center", va="bottom", **small)
             x += len(bits)
-        summary = f"= {stored.value:.9g}, {stored.kind}"
-        ax.text(0, y + 0.34, summary, fontsize=8, color=INK, va="top")
-    ax.set(xlim=(-0.2, 32.2), ylim=(len(rows) - 0.4, -0.6))
+        ax.text(0, y + 0.34, f"= {stored.value:.9g}, {stored.kind}", va="top", **small)
+    ax.set(xlim=(-0.2, 32.2), ylim=(len(rows) - 0.4, -0.6), xticks=[])
     ax.set_yticks(range(len(rows)), rows)
-    ax.set_xticks([])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    plots.bare(ax)
     return ax
 
 
@@ -265,8 +233,7 @@ def float_ranges(
         )  # fmt: skip
     ax.set_yticks(range(len(formats)), [each.name for each in formats])
     ax.set_ylim(len(formats) - 0.5, -0.5)
-    ticks = range(-45, 40, 15)
-    ax.set_xticks(ticks, [f"$10^{{{tick}}}$" for tick in ticks])
+    plots.tens(ax, range(-45, 40, 15))
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("size of a number (pale: subnormal, its digits run out)")
     ax.grid(axis="x")
@@ -322,7 +289,7 @@ def _number_shown(text: str) -> Shown:
         (name, _bits(vars(each), *TONES), f"{each.value:.9g}", ends[name])
         for name, each in stored.items()
     ]
-    columns = dict.fromkeys(("format", "bits", "value", "what became of it"), "")
+    columns = ["format", "bits", "value", "what became of it"]
     html = f"""
 <p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
 {live.table("The number in three formats", columns, rows)}"""
@@ -539,15 +506,16 @@ def _state_shown(state: State) -> Shown:
     ]
     ours = live.table(
         "The numbers as asked and with the switches",
-        {"quantity": "", "as asked": "number", "with the switches": "number"},
+        ["quantity", "as asked", "with the switches"],
         (
             (escape(name), right, now if same else f"<b>{now}</b>")
             for name, right, now, same in numbers
         ),
+        numbers={"as asked", "with the switches"},
     )
     theirs = live.table(
         "Published numbers",
-        {"write-up": "", "number": "", "here": ""},
+        ["write-up", "number", "here"],
         (
             (
                 who,

@@ -45,11 +45,8 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
             ax, text, place, (0, -20 if below else 12), color=colour, fontweight="bold",
             ha="center",
         )  # fmt: skip
-    ax.set_xscale("log")
-    ax.margins(x=0.15)
-    ax.set_ylim(0, 1.25 * best)
-    ax.set_xlabel("vocabulary (ids, log scale)")
-    ax.set_ylabel("compression (bytes/token)")
+    ax.set(xscale="log", xmargin=0.15, ylim=(0, 1.25 * best))
+    ax.set(xlabel="vocabulary (tokens, log scale)", ylabel="compression (bytes/token)")
     ax.grid()
     return ax
 
@@ -126,10 +123,8 @@ def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     for at, (name, taken) in enumerate(slowest_last):
         ax.plot(taken, at, "o", color=BLUE, ms=9)
         note(ax, f"{name}: {taken:,.3g} s", (taken, at), (0, 9), ha="center", color=INK)
-    ax.set_xscale("log")
+    ax.set(xscale="log", xlabel="time (seconds, log scale)", yticks=[])
     ax.margins(x=0.25, y=0.2)
-    ax.set_yticks([])
-    ax.set_xlabel("time (seconds, log scale)")
     ax.grid(axis="x")
     return ax
 
@@ -147,35 +142,26 @@ def days_for(size: int, rates: Mapping[str, float], ax: Axes | None = None) -> A
         ax.plot(days, y, "o", ms=8, color=colour)
         note(ax, duration, (days, y), (9, 0), va="center", fontsize=9, color=INK)
     named_rows(ax, slowest_first)
+    ax.set(xscale="log", xlabel="time (days, log scale)")
     ax.margins(x=0.2, y=0.1)
-    ax.set_xscale("log")
-    ax.set_xlabel("time (days, log scale)")
     ax.grid(axis="x")
     return ax
-
-
-MOST_WORDS = MOST_PAIRS = 8  # that are shown of the training
-MOST_TOKENS = 300  # that are shown of a text
-LONGEST = 300  # characters of a text that the stepper cuts, the plain and slow way
-LONGEST_PLAYED = 10_000  # and that the playground cuts
-DRAWN_TOKENS = 60  # in a picture
-
-ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 
 
 def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes | None = None) -> Axes:
     """A bar for each pair; the first is merged next, and the first `tied` are equally frequent."""
     ax = axes(ax, height=0.7 + 0.2 * len(ranking))
-    names = [drawable(" + ".join(map(visible, pair))) for pair, _ in ranking]
-    counts = [count for _, count in ranking]
-    colours = [BLUE] + [GREY] * (len(names) - 1)
-    bars = ax.barh(range(len(names)), counts, color=colours[: len(names)])
-    notes = ["next"] + ["tied" if place < tied else "" for place in range(1, len(names))]
-    labels = [f"{count:,}  {note}".rstrip() for count, note in zip(counts, notes, strict=False)]
+    names, counts, colours, labels = [], [], [], []
+    for place, (pair, count) in enumerate(ranking):
+        names.append(drawable(_plus(pair)))
+        counts.append(count)
+        colours.append(GREY if place else BLUE)
+        note = "next" if place == 0 else "tied" if place < tied else ""
+        labels.append(f"{count:,}  {note}".rstrip())
+    bars = ax.barh(range(len(names)), counts, color=colours)
     ax.bar_label(bars, labels, padding=3, fontsize=8)
     named_rows(ax, names, family="monospace", fontsize=9, parse_math=False)
-    ax.margins(x=0.15)
-    ax.set_xlabel("how often the pair occurs")
+    ax.set(xmargin=0.15, xlabel="how often the pair occurs")
     return ax
 
 
@@ -210,16 +196,18 @@ def _stepped(step: Step, text: str) -> Shown:
 
     words_table = live.table(
         "How often each word occurs, and its tokens",
-        {"times": "number", "tokens": ""},
+        ["times", "tokens"],
         ((f"{count:,}", _tokens_html(symbols)) for symbols, count in words),
+        numbers={"times"},
     )
     pairs_table = live.table(
         "How often each pair occurs",
-        {"pair": "", "count": "number", "rank": ""},
+        ["pair", "count", "rank"],
         (
             (f"<code>{escape(_plus(pair))}</code>", f"{count:,}", note)
             for (pair, count), note in zip(pairs, notes, strict=False)
         ),
+        numbers={"count"},
     )
     merges = ", ".join(f"<code>{escape(_plus(pair))}</code>" for pair in step.merges)
     html = f"""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.experiments.records import Run
 from workbook.experiments.results import BatchCurve
@@ -37,34 +37,24 @@ def curves(
     """
     ax, highest = axes(ax, HEIGHT), 0.0
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
-        style = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
-        if any(run.diverged for run in runs):
+        look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
+        if x == "seconds" or any(run.diverged for run in runs):
             for run in runs:
-                losses = _cut(ax, run.log["train_loss"].dropna())
-                places = along(run, x)[losses.index]
-                ax.plot(places, losses, label=f"{name} (training loss)", **style | {"ms": 2})
-                ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
-                highest = max(highest, losses.max())
+                label = f"{name} (training loss)" if run.diverged else name
+                highest = max(highest, _one_run(ax, run, x, y, label=label, **look))
             continue
-        lines = [run.log[y].dropna().loc[1:] for run in runs]
-        highest = max(highest, *(line.max() for line in lines))
-        if x == "seconds":
-            for run, line in zip(runs, lines, strict=True):
-                label = name if run is runs[0] else None
-                ax.plot(along(run, x)[line.index], line, label=label, **style)
-            continue
-        table = pd.concat(lines, axis=1)
+        table = pd.concat([_losses(run, y) for run in runs], axis=1)
+        highest = max(highest, table.max(axis=None))
         places = along(runs[0], x)[table.index]
         if len(runs) > 1:
             low, high = table.min(axis=1), table.max(axis=1)
             ax.fill_between(places, low, high, color=colour, alpha=0.25, linewidth=0)
-        ax.plot(places, table.mean(axis=1), label=name, **style)
+        ax.plot(places, table.mean(axis=1), label=name, **look)
     if highest:
         lowest = min(run.log[y].min() for runs in groups.values() for run in runs)
         room = 0.06 * (highest - lowest)
         ax.set_ylim(lowest - room, highest + room)
-    ax.set_xlabel(X_AXES[x])
-    ax.set_ylabel(LOSS)
+    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.grid()
     return ax
@@ -72,8 +62,28 @@ def curves(
 
 def along(run: Run, x: str) -> pd.Series:
     """Where the logged steps of a run lie on an axis, by step."""
-    log = run.log
-    return pd.Series(log.index, log.index) if x == "steps" else log[x]
+    return run.log.assign(steps=run.log.index)[x]
+
+
+def _losses(run: Run, y: str) -> pd.Series:
+    """A column of the log by step, without what was measured before training."""
+    return run.log[y].dropna().loc[1:]
+
+
+def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
+    """Draw the line of a run, and return its highest loss. A label is given only once.
+
+    A diverged run, which was given up before there were many validation losses, shows those of
+    training and ends in a cross.
+    """
+    losses = _cut(ax, run.log["train_loss"].dropna()) if run.diverged else _losses(run, y)
+    places = along(run, x)[losses.index]
+    known = ax.get_legend_handles_labels()[1]
+    look |= {"ms": 2} if run.diverged else {}
+    ax.plot(places, losses, label=None if label in known else label, **look)
+    if run.diverged:
+        ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
+    return losses.max()
 
 
 def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
@@ -85,37 +95,29 @@ def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.label_outer()
-    _legend_above(figure, row[0])
+    plots.legend_outside(figure, row[0])
     return figure
 
 
 def everything(groups: Groups) -> Figure:
-    """Every run as a thin line, against steps and against seconds; the diverged end in a cross.
+    """Every run as a thin line, against steps and against seconds; the second group is dashed.
 
-    Validation losses; of a diverged run, which was given up before there were many, the training
-    losses. The second group is dashed.
+    Of a diverged run the training losses are shown, up to a cross.
     """
     figure, row = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
     best = min(run.loss for runs in groups.values() for run in runs)
     for ax, x in zip(row, ("steps", "seconds"), strict=True):
         styles = zip((BLUE, ORANGE), ("-", "--"), groups.items(), strict=False)
         for colour, dashes, (name, runs) in styles:
-            for number, run in enumerate(runs):
-                losses = run.log["validation_loss"].dropna().loc[1:]
-                if run.diverged:
-                    losses = _cut(ax, run.log["train_loss"].dropna())
-                places = along(run, x)[losses.index]
-                style = {"color": colour, "linewidth": 0.6, "ls": dashes, "antialiased": False}
-                ax.plot(places, losses, label=None if number else name, **style)  # a small file
-                if run.diverged:
-                    ax.scatter(places.iloc[-1:], losses.iloc[-1:], **CROSS)
-        ax.set(xscale="log", ylim=(best - 0.3, CEILING + 0.3))
-        ax.set_xlabel(X_AXES[x])
+            look = {"color": colour, "ls": dashes, "linewidth": 0.6, "antialiased": False}
+            for run in runs:  # not antialiased: the file stays small
+                _one_run(ax, run, x, "validation_loss", label=name, **look)
+        ax.set(xscale="log", xlabel=X_AXES[x], ylim=(best - 0.3, CEILING + 0.3))
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.grid()
     row[0].set_ylabel("loss (nats/token)")
     row[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
-    _legend_above(figure, row[0])
+    plots.legend_outside(figure, row[0])
     return figure
 
 
@@ -134,10 +136,8 @@ def sweep(
     for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=5, label=name)
-    for name, level in (marks or {}).items():
-        ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
-        place = (0.01, level)
-        note(ax, name, place, (0, 3), xycoords=ax.get_yaxis_transform(), fontsize=8, color=INK)
+    for name, height in (marks or {}).items():
+        plots.level(ax, name, height, 0.01, xycoords=ax.get_yaxis_transform())
     lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
     if lost:
         low, high = ax.get_ylim()
@@ -145,9 +145,7 @@ def sweep(
         ax.scatter(lost, [above] * len(lost), label="diverged: no final loss", **CROSS)
     if edge is not None:
         ax.axvspan(*edge, color=RED, alpha=0.2, linewidth=0, label="edge of stability")
-    ax.set_xscale("log")
-    ax.set_xlabel("peak learning rate")
-    ax.set_ylabel(FINAL)
+    ax.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
     ax.grid()
     return ax
 
@@ -175,30 +173,25 @@ def batches(
     `full` and `part` are the best runs by batch size, those of `part` on fewer tokens; `rates` are
     all learning rates tried for each size. Dashed: a best one that grows with the root of the size.
     """
-    fewer = f"{tokens_of(full) / tokens_of(part):.0f} times fewer"
+    each, less = (next(iter(runs.values())).tokens for runs in (full, part))
+    fewer = f"{each / less:.0f} times fewer"
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
-    for runs, name, colour, marker in (
-        (full, "all tokens", BLUE, "o"),
-        (part, fewer, ORANGE, "s"),
-    ):
-        sizes = list(runs)
-        left.plot(
-            sizes, [run.loss for run in runs.values()], color=colour, marker=marker, label=name
-        )
+    for name, runs, marker in (("all tokens", full, "o"), (fewer, part, "s")):
+        losses = [run.loss for run in runs.values()]
+        left.plot(list(runs), losses, marker=marker, label=name)
         top = [run.config.optimizer.max_learning_rate for run in runs.values()]
-        right.plot(sizes, top, color=colour, marker=marker, label=f"best, {name}", zorder=3)
+        right.plot(list(runs), top, marker=marker, label=f"best, {name}", zorder=3)
     tried = [(size, rate) for size, several in rates.items() for rate in several]
     right.scatter(*zip(*tried, strict=True), color=GREY, s=9, label="tried")
     sizes = np.array(list(full))
     start = full[sizes[0]].config.optimizer.max_learning_rate
     root = start * np.sqrt(sizes / sizes[0])
     right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
-    right.set_yscale("log")
     usual_rates = sorted({rate for _, rate in tried})
+    right.set(yscale="log", ylabel="peak learning rate")
     right.set_yticks(usual_rates, [f"{rate:.4g}" for rate in usual_rates], fontsize=8)
     right.yaxis.set_minor_locator(NullLocator())
     left.set_ylabel(FINAL)
-    right.set_ylabel("peak learning rate")
     for ax in (left, right):
         _batch_axis(ax, sorted({*full, *part}))
         ax.legend(fontsize=8)
@@ -221,9 +214,8 @@ def steps_by_batch(
         sizes |= set(steps)
     ax.plot([], [], color=INK, marker="*", ms=10, ls="", label="critical batch")
     ax.plot([], [], color=INK, ls="--", linewidth=1, label="fitted")
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_ylabel("steps to the loss")
+    ax.set(yscale="log", ylabel="steps to the loss")
+    ax.yaxis.set_major_formatter("{x:,.0f}")
     _batch_axis(ax, sorted(sizes))
     ax.legend(fontsize=8)
     return ax
@@ -246,13 +238,8 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
         )  # fmt: skip
     left.set_ylim(bottom=0)
     right.set_ylim(bottom=0)
-    _legend_above(figure, left)
+    plots.legend_outside(figure, left)
     return figure
-
-
-def tokens_of(runs: Mapping[int, Run]) -> int:
-    """The tokens that each of some comparable runs saw."""
-    return next(iter(runs.values())).tokens
 
 
 def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
@@ -273,11 +260,6 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("batch size (sequences)")
     ax.grid()
-
-
-def _legend_above(figure: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4))
 
 
 SMOOTH = 5  # logged training losses that are drawn as their mean

@@ -36,12 +36,11 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
     for colour, (name, one) in zip(COLOURS, shares.items(), strict=False):
         together = np.cumsum(np.sort(np.asarray(one))[::-1])
         needed = int(np.searchsorted(together, top_p)) + 1
-        label = f"{name}: {needed:,} {'ids' if needed > 1 else 'id'}"
+        label = f"{name}: {plural(needed, 'token')}"
         ax.plot(np.arange(1, len(together) + 1), together, color=colour, label=label)
         ax.plot(needed, together[needed - 1], "o", ms=9, mfc="none", mec=colour, mew=2)
-    ax.set_xscale("log")
-    ax.set(ylim=(0, 1.05), xlabel="number of likeliest ids (log scale)")
-    ax.set_ylabel("probability together")
+    ax.set(xscale="log", ylim=(0, 1.05))
+    ax.set(xlabel="number of likeliest tokens (log scale)", ylabel="probability together")
     ax.legend(loc="lower right")
     ax.grid()
     return ax
@@ -61,7 +60,7 @@ def step_times(
         window, 0.99, " the window is full", va="top", color="#555555",
         transform=ax.get_xaxis_transform(),
     )  # fmt: skip
-    ax.set(xlabel="number of the new id", ylabel=f"time for one id (ms, median of {SMOOTH})")
+    ax.set(xlabel="number of the new token", ylabel=f"time for one token (ms, median of {SMOOTH})")
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left")
     ax.grid()
@@ -109,8 +108,7 @@ def next_bars(
         ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
     shown = [drawable(visible(name)) for name in names]
     named_rows(ax, shown, family="monospace", parse_math=False)
-    ax.margins(x=0.12)
-    ax.set_xlabel("probability of being next")
+    ax.set(xmargin=0.12, xlabel="probability of being next")
     ax.legend(loc="lower right")
     return ax
 
@@ -153,27 +151,17 @@ def _chances_shown(
         f"{settings}: {plural(len(after), 'token')} of {len(before):,} may come next."
         f" The likeliest is {visible(likeliest)}, with {percent(share)}."
     )
-    rows = [
-        (visible(token), percent(share), percent(after[token]) if token in after else "cut",
-         after.get(token, 0.0))
-        for token, share in list(before.items())[:MOST_TOKENS]
-    ]  # fmt: skip
-    table = live.table(
-        "The likeliest next tokens",
-        {"token": "", "model": "number", "drawn": "number", "": ""},
-        (
-            (
-                f"<code>{escape(token)}</code>",
-                escape(by_model),
-                escape(as_drawn),
-                live.bar(12 * share, f"background: {BLUE};"),
-            )
-            for token, by_model, as_drawn, share in rows
-        ),
-    )
-    html = f"<p>{escape(summary)}</p>{table}" + live.rest(
-        len(before) - MOST_TOKENS, "less likely token"
-    )
-    shown = "; ".join(f"{token} {by_model}, {as_drawn}" for token, by_model, as_drawn, _ in rows)
+    rows, listed = [], []
+    for token, share in list(before.items())[:MOST_TOKENS]:
+        name, by_model = visible(token), percent(share)
+        as_drawn = percent(after[token]) if token in after else "cut"
+        bar = live.bar(12 * after.get(token, 0.0), f"background: {BLUE};")
+        rows.append((f"<code>{escape(name)}</code>", escape(by_model), escape(as_drawn), bar))
+        listed.append(f"{name} {by_model}, {as_drawn}")
+    columns = ["token", "model", "drawn", ""]
+    table = live.table("The likeliest next tokens", columns, rows, numbers={"model", "drawn"})
+    hidden = live.rest(len(before) - MOST_TOKENS, "less likely token")
+    html = f"<p>{escape(summary)}</p>{table}{hidden}"
+    shown = "; ".join(listed)
     words = f"{summary} Tokens, by the model and as drawn: {shown}."
     return Shown(html, words, partial(next_bars, before, after))

@@ -17,7 +17,7 @@ says, a word, a frame or a weight says too. Whatever comes from outside goes thr
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from typing import NamedTuple
@@ -139,12 +139,10 @@ class Live:
 
 def text_field(label: str, text: str, lines: int = 1) -> ipywidgets.ValueWidget:
     """A field to type in, of one line or several; the view follows every key."""
-    layout = ipywidgets.Layout(width="auto", max_width="40rem")
-    kind = ipywidgets.Text if lines == 1 else ipywidgets.Textarea
-    field = kind(value=text, description=label, layout=layout)
-    if lines > 1:
-        field.rows = lines
-    return field
+    layout = {"width": "auto", "max_width": "40rem"}
+    if lines == 1:
+        return ipywidgets.Text(value=text, description=label, layout=layout)
+    return ipywidgets.Textarea(value=text, description=label, layout=layout, rows=lines)
 
 
 def choice(label: str, options: Iterable[str], value: str | None = None):
@@ -201,21 +199,21 @@ def stepper(label: str, last: int, value: int = 0) -> tuple[ipywidgets.IntSlider
 # Pieces of HTML
 
 
-def table(label: str, columns: Mapping[str, str], rows: Iterable[Iterable[str]]) -> str:
+def table(
+    label: str, columns: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
+) -> str:
     """A table with a `label` for screen readers; the cells of `rows` are HTML.
 
-    `columns` are headings, each with the class of its column: "number" sets it to the right.
+    `columns` are its headings, and `numbers` are those whose columns are set to the right.
     """
-    classes = [f' class="{kind}"' if kind else "" for kind in columns.values()]
-    head = "".join(
-        f'<th scope="col"{kind}>{escape(name)}</th>'
-        for kind, name in zip(classes, columns, strict=True)
-    )
-    body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(classes, row, strict=True))
-        + "</tr>\n"
-        for row in rows
-    )  # fmt: skip
+    classes = [' class="number"' if name in numbers else "" for name in columns]
+
+    def line(opening: str, closing: str, cells: Iterable[str]) -> str:
+        filled = zip(classes, cells, strict=True)
+        return "".join(f"<{opening}{kind}>{cell}</{closing}>" for kind, cell in filled)
+
+    head = line('th scope="col"', "th", map(escape, columns))
+    body = "".join(f"<tr>{line('td', 'td', row)}</tr>\n" for row in rows)
     return (
         f'<table aria-label="{escape(label)}">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>{body}</tbody></table>"

@@ -16,9 +16,9 @@ from matplotlib.ticker import MaxNLocator
 
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
-from workbook.views import live
+from workbook.views import live, plots
 from workbook.views.live import Live, Shown, escape
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, axes, note
+from workbook.views.plots import BLUE, GREY, INK, ORANGE, PALE, RED, axes, note
 
 
 def log_curves(
@@ -36,21 +36,17 @@ def log_curves(
     """
     ax = axes(ax)
     if exact is not None:
-        for column in exact.columns:
-            shown = exact[column].clip(lower=lowest**2)
-            ax.plot(shown, color=INK, linestyle="--", linewidth=1, zorder=3)
-        ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="closed form")
-    for colour, column in zip(COLOURS, table.columns, strict=False):
-        ax.plot(table[column].clip(lower=lowest**2), color=colour, linewidth=2.5, label=column)
+        dashed = {"color": INK, "linestyle": "--", "linewidth": 1}
+        ax.plot(exact.clip(lower=lowest**2), zorder=3, **dashed)
+        ax.plot([], [], label="closed form", **dashed)
+    ax.plot(table.clip(lower=lowest**2), linewidth=2.5, label=list(table.columns))
     for name, height in (marks or {}).items():
         ax.axhline(height, color=GREY, linestyle=":", zorder=0)
         place = (table.index[-1], height)
         note(ax, name, place, (0, 3), fontsize=8, ha="right")
-    ax.set_yscale("log")
+    ax.set(yscale="log", xlabel=table.index.name, ylabel=quantity)
     ax.set_ylim(bottom=lowest)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel(table.index.name)
-    ax.set_ylabel(quantity)
     ax.grid()
     if exact is not None or len(table.columns) > 1:
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -79,12 +75,10 @@ def valley(
         ax.plot(0, 0, color=INK, marker="+", ms=9, mew=2)
         ax.set_title(name, fontsize=10)
         ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]), aspect="equal")
+        ax.set(xlabel="x", ylabel="y")
+        ax.label_outer()
     for ax in panels.flat[len(paths) :]:
         ax.set_axis_off()
-    for ax in panels[-1]:
-        ax.set_xlabel("x")
-    for ax in panels[:, 0]:
-        ax.set_ylabel("y")
     return figure
 
 
@@ -95,16 +89,14 @@ def side_by_side(
     width = plt.rcParams["figure.figsize"][0]
     figure, panels = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
     for ax, (title, table) in zip(panels.flat, tables.items(), strict=True):
-        for colour, column in zip(COLOURS, table.columns, strict=False):
-            ax.plot(table[column], color=colour, linewidth=2, label=column)
+        ax.plot(table, linewidth=2, label=list(table.columns))
         if exact is not None:
             ax.plot(exact, color=INK, linestyle="--", linewidth=1, label=exact.name)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel(table.index.name)
         ax.grid()
     panels.flat[0].set_ylabel(quantity)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    plots.legend_outside(figure, panels.flat[0], "lower center", fontsize=9)
     return figure
 
 
@@ -127,11 +119,9 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
             ax, f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
             xycoords=("data", "axes fraction"), va="top",
         )  # fmt: skip
-    ax.set_xticks(range(-12, 3, 2), [f"$10^{{{tick}}}$" for tick in range(-12, 3, 2)])
-    ax.set_xlim(edges[0], edges[-1])
-    ax.margins(y=0.25)
-    ax.set_xlabel("size of a gradient that is not 0 (log scale)")
-    ax.set_ylabel("share of the numbers")
+    plots.tens(ax, range(-12, 3, 2))
+    ax.set(xlim=(edges[0], edges[-1]), ymargin=0.25)
+    ax.set(xlabel="size of a gradient that is not 0 (log scale)", ylabel="share of the numbers")
     ax.legend(loc="upper right")
     return ax
 
@@ -148,14 +138,11 @@ def learning_rate_slider(lr: int = 100) -> Live:
     learning rates.
     """
     slider = live.slider("Learning rate", lr, 1, 1_200, readout_format=",d")
-
-    def go(rate: int) -> None:
-        slider.value = rate
-
     buttons = [
-        live.button(f"{rate:,}", f"learning rate {rate:,}", partial(go, rate), "4rem")
+        live.button(f"{rate:,}", f"learning rate {rate:,}", partial(setattr, slider, "value", rate),
+                    "4rem")
         for rate in (10, 100, 1_000)
-    ]
+    ]  # fmt: skip
     row = live.side_by_side(*buttons, slider)
     return Live("Learning-rate slider", {"lr": slider}, _steps_shown, rows=[row])
 
@@ -163,19 +150,15 @@ def learning_rate_slider(lr: int = 100) -> Live:
 def _steps_shown(lr: int) -> Shown:
     story, losses = toys.story(lr), toys.relative_losses(lr, STEPS)
     factors = [toys.factor(lr, t) for t in range(STEPS)]
+    columns = ["step", "weights times", "loss times", "loss after it, start 1"]
     steps = live.table(
         "The first ten steps: how weights and loss are multiplied",
-        {
-            "step": "number",
-            "weights times": "number",
-            "loss times": "number",
-            "loss after it, start 1": "number",
-            "on a log scale, | is 1": "",
-        },
+        [*columns, "on a log scale, | is 1"],
         (
             (f"{t}", f"{factor:+.3f}", f"{factor**2:.3f}", f"{loss:.3g}", _bar(loss))
             for t, (factor, loss) in enumerate(zip(factors, losses[1:], strict=True))
         ),
+        numbers=columns,
     )
     html = f"""
 <p><b>Learning rate {lr:,}.</b> {escape(story)}</p>

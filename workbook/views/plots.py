@@ -7,7 +7,7 @@ to letters that matplotlib's own font has: a Chinese character or an emoji would
 empty box. At the end are tables of numbers as people read them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
 from numbers import Integral, Real
@@ -19,7 +19,7 @@ import pandas as pd
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from PIL import Image
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -27,6 +27,7 @@ SKY, PINK, YELLOW, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
+DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
 
 plt.rcParams.update(
     {
@@ -101,6 +102,35 @@ def named_rows(ax: Axes, names: Iterable[str], **look) -> None:
     ax.invert_yaxis()
 
 
+def cell(
+    ax: Axes, x: float, y: float, text: object, face: str, edge: str = "white", height: float = 1.0,
+    **look,
+) -> None:  # fmt: skip
+    """Draw a box one wide from (x, y) on, with a text in its middle."""
+    ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec=edge))
+    centred = {"ha": "center", "va": "center"}
+    ax.text(x + 0.5, y + height / 2, text, **centred | look)
+
+
+def bare(ax: Axes) -> None:
+    """Take away the frame and the marks of the ticks; labels stay."""
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def legend_outside(figure: Figure, ax: Axes, place: str = "upper center", **look) -> None:
+    """One legend for a figure whose panels draw the same lines as `ax`, up to four in a row."""
+    handles, labels = ax.get_legend_handles_labels()
+    columns = min(len(labels), 4)
+    figure.legend(handles, labels, loc=f"outside {place}", ncols=columns, **look)
+
+
+def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
+    """A dashed line at a height, with its name above it from `x` on."""
+    ax.axhline(height, color=INK, linestyle="--", linewidth=1, zorder=0)
+    note(ax, name, (x, height), (0, 3), fontsize=8, color=INK, **look)
+
+
 def log2_axis(
     ax: Axes, ticks: Sequence[float], written: Callable[[float], str] = "{:,}".format
 ) -> None:
@@ -108,6 +138,11 @@ def log2_axis(
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, [written(tick) for tick in ticks])
     ax.minorticks_off()
+
+
+def tens(ax: Axes, powers: Iterable[int]) -> None:
+    """Write the ticks of x, which are logarithms, as powers of ten."""
+    ax.set_xticks(list(powers), [f"$10^{{{power}}}$" for power in powers])
 
 
 def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
@@ -123,11 +158,29 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
         bars = ax.barh(places, table[column], thickness, label=column, color=COLOURS[i])
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
     named_rows(ax, table.index)
-    ax.set_xlabel(quantity)
-    ax.margins(x=0.1)
+    ax.set(xlabel=quantity, xmargin=0.1)
     ax.grid(axis="x")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns))
     return ax
+
+
+def share_bars(
+    ax: Axes, table: pd.DataFrame, dark: Collection[str] = DARK, height: float = 0.7
+) -> None:
+    """One bar per row of `table`, cut into its columns' shares; small shares have no number.
+
+    On the colours that are `dark` letters are white.
+    """
+    shares = table.div(table.sum(axis=1), axis=0)
+    left = np.zeros(len(table))
+    for colour, name in zip(COLOURS, shares.columns, strict=False):
+        bars = ax.barh(range(len(table)), shares[name], height, left=left, color=colour, label=name)
+        texts = [f"{share:.0%}" if share >= 0.045 else "" for share in shares[name]]
+        ink = "white" if colour in dark else INK
+        ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=8)
+        left += shares[name].to_numpy()
+    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    ax.set_xlim(0, 1)
 
 
 def curves(
@@ -144,30 +197,28 @@ def curves(
     which is logarithmic with `log`.
     """
     ax = axes(ax)
-    ends = {column: table[column].dropna() for column in table.columns}
+    lines = [table[column].dropna() for column in table.columns]
     close = 0.06 * (table.max(axis=None) - table.min(axis=None))
     apart = all(
         one.index[-1] != other.index[-1] or abs(one.iloc[-1] - other.iloc[-1]) > close
-        for one, other in combinations(ends.values(), 2)
+        for one, other in combinations(lines, 2)
     )
-    for colour, (name, line) in zip(COLOURS, ends.items(), strict=False):
-        ax.plot(line, color=colour, linewidth=2, marker="o" if log else None, ms=4, label=name)
+    for colour, line in zip(COLOURS, lines, strict=False):
+        ax.plot(line, color=colour, linewidth=2, marker="o" if log else None, ms=4, label=line.name)
         if apart:
             note(
-                ax, name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour, fontweight="bold",
-                va="center", annotation_clip=False,
+                ax, line.name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour,
+                fontweight="bold", va="center", annotation_clip=False,
             )  # fmt: skip
     if not apart:
         ax.legend(loc="best")
-    for name, level in (marks or {}).items():
-        ax.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
-        note(ax, name, (table.index[0], level), (0, 3), fontsize=8, color=INK)
+    for name, height in (marks or {}).items():
+        level(ax, name, height, table.index[0])
     if log:
         log2_axis(ax, table.index)
     else:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel(table.index.name)
-    ax.set_ylabel(quantity)
+    ax.set(xlabel=table.index.name, ylabel=quantity)
     ax.grid()
     return ax
 

@@ -25,13 +25,11 @@ from workbook.views import plots
 from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
+LOSS = "loss (nats/token)"
 
 
 def loss_curve(
-    log: pd.DataFrame,
-    x: str = "step",
-    entropy: float | None = None,
-    ax: Axes | None = None,
+    log: pd.DataFrame, x: str = "step", entropy: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
@@ -51,8 +49,7 @@ def loss_curve(
     if own_figure:
         ax.legend()
     ax.set_ylim(bottom=0)
-    ax.set_xlabel(X_AXES[x])
-    ax.set_ylabel("loss (nats/token)")
+    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
     ax.grid()
     return ax
 
@@ -64,15 +61,8 @@ def three_curves(log: pd.DataFrame, entropy: float | None = None) -> Figure:
         loss_curve(log, x, entropy, ax)
         ax.label_outer()
         ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    plots.legend_outside(figure, panels[0])
     return figure
-
-
-def nats_per_token(log: pd.DataFrame, bits_per_byte: float) -> float:
-    """Convert bits per byte to nats per token, for the text and tokenizer of this run."""
-    last = log.dropna(subset="validation_loss").iloc[-1]
-    return bits_per_byte * last["validation_loss"] / last["validation_bits_per_byte"]
 
 
 def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
@@ -81,8 +71,7 @@ def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -
     ax = axes(ax, height=2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
-    ax.set_xlabel("start of the window (position of the id)")
-    ax.set_ylabel("windows")
+    ax.set(xlabel="start of the window (position of the token)", ylabel="windows")
     return ax
 
 
@@ -90,28 +79,23 @@ def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """The milliseconds of one training step by part, in their order, with their shares."""
     ax = axes(ax, height=0.8 + 0.32 * len(seconds))
     total = sum(seconds.values())
-    small = [value < 0.02 * total for value in seconds.values()]
-    colours = [GREY if tiny else BLUE for tiny in small]
+    colours = [GREY if value < 0.02 * total else BLUE for value in seconds.values()]
     bars = ax.barh(list(seconds), [1e3 * value for value in seconds.values()], color=colours)
     labels = [f"{1e3 * v:.3g} ms, {v / total:.1%}" for v in seconds.values()]
     ax.bar_label(bars, labels, padding=3, fontsize=9)
     ax.invert_yaxis()
-    ax.margins(x=0.25)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("time of a step (milliseconds)")
+    ax.set(xmargin=0.25, xlabel="time of a step (milliseconds)")
     return ax
 
 
 def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     """The training losses of up to three runs, each a thinner line on the one before."""
     ax = axes(ax)
-    for (name, log), width, colour in zip(
-        logs.items(), (9, 4, 1), (SKY, ORANGE, INK), strict=False
-    ):
-        losses = log["train_loss"].dropna()
-        ax.plot(losses.index, losses, color=colour, linewidth=width, label=name)
-    ax.set_xlabel("steps")
-    ax.set_ylabel("loss (nats/token)")
+    looks = ((SKY, 9), (ORANGE, 4), (INK, 1))
+    for (colour, width), (name, log) in zip(looks, logs.items(), strict=False):
+        ax.plot(log["train_loss"].dropna(), color=colour, linewidth=width, label=name)
+    ax.set(xlabel="steps", ylabel=LOSS)
     ax.legend()
     ax.grid()
     return ax

@@ -14,9 +14,9 @@ from matplotlib.patches import FancyBboxPatch
 from numpy.typing import ArrayLike
 
 from workbook.config import ModelConfig
-from workbook.views import live
+from workbook.views import live, plots
 from workbook.views.live import Live, Shown, drawable, escape, plural, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, named_rows, note
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, note
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
@@ -93,10 +93,8 @@ def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes
             annotation_clip=False,
         )  # fmt: skip
         free += 13
-    ax.set_xlim(table.index[0], table.index[-1])
+    ax.set(xlim=(table.index[0], table.index[-1]), xlabel=table.index.name, ylabel=quantity)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel(table.index.name)
-    ax.set_ylabel(quantity)
     ax.grid()
     return ax
 
@@ -130,22 +128,16 @@ def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> A
     allowed = np.asarray(allowed)
     ax = axes(ax, height=0.8 + 0.34 * len(tokens))
     for row, column in np.ndindex(allowed.shape):
-        may = allowed[row, column]
-        cell = plt.Rectangle((column, row), 1, 1, fc=TINTS[0] if may else "white", ec=GREY)
-        ax.add_patch(cell)
-        ax.text(
-            column + 0.5, row + 0.5, "✓" if may else "-", ha="center", va="center",
-            color=BLUE if may else GREY,
-        )  # fmt: skip
+        sign, face, ink = ("✓", TINTS[0], BLUE) if allowed[row, column] else ("-", "white", GREY)
+        plots.cell(ax, column, row, sign, face, edge=GREY, color=ink)
     places = np.arange(len(tokens)) + 0.5
     ax.set_xticks(places, tokens)
     ax.set_yticks(places, tokens)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
-    ax.tick_params(length=0)
-    ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0), xlabel="key: who is looked at")
-    ax.set_ylabel("query: who looks")
-    ax.spines[:].set_visible(False)
+    ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
+    ax.set(xlabel="key: who is looked at", ylabel="query: who looks")
+    plots.bare(ax)
     return ax
 
 
@@ -159,7 +151,7 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
     for ax, pair in zip(panels[0], pairs, strict=True):
         both = vectors[:, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
-        ax.add_patch(plt.Circle((0, 0), radius, fc="none", ec=GREY))
+        _ring(ax, f"pair {pair}", 10, radius, 1.4 * radius)
         labelled = None
         for position, (x, y) in enumerate(both[:shown]):
             colour = RED if position == 0 else BLUE
@@ -168,11 +160,15 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
             if labelled is None or np.hypot(x - labelled[0], y - labelled[1]) > 0.25 * radius:
                 ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
                 labelled = x, y
-        ax.set(xlim=(-1.4 * radius, 1.4 * radius), ylim=(-1.4 * radius, 1.4 * radius))
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        ax.set_title(f"pair {pair}", fontsize=10)
     return figure
+
+
+def _ring(ax: Axes, title: str, fontsize: int, radius: float, reach: float) -> None:
+    """Draw the circle around which a pair turns, and show `reach` in each direction."""
+    ax.add_patch(plt.Circle((0, 0), radius, fc="none", ec=GREY))
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    ax.set_axis_off()
+    ax.set_title(title, fontsize=fontsize)
 
 
 def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> Figure:
@@ -187,12 +183,9 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> F
     )  # fmt: skip
     for ax, (name, grid) in zip(panels[0], grids.items(), strict=True):
         for (row, column), number in np.ndenumerate(np.asarray(grid)):
-            tint = TINTS[owners[int(number)]]
-            ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=tint, ec="white"))
-            ax.text(column + 0.5, row + 0.5, int(number), ha="center", va="center", fontsize=9)
+            plots.cell(ax, column, row, int(number), TINTS[owners[int(number)]], fontsize=9)
         rows, columns = np.shape(grid)
-        ax.set(xlim=(0, columns), ylim=(rows, 0))
-        ax.set_aspect("equal")
+        ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
         ax.set_axis_off()
         ax.set_title(name, fontsize=9)
     return figure
@@ -210,27 +203,15 @@ def by_position(
     ax.set_xticks(range(len(tokens)), tokens)
     ax.get_xticklabels()[changed].set(color=RED, weight="bold")
     ax.tick_params(axis="x", length=0)
-    ax.margins(y=0.12)
-    ax.set_ylabel(quantity)
-    ax.set_xlabel("position (red: the token that was changed)")
+    ax.set(xlabel="position (red: the token that was changed)", ylabel=quantity, ymargin=0.12)
     return ax
 
 
 def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """One bar per row of `table`, cut into its columns' shares and labelled with them."""
     ax = axes(ax, height=1.1 + 0.55 * len(table))
-    shares = table.div(table.sum(axis=1), axis=0)
-    left = np.zeros(len(table))
-    for colour, name in zip(COLOURS, shares, strict=False):
-        bars = ax.barh(range(len(table)), shares[name], left=left, color=colour, label=name)
-        ax.bar_label(
-            bars, [f"{share:.0%}" if share > 0.04 else "" for share in shares[name]],
-            label_type="center", fontsize=8, color="white" if colour == BLUE else INK,
-        )  # fmt: skip
-        left += shares[name].to_numpy()
-    named_rows(ax, [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
-    ax.xaxis.set_major_formatter("{x:.0%}")
-    ax.set_xlim(0, 1)
+    plots.share_bars(ax, table, dark=[BLUE], height=0.8)
+    plots.named_rows(ax, [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
     ax.set_xlabel("share of the parameters")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns), fontsize=9)
     return ax
@@ -327,16 +308,12 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
     """The same circles on paper."""
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
-        ax.add_patch(plt.Circle((0, 0), 1, fc="none", ec=GREY))
+        _ring(ax, f"pair {place}: {pair[0] @ pair[1]:+.3f}", 9, 1, 1.35)
         for look, ((x, y), at) in zip(ARROWS, _tips_and_names(*pair), strict=True):
             name, colour, line, _ = look
             ax.plot([0, x], [0, y], color=colour, lw=2.5, ls=line)
             ax.plot(x, y, "o", color=colour)
             ax.text(*at, name, ha="center", va="center", color=INK)
-        ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35))
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        ax.set_title(f"pair {place}: {pair[0] @ pair[1]:+.3f}", fontsize=9)
     return figure
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from workbook.tokenization.utf8 import template_bits
-from workbook.views import live
+from workbook.views import live, plots
 from workbook.views.live import Live, Shown, drawable, escape, plural, visible
 from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, axes, note
 
@@ -34,12 +34,10 @@ def size_steps(
     for name, place in marks.items():
         ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
         note(ax, name, (place, 0.15), (3, 0), fontsize=8, color=INK)
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(table.index, [f"U+{point:04X}" for point in table.index])
-    ax.set_ylim(0, table.to_numpy().max() + 0.5)
-    ax.set_yticks(range(1 + table.to_numpy().max()))
-    ax.set_xlabel("code point (log scale)")
-    ax.set_ylabel(quantity)
+    plots.log2_axis(ax, table.index, "U+{:04X}".format)
+    most = table.max(axis=None)
+    ax.set(ylim=(0, most + 0.5), yticks=range(most + 1))
+    ax.set(xlabel="code point (log scale)", ylabel=quantity)
     return ax
 
 
@@ -49,25 +47,18 @@ def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
     stride = 8.6  # eight bits and a gap
     for y, data in enumerate(rows.values()):
         for i, byte in enumerate(data):
-            bits = f"{byte:08b}"
             fixed = template_bits(byte)
-            for j, bit in enumerate(bits):
-                x, template = stride * i + j, j < fixed
-                face, ink, weight = (
-                    (BLUE, "white", "bold") if template else (PALE[0], INK, "normal")
-                )
-                ax.add_patch(plt.Rectangle((x, y - 0.35), 1, 0.7, fc=face, ec="white"))
-                ax.text(
-                    x + 0.5, y, bit, color=ink, weight=weight,
-                    family="monospace", ha="center", va="center",
+            for j, bit in enumerate(f"{byte:08b}"):
+                face, ink, weight = (BLUE, "white", "bold") if j < fixed else (PALE[0], INK, None)
+                plots.cell(
+                    ax, stride * i + j, y - 0.35, bit, face, height=0.7, color=ink, weight=weight,
+                    family="monospace",
                 )  # fmt: skip
             ax.text(stride * i + 4, y - 0.42, f"{byte:02X}", ha="center", va="bottom", fontsize=8)
     widest = max(len(data) for data in rows.values())
-    ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75))
+    ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75), xticks=[])
     ax.set_yticks(range(len(rows)), rows)
-    ax.set_xticks([])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    plots.bare(ax)
     return ax
 
 
@@ -150,14 +141,9 @@ def _explored(text: str) -> Shown:
     points = plural(len(text), "code point")
     sizes = {title: len(text.encode(codec)) for title, codec in ENCODINGS.items()}
     bold = ", ".join(f"<b>{size:,}</b> in {title}" for title, size in sizes.items())
-    columns = {
-        "character": "",
-        "code point and name": "",
-        "bytes in UTF-8: hexadecimal, bits, role": "",
-    }
     characters = live.table(
         "The characters of the text, their code points and their bytes in UTF-8",
-        columns,
+        ["character", "code point and name", "bytes in UTF-8: hexadecimal, bits, role"],
         map(_cells, text[:MOST_SHOWN]),
     )
     html = f"""
