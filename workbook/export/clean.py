@@ -16,6 +16,7 @@ from workbook.export import pandoc
 from workbook.export.pandoc import (
     PLAIN,
     Node,
+    cell,
     code,
     depth,
     listing,
@@ -271,19 +272,18 @@ def _tidy(content: list) -> list[Node]:
 
 
 def _bare(row: list) -> list:
-    """Make a row whose cells have no attributes and follow the alignment of their column."""
-    return [PLAIN, [[PLAIN, node("AlignDefault"), 1, span, blocks]
-                    for _, _, _, span, blocks in row[1]]]  # fmt: skip
+    """Make a row whose cells have no attributes."""
+    return [PLAIN, [cell(blocks, span) for *_, span, blocks in row[1]]]
 
 
 def _width(row: list) -> int:
-    return sum(cell[3] for cell in row[1])
+    return sum(span for *_, span, _ in row[1])
 
 
 def _is_numeric(rows: list, place: int) -> bool:
     """Whether a column holds numbers, where each cell stands under its head."""
     cells = [row[1][place] for row in rows if len(row[1]) > place and _width(row) == len(row[1])]
-    texts = [text_of(cell[4]) for cell in cells]
+    texts = [text_of(blocks) for *_, blocks in cells]
     return any(text.strip() for text in texts) and all(map(NUMERIC.fullmatch, texts))
 
 

@@ -1,6 +1,6 @@
 """The write-up as one syntax tree: the first page, the table of states, then every problem."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -97,8 +97,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
     if devices := sorted({visible(answer.device) for answer in answers if answer.device}):
         facts.append(("Measured on", "; ".join(devices)))
     facts.append(("Done", _done(write_up)))
-    rows = [[[strong(words(name))], words(value)] for name, value in facts]
-    lines = [para(*name, node("Space"), *value) for name, value in rows]
+    lines = [para(strong(words(name)), node("Space"), *words(value)) for name, value in facts]
     return [*blocks, box("facts", lines), para(*_legend())]
 
 
@@ -109,13 +108,10 @@ def _corpus(name: str) -> str:
 
 def _done(write_up: WriteUp) -> str:
     done = [entry for entry in write_up.entries if not entry.missing]
-    points = [
-        sum(entry.problem.points[write_up.edition] or 0 for entry in entries)
-        for entries in (done, write_up.entries)
-    ]
-    return (
-        f"{len(done)} of {len(write_up.entries)} problems, {points[0]} of {points[1]} points' worth"
+    points, most = (
+        sum(entry.points or 0 for entry in entries) for entries in (done, write_up.entries)
     )
+    return f"{len(done)} of {len(write_up.entries)} problems, {points} of {most} points' worth"
 
 
 def _legend() -> list[Node]:
@@ -132,13 +128,11 @@ def _states(write_up: WriteUp) -> Node:
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
         rows.append(row([strong(words(f"{chapter} · {CHAPTERS[chapter]}"))], span=4))
         for entry in entries:
-            id = entry.problem.ids[write_up.edition]
-            points = entry.problem.points[write_up.edition]
             rows.append(
                 row(
-                    [node("Link", [PLAIN, [code(id)], [f"#{id}", ""]])],
+                    [node("Link", [PLAIN, [code(entry.id)], [f"#{entry.id}", ""]])],
                     words(entry.problem.title),
-                    words("—" if points is None else str(points)),
+                    words("—" if entry.points is None else str(entry.points)),
                     words(f"{SIGNS[entry.state]} {entry.in_words}"),
                 )
             )
@@ -163,15 +157,15 @@ class _Composer:
 
     def entry(self, entry: Entry) -> list[Node]:
         """Compose one problem: heading, state, answers part by part, figures, code."""
-        problem, edition = entry.problem, self.write_up.edition
-        name = problem.ids[edition]
-        points = problem.points[edition]
-        worth = {None: "no points printed", 1: "1 point"}.get(points, f"{points} points")
-        title = [code(name), node("Space"), *words(problem.title)]
+        problem = entry.problem
+        worth = {None: "no points printed", 1: "1 point"}.get(
+            entry.points, f"{entry.points} points"
+        )
+        title = [code(entry.id), node("Space"), *words(problem.title)]
         short = "; ".join(f"{part}: {line}" if part else line for part, line in entry.short)
         state = f"{entry.in_words} ({short})" if short else entry.in_words
         said = words(f"{worth} · {SIGNS[entry.state]} {state}")
-        blocks = [_header(2, title, name), box("state", [para(*said)])]
+        blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
         if not (entry.answers or entry.listings):
             return [box("open", blocks)]
         blocks += self.prompt(entry, "")
@@ -182,8 +176,9 @@ class _Composer:
                 blocks += self.answer(entry.answers[part])
             elif part and entry.answers:
                 blocks.append(para(strong(words(f"({part})")), node("Space"), *words(UNANSWERED)))
-        if problem.parts:  # what concerns all its parts
-            blocks += self.evidence((problem.id, ""))
+        if problem.parts and self.write_up.is_reference:  # what concerns all its parts
+            for shown in self.write_up.found.evidence.get((problem.id, ""), []):
+                blocks += self.picture(shown, problem.id)
         for title, source in entry.listings:
             blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
         return blocks
@@ -210,35 +205,29 @@ class _Composer:
             self.cleaner.notes.append(
                 f"of what {answer} shows, only the first {MOST_SHOWN} are exported"
             )
-        return [*blocks, *self.evidence(answer.place), *_basis(answer)]
-
-    def evidence(self, place: Place) -> Iterator[Node]:
-        """Show the pictures that the worked notebook has for one place."""
-        if self.write_up.is_reference:
-            for shown in self.write_up.found.evidence.get(place, []):
-                yield from self.picture(shown, place[0])
+        return [*blocks, *_basis(answer)]
 
     def shown(self, shown: Shown, answer: Answer) -> list[Node]:
         """Compose one output of the cell that answers."""
         if shown.kind == "picture":
-            return list(self.picture(shown, str(answer)))
+            return self.picture(shown, str(answer))
         if shown.kind == "text" or answer.place in self.as_typed:
             return printed(shown.text)
         return self.cleaner.blocks(shown.kind, shown.text, str(answer))
 
-    def picture(self, shown: Shown, place: str) -> Iterator[Node]:
+    def picture(self, shown: Shown, place: str) -> list[Node]:
         """Show a picture with its number and its description below it."""
         name = self.cleaner.album.keep(shown.picture)
         if name is None:
             self.cleaner.notes.append(
                 f"{place} shows a picture that cannot be read: it is left out"
             )
-            return
+            return []
         self.figures += 1
         alt = visible(shown.text.strip()) or f"Figure of {place}, not described"
         caption = [strong(words(f"Figure {self.figures}.")), node("Space"), *words(alt)]
         image = node("Plain", [node("Image", [PLAIN, words(alt), [name, ""]])])
-        yield node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])
+        return [node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])]
 
 
 def _led(part: str, blocks: list[Node]) -> list[Node]:

@@ -92,10 +92,14 @@ def box(kind: str, blocks: Sequence[Node]) -> Node:
     return node("Div", [["", [kind], []], list(blocks)])
 
 
+def cell(blocks: Sequence[Node], span: int = 1) -> list:
+    """Make a cell of a table, `span` columns wide, aligned as its column is."""
+    return [PLAIN, node("AlignDefault"), 1, span, list(blocks)]
+
+
 def row(*cells: Sequence[Node], span: int = 1) -> list:
-    """Make a row of a table, each of its cells `span` columns wide."""
-    made = [[PLAIN, node("AlignDefault"), 1, span, [node("Plain", list(c))]] for c in cells]
-    return [PLAIN, made]
+    """Make a row of a table from lines of text, each of them `span` columns wide."""
+    return [PLAIN, [cell([node("Plain", list(each))], span) for each in cells]]
 
 
 def table(

@@ -23,9 +23,20 @@ class Entry:
     """One problem of the write-up."""
 
     problem: Problem
+    edition: str
     answers: dict[str, Answer]  # by part
     listings: list[tuple[str, str]]  # of code: a name and its source
     short: list[tuple[str, str]] = field(default_factory=list)  # a part, and what it falls short of
+
+    @property
+    def id(self) -> str:
+        """The problem's id, as this edition spells it."""
+        return self.problem.ids[self.edition]
+
+    @property
+    def points(self) -> int | None:
+        """What the problem is worth; None where this edition does not say."""
+        return self.problem.points[self.edition]
 
     @property
     def missing(self) -> list[str]:
@@ -70,7 +81,7 @@ class WriteUp:
     def short(self) -> list[str]:
         """Where answers fall short of what is asked."""
         return [
-            f"{named((entry.problem.ids[self.edition], part))}: {said}"
+            f"{named((entry.id, part))}: {said}"
             for entry in self.entries
             for part, said in entry.short
         ]
@@ -79,7 +90,7 @@ class WriteUp:
     def missing(self) -> list[str]:
         """What a complete write-up would have and this one has not."""
         return [
-            f"{named((entry.problem.ids[self.edition], part))}: {UNANSWERED}"
+            f"{named((entry.id, part))}: {UNANSWERED}"
             for entry in self.entries
             for part in entry.missing
         ] + self.short
@@ -104,19 +115,22 @@ def assess(folder: Path, edition: str) -> WriteUp:
     _refuse_mixtures(answers)
     chosen = _chosen(answers, edition, notes)
     code = found.revealed if is_reference else _attempts(folder, notes)
+    if is_reference:
+        for answer in chosen.values():
+            answer.shown.extend(found.evidence.get(answer.place, []))
     entries = []
     for problem in PROBLEMS.values():
         listings = code.get(problem.id, []) if problem.kind == "code" else []
-        places = [(problem.id, part) for part in (*problem.parts, "")]
-        own = {place[1]: chosen[place] for place in places if place in chosen}
-        short = []
-        for answer in own.values():
-            evidence = found.evidence.get(answer.place, []) if is_reference else []
-            shown = sum(each.kind == "picture" for each in [*answer.shown, *evidence])
-            figures = shown + answer.text.count("(data:image/")
-            said = complaints(*answer.place, answer.text, figures)
-            short += [(answer.place[1], line) for line in said]
-        entries.append(Entry(problem=problem, answers=own, listings=listings, short=short))
+        parts = [part for part in (*problem.parts, "") if (problem.id, part) in chosen]
+        own = {part: chosen[problem.id, part] for part in parts}
+        short = [
+            (part, line)
+            for part, answer in own.items()
+            for line in complaints(problem.id, part, answer.text, answer.figures)
+        ]
+        entries.append(
+            Entry(problem=problem, edition=edition, answers=own, listings=listings, short=short)
+        )
     return WriteUp(
         found=found, edition=edition, is_reference=is_reference, entries=entries, notes=notes
     )
@@ -155,10 +169,8 @@ def _refuse_mixtures(answers: list[Answer]) -> None:
     A place that is answered for each edition, side by side, is no mixture.
     """
     written = [answer for answer in answers if answer.text.strip()]
-    by_place: dict[Place, set[str]] = {}
-    for answer in written:
-        by_place.setdefault(answer.place, set()).add(answer.edition)
-    single = [answer for answer in written if len(by_place[answer.place]) == 1]
+    editions = Counter(place for place, _ in {(each.place, each.edition) for each in written})
+    single = [answer for answer in written if editions[answer.place] == 1]
     for what, group in (("edition", single), ("profile", written)):
         kinds: dict[str, dict[str, None]] = {}
         for answer in group:

@@ -51,6 +51,12 @@ class Answer:
     def __str__(self) -> str:
         return named(self.place)
 
+    @property
+    def figures(self) -> int:
+        """The number of pictures, beside the text and in it."""
+        beside = sum(each.kind == "picture" for each in self.shown)
+        return beside + self.text.count("(data:image/")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
@@ -108,9 +114,7 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
         found.prompts[place[0]] = _asked(_text(cell.get("source")))
     if cell.get("cell_type") != "code":
         return
-    outputs = cell.get("outputs")
-    is_list = isinstance(outputs, list)
-    outputs = [each for each in outputs if isinstance(each, dict)] if is_list else []
+    outputs = _dicts(cell.get("outputs"))
     records = [_dict(output.get("data")).get(MIME) for output in outputs]
     if any(record is not None for record in records):
         _collect_answers(cell, outputs, notebook, found)
@@ -174,8 +178,7 @@ def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
         return None
     if record["edition"] not in EDITIONS or (problems.PROBLEMS[place[0]].parts and not place[1]):
         return None
-    used = record.get("corpora")
-    names = [_dict(each).get("name") for each in used] if isinstance(used, list) else []
+    names = [each.get("name") for each in _dicts(record.get("corpora"))]
     device = record.get("device")
     return Answer(
         place=place,
@@ -247,6 +250,11 @@ def _printed(text: str) -> list[Shown]:
 
 def _dict(value: Any) -> dict:
     return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[dict]:
+    """Return the dicts of a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:
