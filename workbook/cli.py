@@ -335,7 +335,7 @@ def run_train(options: argparse.Namespace) -> int:
 
     config = presets.chosen(options)
     if options.dry_run:
-        return dry_run.report_run(config)
+        return dry_run.report([config])
     train.train_and_print(config, options.folder)
     return 0
 

@@ -8,11 +8,9 @@ recorded runs reached.
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import pandas as pd
 import psutil
@@ -24,7 +22,7 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
 from workbook.experiments import records
-from workbook.experiments.plans import Plan, Results, Stage
+from workbook.experiments.plans import Plan, Results
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
@@ -37,13 +35,8 @@ PROCESS = 500_000_000  # bytes that Python and torch take for themselves, about
 # in float32, and a copy in half precision for the matmul with the values.
 SCORE = 6
 
-
-class Finding(NamedTuple):
-    """One thing that was looked at, and what to do about it."""
-
-    about: str  # corpora, disk or memory
-    text: str
-    todo: str = ""  # empty where all is ready
+# What was looked at, in words, and what to do about it: empty where all is ready.
+Finding = tuple[str, str]
 
 
 def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
@@ -51,66 +44,48 @@ def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
 
     With `workers` the runs would be made side by side, each by a process of one thread.
     """
-    known: dict[str, TrainConfig] = {}
-    later: dict[str, TrainConfig] = {}
-    print("A dry run: nothing is downloaded, trained or kept.\n")
+    missing: dict[str, TrainConfig] = {}  # by key: plans share runs
     for name, plan in plans.items():
-        now, then = unfold(plan)
-        known |= {config.key: config for config in now}
-        later |= {config.key: config for config in then}
-        print(f"{name:16} runs to make next: {len(now)}")
-    if not known:
+        found = missing_runs(plan)
+        missing |= {config.key: config for config in found}
+        print(f"{name:16} runs to make: {len(found)}")
+    if not missing:
         print("\nAll runs have their records. There is nothing to do.")
         return 0
-    return report([*known.values()], [later[key] for key in later if key not in known], workers)
+    print("Later rounds depend on results: so many runs follow if the middle rates are the best.")
+    return report([*missing.values()], workers)
 
 
-def report_run(config: TrainConfig) -> int:
-    """Print the dry run of one training run; the exit status, 0 where this machine is ready."""
-    print("A dry run: nothing is downloaded, trained or kept.")
-    return report([config], [], None)
-
-
-def report(known: Sequence[TrainConfig], later: Sequence[TrainConfig], workers: int | None) -> int:
-    """Print what runs take and what is missing for them; 0 where nothing is missing, else 1.
-
-    `known` are the runs to make next, `later` those that may follow.
-    """
-    configs, sharing = [*known, *later], workers or 1
+def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
+    """Print what these runs take and what is missing for them; 0 where nothing is, else 1."""
+    print("\nA dry run: nothing is downloaded, trained or kept.\n")
+    side_by_side = workers or 1
+    table = pd.DataFrame(
+        {
+            "corpus": [config.corpus for config in configs],
+            "batch": [config.batch_size for config in configs],
+            "runs": 1,
+            "GB of memory": [memory_bytes(config) / 1e9 for config in configs],
+            "hours": [each / side_by_side / 3_600 for each in seconds_of(configs, workers)],
+        }
+    )
+    summary = {"runs": "sum", "GB of memory": "max", "hours": "sum"}
+    by_step = table.groupby(["corpus", "batch"], as_index=False).agg(summary)
+    print(by_step.to_string(index=False, float_format="{:,.2f}".format))
+    by_whom = f", by {workers} workers of one thread each" if workers else ""
+    print(f"\nAbout {table['hours'].sum():,.2f} hours in all{by_whom}.")
     wanted = {(each.corpus, each.corpus_bytes, each.model.vocab_size): each for each in configs}
-    texts = [text_finding(config) for config in wanted.values()]
-    hours = [each / sharing / 3_600 for each in seconds_of(configs, 1 if workers else None)]
-    columns = {
-        "runs": [step_name(config) for config in configs],
-        "next": [index < len(known) for index in range(len(configs))],
-        "later": [index >= len(known) for index in range(len(configs))],
-        "GB of memory": [memory_bytes(config) / 1e9 for config in configs],
-        "hours in all": hours,
-    }
-    sums = dict.fromkeys(columns, "sum") | {"GB of memory": "max"}
-    del sums["runs"]
-    table = pd.DataFrame(columns).groupby("runs", sort=False).agg(sums)
-    print(f"\n{table.to_string(float_format='{:,.2f}'.format)}\n")
-    side_by_side = f", by {workers} workers of one thread each" if workers else ""
-    print(f"About {sum(hours):,.{0 if sum(hours) > 10 else 2}f} hours in all{side_by_side}.")
-    if later:
-        print("Later rounds depend on results: so many follow if the middle rates are the best.")
-    found = [finding for finding, _ in texts]
-    found.append(disk_finding(configs, sum(size for _, size in texts), sharing))
-    found.append(memory_finding(configs, sharing))
-    for each in found:
-        print(f"{each.about:8} {'TO DO' if each.todo else 'ready':6} {each.text}")
-    todo = list(dict.fromkeys(each.todo for each in found if each.todo))
-    print(f"\n{'Not ready. What to do:' if todo else 'Ready.'}")
-    for number, words in enumerate(todo, 1):
-        print(f"{number}. {words}")
-    return 1 if todo else 0
-
-
-def step_name(config: TrainConfig) -> str:
-    """What decides how much a step costs, in words: "tinystories, batch 128"."""
-    words = f"{config.corpus}, batch {config.batch_size}"
-    return words if config.accumulation == 1 else f"{words} in {config.accumulation} parts"
+    found = [text_finding(config) for config in wanted.values()]
+    findings = [finding for finding, _ in found]
+    findings.append(disk_finding(configs, sum(size for _, size in found), side_by_side))
+    findings.append(memory_finding(max(configs, key=memory_bytes), side_by_side))
+    for words, todo in findings:
+        print(f"{'TO DO' if todo else 'ready':6} {words}")
+    todos = dict.fromkeys(todo for _, todo in findings if todo)
+    print(f"\n{'Not ready. What to do:' if todos else 'Ready.'}")
+    for number, todo in enumerate(todos, 1):
+        print(f"{number}. {todo}")
+    return 1 if todos else 0
 
 
 @dataclass(frozen=True)
@@ -140,34 +115,29 @@ def imagined(asked: Mapping[str, TrainConfig]) -> Results:
     return {label: records.find(config) or result(config) for label, config in asked.items()}
 
 
-def unfold(plan: Plan) -> tuple[list[TrainConfig], list[TrainConfig]]:
-    """The runs that a plan waits for now, and those of its later rounds as they are imagined.
+def missing_runs(plan: Plan) -> list[TrainConfig]:
+    """The runs without a record that a plan asks for.
 
-    What a plan asks for depends on what came out, so only the next round is known for sure.
+    Only those of its next round are known for sure; those of later rounds follow from results as
+    they are imagined.
     """
-    stage = Stage(plan)
-    stage.advance()
-    known, later, asked = stage.missing(), [], stage.asked
-    with suppress(StopIteration):
-        while asked:
+    missing, asked = [], next(plan)
+    while True:
+        missing += [config for config in asked.values() if records.find(config) is None]
+        try:
             asked = plan.send(imagined(asked))
-            later += [config for config in asked.values() if records.find(config) is None]
-    return known, later
+        except StopIteration:
+            return missing
 
 
-def seconds_of(configs: Sequence[TrainConfig], threads: int | None = None) -> list[float]:
-    """The expected seconds of each run, by itself, in a process with so many threads.
+def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> list[float]:
+    """The expected seconds of each run by itself; with `workers`, on one thread.
 
     All are taken to run on the device and in the precision of the first.
     """
     device = devices.pick_device(configs[0].device)
     precision = devices.pick_precision(device, configs[0].precision)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
-        peak = matmul_peak(precision, str(device))
-    finally:
-        torch.set_num_threads(before)
+    peak = matmul_peak(precision, str(device)) / (torch.get_num_threads() if workers else 1)
     speed = peak * mfu(**devices.describe(device, precision))
     return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
 
@@ -178,22 +148,19 @@ def mfu(device: str, precision: str, **_) -> float:
     The log's seconds are those of evaluating and saving as well. Takes what `devices.describe`
     says.
     """
-    found = []
-    for run in records.load_all():
-        where = run.environment
-        peak = where.get("peak_flops_per_second")
-        if (where["device"], where["precision"]) == (device, precision) and peak and run.steps:
-            found.append(flops(run.config, run.steps) / run.seconds / peak)
+    found = [
+        flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
+        for run in records.load_all()
+        if (run.environment["device"], run.environment["precision"]) == (device, precision)
+    ]
     return median(found) if found else ASSUMED_MFU
 
 
 def flops(config: TrainConfig, steps: int) -> float:
     """The FLOPs of so many steps, evaluations included: a forward pass is a third of a step."""
-    evaluations = 1 + steps // config.eval_every
     tokens = steps * config.batch_size * config.model.context_length
-    return accounting.flops_per_token(config.model) * (
-        tokens + evaluations * config.eval_tokens / 3
-    )
+    evaluated = (1 + steps // config.eval_every) * config.eval_tokens
+    return accounting.flops_per_token(config.model) * (tokens + evaluated / 3)
 
 
 def text_finding(config: TrainConfig) -> tuple[Finding, int]:
@@ -202,33 +169,28 @@ def text_finding(config: TrainConfig) -> tuple[Finding, int]:
     Tokens take two bytes for about four of text, and for a moment twice that: in shards, and in one
     file. Raises: ValueError for a name that no corpus has.
     """
-    name, size, vocab_size = config.corpus, config.corpus_bytes, config.model.vocab_size
-    splits = [(name, "train", size), (name, "validation", None)]
-    missing = [split for split in splits if not corpora.is_here(*split)]
-    corpus, usual = corpora.CORPORA[name], token_files.DEFAULTS[name][1]
+    name, vocab_size = config.corpus, config.model.vocab_size
+    sizes = {"train": config.corpus_bytes, "validation": None}
+    missing = [split for split, size in sizes.items() if not corpora.is_here(name, split, size)]
+    corpus, (_, usual) = corpora.CORPORA[name], token_files.DEFAULTS[name]
+    words, todo = f"{name}: {'its text is made first' if missing else 'on this disk'}", ""
     if not missing:
-        paths = [corpora.path(*split) for split in splits]
+        paths = [corpora.path(name, split, size) for split, size in sizes.items()]
         folder = settings.data_folder() / "tokens" / f"{name}-{vocab_size}"
         encoded = all((folder / f"{path.stem}.npy").is_file() for path in paths)
         written = 0 if encoded else sum(path.stat().st_size for path in paths)
     elif corpus.offline:
-        written = 2 * ((size or corpus.sizes.get("train", 0)) + corpus.sizes.get("validation", 0))
+        written = 2 * sum(size or corpus.sizes.get(split, 0) for split, size in sizes.items())
     else:
-        written = volume = corpora.parse_size(corpus.volume)
-        packed = any(file.endswith(".gz") for file in corpus.files.values())
-        written += round(2 * UNPACKED * volume) if packed else volume
-    text = f"{name}: {'its text is made first' if missing else 'on this disk'}"
-    todo = ""
-    if vocab_size != usual:
-        text = f"{name} has a tokenizer with vocab_size={usual:,}, the model {vocab_size:,}"
-        todo = f"give the model vocab_size={usual}"
-    elif missing and not corpus.offline:
-        text = f"{name}: no {' and no '.join(split for _, split, _ in missing)} text on this disk"
+        words = f"{name}: no {' and no '.join(missing)} text on this disk"
         todo = f"`workbook data get {name}` downloads {corpus.volume}"
-    elif written:
-        option = f" --size {size}" if size else ""
-        text += f"; `workbook data tokenize {name}{option}` writes its tokens now, on all cores"
-    return Finding("corpora", text, todo), written
+        volume = corpora.parse_size(corpus.volume)
+        packed = any(file.endswith(".gz") for file in corpus.files.values())
+        written = volume + round(2 * UNPACKED * volume) if packed else 2 * volume
+    if vocab_size != usual:
+        words = f"{name} has a tokenizer with vocab_size={usual:,}, the model {vocab_size:,}"
+        todo = f"give the model vocab_size={usual}"
+    return (words, todo), written
 
 
 def disk_finding(configs: Sequence[TrainConfig], texts: int, workers: int = 1) -> Finding:
@@ -241,10 +203,12 @@ def disk_finding(configs: Sequence[TrainConfig], texts: int, workers: int = 1) -
     folder = settings.data_folder().absolute()
     there = next(place for place in (folder, *folder.parents) if place.is_dir())
     free = shutil.disk_usage(there).free
-    text = f"checkpoints need {in_gb(kept)}, texts and tokens {in_gb(texts)}"
-    text += f"; {in_gb(free)} are free in {folder}"
+    words = (
+        f"checkpoints need {in_gb(kept)}, texts and tokens {in_gb(texts)}; {in_gb(free)} are free"
+        f" in {folder}"
+    )
     make_room = "make room, or set WORKBOOK_DATA to a folder on a larger disk"
-    return Finding("disk", text, make_room if kept + texts > free else "")
+    return words, make_room if kept + texts > free else ""
 
 
 def checkpoint_bytes(config: TrainConfig) -> int:
@@ -257,25 +221,36 @@ def checkpoints(config: TrainConfig) -> int:
     return min(config.keep_checkpoints, math.ceil(config.steps / config.checkpoint_every))
 
 
-def memory_finding(configs: Sequence[TrainConfig], workers: int = 1) -> Finding:
-    """Whether the largest step of these runs fits into memory, beside those of other workers."""
-    largest = max(configs, key=memory_bytes)
-    device, needed = devices.pick_device(largest.device), memory_bytes(largest)
+def memory_finding(config: TrainConfig, workers: int = 1) -> Finding:
+    """Whether a step of this run fits into memory beside those of other workers, or what would."""
+    device, needed = devices.pick_device(config.device), memory_bytes(config)
     room = free_memory(device)
-    text = f"{step_name(largest)} needs {in_gb(needed)}; {in_gb(room)} free on {device}"
-    text += f", for {workers} workers" if workers > 1 else ""
-    fits = workers * needed <= room
-    return Finding("memory", text, "" if fits else what_would_fit(largest, room, workers))
+    words = (
+        f"{config.corpus}, batch {config.batch_size} needs {in_gb(needed)}; {in_gb(room)} free on"
+        f" {device}{f', for {workers} workers' if workers > 1 else ''}"
+    )
+    if workers * needed <= room:
+        return words, ""
+    if needed <= room:
+        return words, f"take --workers {room // needed}"
+    for parts in range(config.accumulation, config.batch_size + 1):
+        divides = config.batch_size % parts == 0
+        if divides and workers * memory_bytes(replace(config, accumulation=parts)) <= room:
+            return words, (
+                f"compute a batch of {config.batch_size} with accumulation={parts}:"
+                f" `--accumulation {parts}` of `workbook train`; or do without it, in"
+                " `batch_sizes` of workbook/experiments/studies.py"
+            )
+    return words, "take a machine with more memory: not even one sequence fits"
 
 
-def memory_bytes(config: TrainConfig, accumulation: int | None = None) -> int:
+def memory_bytes(config: TrainConfig) -> int:
     """The bytes of a process that takes steps of this config: an upper bound in half precision.
 
     The accounting is that of float32 and of the kernel that keeps no scores. A CPU in half
     precision computes attention without it (`fused.causal_attention`), and so does an Apple GPU.
     """
-    sequences = math.ceil(config.batch_size / (accumulation or config.accumulation))
-    model = config.model
+    model, sequences = config.model, config.batch_size // config.accumulation
     needed = accounting.peak_bytes(model, sequences).total + PROCESS
     device = devices.pick_device(config.device)
     half = devices.pick_precision(device, config.precision) != torch.float32
@@ -290,21 +265,6 @@ def free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return psutil.virtual_memory().available
-
-
-def what_would_fit(config: TrainConfig, room: int, workers: int) -> str:
-    """What to change so that a step fits into `room` bytes."""
-    if memory_bytes(config) <= room:
-        return f"take --workers {room // memory_bytes(config)}"
-    for accumulation in range(config.accumulation, config.batch_size + 1):
-        fits = workers * memory_bytes(config, accumulation) <= room
-        if fits and config.batch_size % accumulation == 0:
-            return (
-                f"compute a batch of {config.batch_size} with accumulation={accumulation}:"
-                f" `--accumulation {accumulation}` of `workbook train`; or do without it, in"
-                " `batch_sizes` of workbook/experiments/studies.py"
-            )
-    return "take a machine with more memory: not even one sequence fits"
 
 
 def in_gb(size: float) -> str:
