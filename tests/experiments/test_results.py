@@ -253,6 +253,14 @@ def test_curves_are_fitted_to_the_losses_that_four_sizes_came_to():
     assert all(curve.critical == pytest.approx(32) for _, curve in found.values())
 
 
+def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
+    asked = {"free": config(), "capped": config(max_seconds=60.0)}
+    runs = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
+    shown = results.table(runs)
+    assert list(shown)[:2] == ["max_seconds", "status"]
+    assert shown.loc["capped", "max_seconds"] == 60 and math.isnan(shown.loc["free", "max_seconds"])
+
+
 BASE = config()
 
 

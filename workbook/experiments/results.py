@@ -24,8 +24,8 @@ from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
-# Settings that follow from others: the column "changed" leaves them out.
-DERIVED = {"warmup_iters", "log_every", "eval_every", "checkpoint_every", "corpus_bytes"}
+# The label, and settings that follow from others: the column "changed" leaves them out.
+HIDDEN = {"name", "warmup_iters", "log_every", "eval_every", "checkpoint_every", "corpus_bytes"}
 LAST = 5  # logged training losses: one by itself is that of a single batch
 WIDTH = 88  # characters of a line of a text that a model wrote
 
@@ -35,11 +35,10 @@ WIDTH = 88  # characters of a line of a text that a model wrote
 
 def table(results: Results) -> pd.DataFrame:
     """One row per run: the settings in which the runs differ, and what came out."""
-    names = differing(*(run.config for run in results.values()))
-    rows = [
+    runs = results.values()
+    settings = pd.DataFrame([settings_of(run.config) for run in runs]).drop(columns="name")
+    outcomes = pd.DataFrame(
         {
-            "run": label,
-            **{name: settings_of(run.config)[name] for name in names},
             "status": run.status,
             "steps taken": run.steps,
             "tokens": run.tokens,
@@ -47,23 +46,16 @@ def table(results: Results) -> pd.DataFrame:
             "validation_loss": run.loss,
             "bits_per_byte": run.bits_per_byte,
         }
-        for label, run in results.items()
-    ]
-    return pd.DataFrame(rows).set_index("run")
+        for run in runs
+    )
+    differing = settings.loc[:, settings.nunique(dropna=False) > 1]
+    return differing.join(outcomes).set_index(pd.Index(results, name="run"))
 
 
 def settings_of(config: TrainConfig) -> dict:
     """All settings by name, those of the model and the optimizer among them."""
     flat = asdict(config)
     return flat.pop("model") | flat.pop("optimizer") | flat
-
-
-def differing(*configs: TrainConfig) -> list[str]:
-    """The names of the settings in which these configs are not all the same."""
-    flat = [settings_of(config) for config in configs]
-    return [
-        name for name in flat[0] if name != "name" and len({str(each[name]) for each in flat}) > 1
-    ]
 
 
 # ------------------------------------------------------------------------- the log of experiments
@@ -166,12 +158,12 @@ def changes(config: TrainConfig, base: TrainConfig) -> str:
         rates = config.optimizer
         return round(rates.min_learning_rate / rates.max_learning_rate, 9)
 
-    hidden = DERIVED | ({"min_learning_rate"} if lowest(config) == lowest(base) else set())
-    values = {name: settings_of(config)[name] for name in differing(config, base)}
+    hidden = HIDDEN | ({"min_learning_rate"} if lowest(config) == lowest(base) else set())
+    usual = settings_of(base)
     shown = [
         f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in values.items()
-        if name not in hidden
+        for name, value in settings_of(config).items()
+        if name not in hidden and value != usual[name]
     ]
     return ", ".join(shown) or "the base run"
 
