@@ -191,7 +191,7 @@ def test_a_width_is_not_chosen_by_the_luckiest_seed():
 
 
 def test_an_ablation_is_run_at_the_old_rate_and_at_its_own_best_with_seeds():
-    results, _ = played(studies.layer_norm(LAPTOP), bowl(best=1e-2, moved=0.1))
+    results, _ = played(studies.STUDIES["layer_norm"].plan(LAPTOP), bowl(best=1e-2, moved=0.1))
     changed_runs = [run for label, run in results.items() if label.startswith("no norm, ")]
     assert {run.config.model.norm for run in changed_runs} == {"none"}
     rates = sorted({rate_of(run) for run in changed_runs})

@@ -7,6 +7,7 @@ laptop and large on a GPU is in a `Scale`; the plans are the same.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from workbook.config import Edition, TrainConfig
@@ -188,21 +189,6 @@ def ablation(scale: Scale, label: str, **changes) -> Plan:
     return results | found | (yield from seeds(own, scale.seeds[:2], f"{label}, "))
 
 
-def layer_norm(scale: Scale) -> Plan:
-    """Without RMSNorm."""
-    return (yield from ablation(scale, "no norm", norm="none"))
-
-
-def pre_norm(scale: Scale) -> Plan:
-    """RMSNorm after each part instead of before it."""
-    return (yield from ablation(scale, "post-norm", norm="post"))
-
-
-def no_position(scale: Scale) -> Plan:
-    """Without RoPE."""
-    return (yield from ablation(scale, "no RoPE", position="none"))
-
-
 def swiglu(scale: Scale) -> Plan:
     """SiLU with two matrices, at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
@@ -264,9 +250,14 @@ def leaderboard(scale: Scale) -> Plan:
 STUDIES = {
     "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
     "batch_size": Study("How large a batch, at equal tokens?", batch_size),
-    "layer_norm": Study("What does RMSNorm do?", layer_norm),
-    "pre_norm": Study("Normalise before each part, or behind it?", pre_norm),
-    "no_position": Study("Does the model need RoPE?", no_position),
+    "layer_norm": Study("What does RMSNorm do?", partial(ablation, label="no norm", norm="none")),
+    "pre_norm": Study(
+        "Normalise before each part, or behind it?",
+        partial(ablation, label="post-norm", norm="post"),
+    ),
+    "no_position": Study(
+        "Does the model need RoPE?", partial(ablation, label="no RoPE", position="none")
+    ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss be when the time is up?", leaderboard),
