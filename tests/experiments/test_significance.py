@@ -79,8 +79,8 @@ def test_as_many_diverged_on_both_sides_leave_it_to_the_others():
 def test_three_that_diverge_beside_five_that_do_not_are_a_difference():
     found = difference([INF] * 3, [2.0, 2.1, 2.2, 2.3, 2.4])
     assert found.nats == INF and found.chance == pytest.approx(1 / 56, abs=1e-12)
-    assert str(found) == "it diverged more often, p = 0.018: a difference"
-    assert str(difference([2.0], [INF])).startswith("it diverged less often, p = 1.000: no")
+    fewer = difference([2.0], [INF])
+    assert fewer.nats == -INF and fewer.chance == 1
 
 
 def test_too_few_runs_can_claim_nothing():

@@ -59,13 +59,6 @@ class Difference:
         """Whether luck is a poor explanation."""
         return self.chance < RARE
 
-    def __str__(self) -> str:
-        words = "a difference" if self.claimed else "no difference that these runs can show"
-        seen = f"{self.nats:+.3f} nats"
-        if math.isinf(self.nats):
-            seen = f"it diverged {'more often' if self.nats > 0 else 'less often'}"
-        return f"{seen}, p = {self.chance:.3f}: {words}"
-
 
 def spread(losses: Sequence[float]) -> Spread:
     """The spread of at least two losses. Raises: ValueError for fewer, or for nan."""
@@ -78,10 +71,9 @@ def spread(losses: Sequence[float]) -> Spread:
 def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
     """How much higher `losses` are than `others`, and whether that can be luck.
 
-    >>> str(difference([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]))
-    '+1.000 nats, p = 0.018: a difference'
-    >>> str(difference([float("inf")] * 3, [2.1, 2.0, 1.9, 2.05, 1.95]))
-    'it diverged more often, p = 0.018: a difference'
+    >>> found = difference([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95])
+    >>> round(found.nats, 3), round(found.chance, 3), found.claimed
+    (1.0, 0.018, True)
 
     Raises: ValueError without a loss on each side, or for nan.
     """
