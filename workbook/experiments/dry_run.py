@@ -131,13 +131,14 @@ def missing_runs(plan: Plan) -> list[TrainConfig]:
 
 
 def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> list[float]:
-    """The expected seconds of each run by itself; with `workers`, on one thread.
+    """The expected seconds of each run by itself; with `workers`, on one thread of the CPU.
 
     All are taken to run on the device and in the precision of the first.
     """
     device = devices.pick_device(configs[0].device)
     precision = devices.pick_precision(device, configs[0].precision)
-    peak = matmul_peak(precision, str(device)) / (torch.get_num_threads() if workers else 1)
+    threads = torch.get_num_threads() if workers and device.type == "cpu" else 1
+    peak = matmul_peak(precision, str(device)) / threads
     speed = peak * mfu(**devices.describe(device, precision))
     return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
 

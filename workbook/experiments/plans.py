@@ -77,15 +77,16 @@ def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str
     that diverges is a result like any other.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
-    underway: dict[str, Future] = {}  # by the keys of their configs: plans share runs
-    with progress_bar() as bar:
+    made: dict[str, TrainConfig] = {}  # by their keys: plans share runs
+    underway: dict[str, Future] = {}
+    with progress_bar(made):
         try:
             while any(not stage.over for stage in stages.values()):
                 for stage in stages.values():
                     stage.advance()
                     for config in stage.missing():
                         if config.key not in underway:
-                            bar.add(config)
+                            made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
                             underway[config.key] = submit(executor, config)
                 # As soon as one run ends its plan may ask for the next round.
@@ -199,29 +200,6 @@ def process_pool(workers: int) -> Iterator[Executor]:
         yield executor
 
 
-class ProgressBar:
-    """One progress bar for all runs, in tokens, read from their logs; none without a run."""
-
-    def __init__(self):
-        self.bar: tqdm | None = None
-        self.configs: dict[str, TrainConfig] = {}
-
-    def add(self, config: TrainConfig) -> None:
-        """Make the bar longer by this run."""
-        self.configs[config.key] = config
-        if self.bar is None:
-            self.bar = tqdm(unit="token", unit_scale=True)
-        self.bar.total = sum(each.tokens for each in self.configs.values())
-
-    def update(self) -> None:
-        """Show how far all runs are."""
-        if self.bar is not None:
-            far = sum(tokens_so_far(config) for config in list(self.configs.values()))
-            ended = sum(records.find(config) is not None for config in list(self.configs.values()))
-            self.bar.set_description(f"{ended} of {len(self.configs)} runs", refresh=False)
-            self.bar.update(far - self.bar.n)
-
-
 def tokens_so_far(config: TrainConfig) -> int:
     """The tokens of a run so far; all that were asked for once it has ended, even early."""
     if records.find(config) is not None:
@@ -234,21 +212,36 @@ def tokens_so_far(config: TrainConfig) -> int:
 
 
 @contextmanager
-def progress_bar(every: float = 1.0) -> Iterator[ProgressBar]:
-    """A progress bar that a thread updates every so many seconds."""
-    over, shown = Event(), ProgressBar()
+def progress_bar(configs: Mapping[str, TrainConfig], every: float = 1.0) -> Iterator[None]:
+    """Show how far the runs of `configs` are, in tokens, as a thread reads it from their logs.
+
+    More may be added by their keys; without any there is no bar.
+    """
+    over, bar = Event(), None
+
+    def update() -> None:
+        nonlocal bar
+        known = list(configs.values())
+        if not known:
+            return
+        if bar is None:
+            bar = tqdm(unit="token", unit_scale=True)
+        bar.total = sum(config.tokens for config in known)
+        ended = sum(records.find(config) is not None for config in known)
+        bar.set_description(f"{ended} of {len(known)} runs", refresh=False)
+        bar.update(sum(map(tokens_so_far, known)) - bar.n)
 
     def watch() -> None:
         while not over.wait(every):
-            shown.update()
+            update()
 
     watcher = Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield shown
+        yield
     finally:
         over.set()
         watcher.join()
-        shown.update()
-        if shown.bar is not None:
-            shown.bar.close()
+        update()
+        if bar is not None:
+            bar.close()

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from workbook import config as settings
@@ -73,7 +72,7 @@ def keep(config: TrainConfig, folder: Path) -> Run:
     return Run(config, target)
 
 
-_temporary: ContextVar[Path | None] = ContextVar("_temporary", default=None)
+_temporary: Path | None = None  # the folder of `temporary_folder`
 
 
 @contextmanager
@@ -82,17 +81,18 @@ def temporary_folder() -> Iterator[Path]:
 
     For trying something out: what is made inside does not mix with what was recorded.
     """
+    global _temporary
     with tempfile.TemporaryDirectory() as folder:
-        token = _temporary.set(Path(folder))
+        _temporary = Path(folder)
         try:
-            yield Path(folder)
+            yield _temporary
         finally:
-            _temporary.reset(token)
+            _temporary = None
 
 
 def folders() -> tuple[Path, ...]:
     """Where records are: first the folder for new ones, then those that came with the workbook."""
-    if (temporary := _temporary.get()) is not None:
-        return (temporary,)
+    if _temporary is not None:
+        return (_temporary,)
     own, given = settings.data_folder() / "runs", settings.repository() / "data" / "runs"
     return (own,) if own == given else (own, given)
