@@ -149,8 +149,8 @@ def is_up(server: Server, process: subprocess.Popen) -> bool:
 
 
 @contextmanager
-def browse(width: int = 1366, height: int = 900):
-    """A page in a headless Chromium, and the list of the requests that tried to leave the machine.
+def browse():
+    """A headless Chromium, and the list of its requests that tried to leave the machine.
 
     Such requests are refused, and so are the browser's own: it knows no other host.
     """
@@ -161,8 +161,9 @@ def browse(width: int = 1366, height: int = 900):
         arguments.append("--no-sandbox")  # Chromium's sandbox refuses root
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
-        page = browser.new_page(viewport={"width": width, "height": height}, locale="en-US")
-        page.set_default_timeout(1000 * PATIENCE)
+        size = {"width": 1366, "height": 900}
+        context = browser.new_context(viewport=size, locale="en-US")
+        context.set_default_timeout(1000 * PATIENCE)
         left: list[str] = []
 
         def note(url: str) -> None:
@@ -170,10 +171,10 @@ def browse(width: int = 1366, height: int = 900):
             if scheme in ("http", "https", "ws", "wss") and not rest.startswith(f"{lab.HOST}:"):
                 left.append(url)
 
-        page.context.on("request", lambda request: note(request.url))
-        page.on("websocket", lambda websocket: note(websocket.url))
+        context.on("request", lambda request: note(request.url))
+        context.on("page", lambda page: page.on("websocket", lambda socket: note(socket.url)))
         try:
-            yield page, left
+            yield context, left
         finally:
             browser.close()
 

@@ -2,11 +2,10 @@
 
 All cells are run elsewhere, by nbval; here only those that a live view needs. Needs Chromium and
 playwright. Where one is missing it is skipped, and says so; with WORKBOOK_REQUIRE_BROWSER set, as
-`.ci/run` does, that is an error. Screenshots go to `build/screenshots/`.
+`.ci/run` does, that is an error. Pictures of the views, in both themes, go to `build/screenshots/`.
 """
 
 import importlib.util
-import math
 import os
 import re
 import symtable
@@ -33,7 +32,6 @@ from workbook.study.notebooks import WIDGET_VIEW, role
 from workbook.views.accounting import QUESTIONS
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-TALLEST = 8_000  # pixels of one screenshot
 PATHS = {path.stem: path for path in notebooks.find()}
 
 
@@ -69,6 +67,13 @@ def server(tmp_path_factory):
                 cell.execution_count = None
         notebooks.write(root / "copies" / path.name, notebook)
     with serve(root) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for all notebooks: it keeps what it has loaded of JupyterLab."""
+    with browse() as running:
         yield running
 
 
@@ -270,17 +275,16 @@ def use_switchboard(page, view):
     assert "W2 1.56e9 this is it" in shown(view)
     press("as asked")
     wait_for_text(view, "No switch is on")
-    for question in QUESTIONS:
+    switches = view.get_by_role("checkbox")  # those in sight
+    for question in list(QUESTIONS)[1:]:
+        before = shown(view)
         press(question)
+        wait_for(lambda before=before: shown(view) != before, PATIENCE, f"{question} is not shown")
+        assert switches.count() >= 3, question
+        switches.last.check()
+        wait_for_text(view, "Flipped: ")
+        switches.last.uncheck()
         wait_for_text(view, "No switch is on")
-        switches = [one for one in view.get_by_role("checkbox").all() if one.is_visible()]
-        for switch in switches:
-            switch.check()
-            wait_for_text(view, "Flipped: ")
-            switch.uncheck()
-            wait_for_text(view, "No switch is on")
-        assert len(switches) >= 3, question
-    press("time")
     press("2026")
     wait_for_text(view, "202.1 days (4,850 hours)")
     view.get_by_role("button", name="2025", exact=True).focus()
@@ -385,27 +389,20 @@ def assert_readable(view) -> None:
     assert faint == []
 
 
-def take_pictures(page, name: str) -> None:
-    """Store what the whole notebook looks like, in as many screenshots as it takes."""
-    width, height = page.viewport_size["width"], page.viewport_size["height"]
-    panel, cells = page.locator(".jp-WindowedPanel-outer"), page.locator(".jp-Cell")
-    page.set_viewport_size({"width": width, "height": TALLEST})
-    top, bottom = cells.first.bounding_box(), cells.last.bounding_box()
-    parts = (bottom["y"] + bottom["height"] - top["y"]) / panel.bounding_box()["height"]
-    for part in range(math.ceil(parts)):
-        panel.evaluate("(panel, part) => panel.scrollTo(0, part * panel.clientHeight)", part)
-        page.wait_for_timeout(300)
-        page.screenshot(path=SCREENSHOTS / f"{name}_{part + 1}.png")
-    page.set_viewport_size({"width": width, "height": height})
+def look(view, name: str, theme: str) -> None:
+    """Hold a view against what is asked of its colours, and store what it looks like."""
+    assert_readable(view)
+    view.screenshot(path=SCREENSHOTS / f"{name}_{theme}.png")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
-def test_a_notebook_opens_and_its_views_live(name, server):
+def test_a_notebook_opens_and_its_views_live(name, server, browser):
     file = f"copies/{name}.ipynb"
     cells = notebooks.read(PATHS[name]).cells
     places = needed_by_views(cells)
-    with browse() as (page, left):
+    context, left = browser
+    with context.new_page() as page:
         page.goto(server.page(file))
         server.wait_until_ready(file, PATIENCE)
         shown_here = LIVE.findall("\n".join(cell.source for cell in cells))
@@ -425,15 +422,14 @@ def test_a_notebook_opens_and_its_views_live(name, server):
         for place, view in enumerate(shown_here):
             boxes.nth(place).scroll_into_view_if_needed()
             USES[view](page, boxes.nth(place))
-            assert_readable(boxes.nth(place))
-        take_pictures(page, name)
+            look(boxes.nth(place), view, "light")
         if shown_here:
             menu(page, "Settings", "Theme", "JupyterLab Dark")
             page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
             for place, view in enumerate(shown_here):
-                assert_readable(boxes.nth(place))
-                boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{view}_dark.png")
+                look(boxes.nth(place), view, "dark")
             menu(page, "Settings", "Theme", "JupyterLab Light")
+            page.locator("body[data-jp-theme-light=true]").wait_for(state="attached")
     assert left == [], "a page asked another machine for something"
     assert not server.called_out(), "the server or a kernel asked another machine for something"
 
