@@ -91,7 +91,7 @@ def test_a_folder_without_a_run_is_said(tmp_path):
 
 
 def test_a_run_that_measured_nothing_yet_is_empty(tmp_path):
-    RunLog(tmp_path).close()
+    written(tmp_path)
     assert runlog.read(tmp_path).empty
 
 

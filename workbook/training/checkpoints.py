@@ -220,8 +220,6 @@ def saved(folder: str | os.PathLike) -> list[Path]:
 
 def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
     """Write a checkpoint of a run and return its path; of older ones all but `last` are removed."""
-    if last < 1:
-        raise ValueError(f"last={last} keeps no checkpoint; keep one at least")
     target = Path(folder) / NAME.format(state["iteration"])
     for abandoned in target.parent.glob(".step-*.tmp"):  # left by a process that was killed
         abandoned.unlink(missing_ok=True)

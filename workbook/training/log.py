@@ -68,15 +68,11 @@ class RunLog:
         self._file.truncate(min(position, self._file.seek(0, os.SEEK_END)))
         self._file.seek(0, os.SEEK_END)
 
-    def close(self) -> None:
-        """Close the file; the log can be opened again."""
-        self._file.close()
-
     def __enter__(self) -> "RunLog":
         return self
 
     def __exit__(self, *_) -> None:
-        self.close()
+        self._file.close()
 
 
 def claim(folder: str | os.PathLike, config: Mapping) -> None:

@@ -13,18 +13,9 @@ from torch import Tensor
 from torch.nn import Module, functional
 
 from workbook.transformer import nn
-from workbook.transformer.nn import Embedding, causal_mask, check_in_range
+from workbook.transformer.nn import causal_mask, check_in_range
 
-__all__ = [
-    "Embedding",
-    "Linear",
-    "RMSNorm",
-    "RotaryPositionalEmbedding",
-    "SiLUFeedForward",
-    "SwiGLU",
-    "causal_attention",
-    "cross_entropy",
-]
+Embedding = nn.Embedding  # is one call already
 
 
 class Linear(nn.Linear):
