@@ -224,14 +224,9 @@ def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
-    return Path(path), name or asked_name(problem)
-
-
-def asked_name(problem: problems.Problem) -> str:
-    """Name the function or class to hand in, such as "Tokenizer"."""
-    if not problem.name:
+    if not (name or problem.name):
         raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
-    return problem.name
+    return Path(path), name or problem.name
 
 
 def load_attempt(path: Path, name: str):

@@ -45,8 +45,8 @@ def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[st
     with tempfile.TemporaryDirectory() as folder:
         for name, data in document.album.files.items():
             Path(folder, name).write_bytes(data)
-        inputs = {"title": document.title}
-        done = typesetting.compiled(f"{look}\n{body}", folder, inputs, _deja_vu())
+        source = f"#let name = {string(document.title)}\n{look}\n{body}"
+        done = typesetting.compiled(source, folder, _deja_vu())
     return done, refused
 
 
@@ -130,13 +130,17 @@ def reads_from_the_right(inlines: Sequence[Node]) -> bool:
 
 def _safe(item: Node, missing: Sequence[str], as_code: Collection[str]) -> Node:
     """Put a node's text where it cannot be taken for typst's language."""
+
+    def literal(text: str) -> str:
+        return string(_breakable(numbered(text, missing)))
+
     kind, content = item["t"], item.get("c")
     if kind == "Str":
-        return _raw(f"#{string(_breakable(numbered(content, missing)))};")
+        return _raw(f"#{literal(content)};")
     if kind == "Math" and (formula := one_line(content[1])) not in as_code:
         return node("Math", [content[0], formula])
     if kind in ("Code", "Math"):
-        return _raw(f"#raw({string(_breakable(numbered(content[1], missing)))});")
+        return _raw(f"#raw({literal(content[1])});")
     if kind == "CodeBlock":
         (_, classes, _), text = content
         language = f", lang: {string(classes[0])}" if classes else ""

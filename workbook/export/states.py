@@ -109,7 +109,7 @@ def assess(folder: Path, edition: str) -> WriteUp:
     found = read_folder(folder)
     worked = config.repository() / "notebooks"
     ours = read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
-    is_reference = _is_reference(found, ours, worked)
+    is_reference = _is_reference(folder, found.answers, ours, worked)
     notes = list(found.notes)
     answers = found.answers if is_reference else _without_ours(found.answers, ours, notes)
     _refuse_mixtures(answers)
@@ -136,13 +136,12 @@ def assess(folder: Path, edition: str) -> WriteUp:
     )
 
 
-def _is_reference(found: Found, ours: list[Answer], worked: Path) -> bool:
+def _is_reference(folder: Path, answers: list[Answer], ours: list[Answer], worked: Path) -> bool:
     """Whether these are the worked notebooks, or a copy of them, and not a learner's."""
-    if (found.folder / MARK).is_dir():
+    if (folder / MARK).is_dir():
         return False
     cells = {answer.source for answer in ours}
-    is_copy = any(answer.source in cells for answer in found.answers)
-    return is_copy or found.folder.resolve() == worked.resolve()
+    return folder.resolve() == worked.resolve() or any(each.source in cells for each in answers)
 
 
 def _without_ours(answers: list[Answer], ours: list[Answer], notes: list[str]) -> list[Answer]:

@@ -62,7 +62,6 @@ class Answer:
 class Found:
     """All that was found in one folder."""
 
-    folder: Path
     answers: list[Answer] = field(default_factory=list)  # in the order of notebooks and cells
     evidence: dict[Place, list[Shown]] = field(default_factory=dict)  # pictures only
     revealed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # name, source
@@ -82,7 +81,7 @@ def read_folder(folder: Path) -> Found:
     paths = sorted(folder.glob("*.ipynb"))
     if not paths:
         raise ValueError(f"{folder} holds no notebook; name a folder that does, such as study")
-    found = Found(folder=folder)
+    found = Found()
     for path in paths:
         for cell in cells_of(path):
             _collect(cell, path.name, found)

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 SECONDS = 120.0  # for one document
 
 
-def compiled(source: str, root: str, inputs: dict[str, str], fonts: Sequence[str]) -> bytes:
+def compiled(source: str, root: str, fonts: Sequence[str]) -> bytes:
     """Set a source in typst's language as a PDF.
 
-    `root` is the folder of its pictures, `inputs` become its `sys.inputs`, and `fonts` are files.
-    Raises ValueError where typst refuses, or dies.
+    `root` is the folder of its pictures, and `fonts` are files. Raises ValueError where typst
+    refuses, or dies.
     """
-    job = {"source": source, "root": root, "inputs": inputs, "fonts": list(fonts)}
+    job = {"source": source, "root": root, "fonts": list(fonts)}
     # By its path, so that the package need not be found again; -P, so that its neighbours do not
     # pass for modules of the standard library.
     command = [sys.executable, "-P", __file__]
@@ -45,7 +45,6 @@ def main() -> None:
             job["source"].encode(),
             root=job["root"],
             font_paths=typst.Fonts(font_paths=job["fonts"]),
-            sys_inputs=job["inputs"],
             package_path=job["root"],
             package_cache_path=job["root"],
             timestamp=0,
