@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from workbook import accounting
+from workbook.accounting import measured
 from workbook.config import ModelConfig
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
@@ -29,23 +30,11 @@ ABLATIONS = [
 
 
 def saved_bytes(config: ModelConfig, batch_size: int, seq: int) -> int:
-    """The bytes that autograd keeps for a loss; each storage once, without weights and buffers."""
+    """The bytes that autograd keeps for a loss, without weights and buffers."""
     model = TransformerLM.from_config(config)
-    known = {x.untyped_storage().data_ptr() for x in (*model.parameters(), *model.buffers())}
-    kept = {}
-
-    def record(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    ids = torch.randint(config.vocab_size, (2, batch_size, seq))
+    ids, targets = torch.randint(config.vocab_size, (2, batch_size, seq))
     loss = (fused if config.kernels == "fused" else nn).cross_entropy
-    with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
-        held = loss(model(ids[0]), ids[1])  # held: what is freed may lend its address
-    del held
-    return sum(kept.values())
+    return sum(measured.saved_bytes(lambda: loss(model(ids), targets), model))
 
 
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, PercentFormatter
 
 from workbook.accounting.answers import Figure, answers, significant
 from workbook.accounting.assumptions import SWITCHES, Assumptions, Switch, asked, switches
-from workbook.accounting.explain import Explanation, explain_all, ways
+from workbook.accounting.explain import explain_all, ways
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
 from workbook.experiments.published import claims_about
@@ -268,7 +268,7 @@ def float_explorer(text: str = "0.1") -> Live:
 def _number(text: str) -> float | None:
     """The number that was typed; None for what is no number."""
     try:
-        return floats.read(live.well_formed(text)[:LONGEST])
+        return floats.read(text[:LONGEST])
     except ValueError:
         return None
 
@@ -276,8 +276,7 @@ def _number(text: str) -> float | None:
 def _number_shown(text: str) -> Shown:
     value = _number(text)
     if value is None:
-        short = live.well_formed(text)
-        short = short if len(short) < 20 else f"{short[:18]}…"
+        short = text if len(text) < 20 else f"{text[:18]}…"
         refusal = f"{short!r} is no number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
         picture = partial(live.token_lines, [[(refusal, "", "")]])
         return Shown(f"<p>{escape(refusal)}</p>", refusal, picture)
@@ -380,21 +379,15 @@ class State:
         found = []
         for claim in claims_about(problem, part):
             for amount in claim.amounts:
-                some = ways(problem, amount, part, self.edition)
-                here = next((way for way in some if self._gives(way)), None)
                 text = amount.text + f", of “{claim.claimed}”" * (len(claim.amounts) > 1)
-                found.append((claim.writeup, text, _slip(here) if here else ""))
+                here = ""
+                for way in ways(problem, amount, part, self.edition):
+                    now = self.now.get(way.quantity)
+                    if now is not None and math.isclose(now.value, way.value):
+                        here = "this is it" + (f", when {way.slip}" if way.slip else "")
+                        break
+                found.append((claim.writeup, text, here))
         return found
-
-    def _gives(self, way: Explanation) -> bool:
-        """Whether the number that an explanation speaks of is the one that comes out now."""
-        now = self.now.get(way.quantity)
-        return now is not None and math.isclose(now.value, way.value)
-
-
-def _slip(way: Explanation) -> str:
-    """Say that a number comes out, and what else its author did: units, mostly."""
-    return "this is it" + (f", when {way.slip}" if way.slip else "")
 
 
 def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live:

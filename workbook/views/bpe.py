@@ -54,10 +54,16 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
     """A token above the two it was merged from, down to its bytes, with the merges' numbers."""
     ax = axes(ax, height=0.6 + 0.6 * _height(tree))
-    for node, x, y, ends in _tree_places(tree, 0):
-        for end, below in ends:
-            ax.plot([end, end, x], [below, y, y], color=GREY, zorder=1)
-        top = node is tree
+
+    def draw(node: Ancestor, start: int) -> tuple[float, int]:
+        """Draw a token above its parts, and return its place; byte 0, 1, ... is at x = 0, 1, ..."""
+        x, y, top = start, _height(node), node is tree
+        if node.parts:
+            left, right = node.parts
+            ends = [draw(left, start), draw(right, start + len(left.token))]
+            x = sum(end for end, _ in ends) / 2
+            for end, below in ends:
+                ax.plot([end, end, x], [below, y, y], color=GREY, zorder=1)
         ax.text(
             x, y, drawable(visible(node.token)), ha="center", va="center", family="monospace",
             color="white" if top else INK,
@@ -69,6 +75,9 @@ def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
                 ax, f"merge {node.merge:,}", (x, y), (0, -11), color=BLUE, fontsize=7, ha="center",
                 va="top", bbox={"boxstyle": "square,pad=0", "fc": "white", "ec": "none"},
             )  # fmt: skip
+        return x, y
+
+    draw(tree, 0)
     ax.set(xlim=(-0.7, len(tree.token) - 0.3), ylim=(-0.5, _height(tree) + 0.5))
     ax.set_axis_off()
     return ax
@@ -77,18 +86,6 @@ def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
 def _height(tree: Ancestor) -> int:
     """The number of merges on the longest way from a token down to a byte."""
     return 1 + max(map(_height, tree.parts)) if tree.parts else 0
-
-
-def _tree_places(
-    tree: Ancestor, start: int
-) -> list[tuple[Ancestor, float, int, list[tuple[float, int]]]]:
-    """Every token with its x and y, and those of its parts; the bytes stand at x = 0, 1, 2, ..."""
-    if not tree.parts:
-        return [(tree, start, 0, [])]
-    left, right = tree.parts
-    lefts, rights = _tree_places(left, start), _tree_places(right, start + len(left.token))
-    ends = [(x, y) for _, x, y, _ in (lefts[0], rights[0])]
-    return [(tree, sum(x for x, _ in ends) / 2, _height(tree), ends), *lefts, *rights]
 
 
 def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
@@ -156,8 +153,8 @@ def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes | None = 
         names.append(drawable(_plus(pair)))
         counts.append(count)
         colours.append(GREY if place else BLUE)
-        note = "next" if place == 0 else "tied" if place < tied else ""
-        labels.append(f"{count:,}  {note}".rstrip())
+        rank = "next" if place == 0 else "tied" if place < tied else ""
+        labels.append(f"{count:,}  {rank}".rstrip())
     bars = ax.barh(range(len(names)), counts, color=colours)
     ax.bar_label(bars, labels, padding=3, fontsize=8)
     named_rows(ax, names, family="monospace", fontsize=9, parse_math=False)
@@ -177,7 +174,7 @@ def merge_stepper(
     field = live.text_field("Your text", text)
 
     def show(merges: int, text: str) -> Shown:
-        return _stepped(steps[merges], live.well_formed(text))
+        return _stepped(steps[merges], text)
 
     return Live("Merge stepper", {"merges": slider, "text": field}, show, rows=[row, field])
 
@@ -275,7 +272,7 @@ def tokenizer_playground(
     }
 
     def show(name: str, text: str) -> Shown:
-        return _played(name, tokenizers[name], live.well_formed(text))
+        return _played(name, tokenizers[name], text)
 
     return Live("Tokenizer playground", controls, show)
 

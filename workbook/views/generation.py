@@ -134,7 +134,7 @@ def next_token_chances(
     }
 
     def show(text: str, temperature: float, top_p: float) -> Shown:
-        text = live.well_formed(text)[-LONGEST:]
+        text = text[-LONGEST:]
         # Sliders move in steps that add up to 0.9500000000000001.
         temperature, top_p = round(temperature, 2), round(top_p, 2)
         before, after = next_tokens(text, 1.0, 1.0), next_tokens(text, temperature, top_p)

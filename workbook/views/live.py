@@ -122,6 +122,11 @@ class Live:
 
     def _follow(self, _=None) -> None:
         values = {name: control.value for name, control in self.controls.items()}
+        for name, value in values.items():
+            if isinstance(value, str):
+                # A browser may send halves of surrogate pairs: they are joined or replaced.
+                pairs = value.encode("utf-16-le", "surrogatepass")
+                values[name] = pairs.decode("utf-16-le", "replace")
         self._shown = self._show(**values)
         self._below.value = f'<div class="shown">{self._shown.html}</div>'
 
@@ -245,11 +250,6 @@ def token_html(token: bytes | str, tone: str, below: str = "") -> str:
 def plural(count: int, thing: str) -> str:
     """A count with its noun: 1 byte, 2 bytes."""
     return f"{count:,} {thing}{'s' * (count != 1)}"
-
-
-def well_formed(text: str) -> str:
-    """The text with halves of surrogate pairs, which a browser may send, joined or replaced."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 # Text made visible

@@ -137,7 +137,6 @@ def utf8_explorer(text: str = "héllo") -> Live:
 
 
 def _explored(text: str) -> Shown:
-    text = live.well_formed(text)
     points = plural(len(text), "code point")
     sizes = {title: len(text.encode(codec)) for title, codec in ENCODINGS.items()}
     bold = ", ".join(f"<b>{size:,}</b> in {title}" for title, size in sizes.items())
