@@ -84,7 +84,7 @@ def test_importing_compiles_nothing_and_loads_no_numba(run):
 
 def test_what_python_calls_is_compiled_beforehand_and_only_once(tmp_path):
     called = count.count_documents, count.add_words, count.gather, table.rehash
-    called += merge.learn, encode.enter_pairs, encode.encode_on
+    called += merge.learn, encode.encode_on
     compiled.compile_all()
     assert [len(function.signatures) for function in called] == [1] * len(called)
     (tmp_path / "text.txt").write_text("One day<|e|> the owl said: it's mine! 天气")

@@ -35,10 +35,9 @@ import re
 
 from workbook.corpora.stories.draws import zipf_weights
 from workbook.corpora.stories.nodes import (
+    CAPITAL,
     PARAGRAPH,
     Assign,
-    Capital,
-    CapitalSlot,
     Choice,
     Find,
     Form,
@@ -199,14 +198,15 @@ class Grammar:
         key, equals, value = text.partition("=")
         if equals:
             return Assign(key, value)
-        return CapitalSlot(key[0].lower() + key[1:]) if key[0].isupper() else Slot(key)
+        slot = Slot(key[0].lower() + key[1:])
+        return Series([CAPITAL, slot]) if key[0].isupper() else slot
 
     def _call(self, text: str) -> Node | str:
         name, brace, slot = text.partition("{")
         if name.startswith("."):
             name = self._plot + name
         if name[0].isupper():
-            return Capital(self._call(text[0].lower() + text[1:]))
+            return Series([CAPITAL, self._call(text[0].lower() + text[1:])])
         if brace:
             return Find(name, slot.removesuffix("}"))
         return self.node(name) if self._known(name) else Find(name, None)

@@ -9,13 +9,15 @@ emptied, and fills again with the words that the text uses by then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from pathlib import Path
 
 import numpy as np
 
+from workbook.tokenization.compiled.count import Counts, add_counts
 from workbook.tokenization.compiled.machine import byte, compiled, padded, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import Table, entry
+from workbook.tokenization.compiled.table import Table, entry, find
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
@@ -44,8 +46,10 @@ class CompiledEncoder:
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
         self.special = special_bytes(self.special_tokens)
-        self.pairs = np.zeros((1 << max(2 * len(merges), 2).bit_length(), 2), np.uint64)
-        enter_pairs(merges.astype(np.int64), self.pairs.ctypes.data, len(self.pairs))
+        # Another table, in which eight bytes are a pair, and the number is what it makes.
+        self.pairs = Table()
+        pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
+        add_counts(self.pairs, Counts(pairs, lengths, np.arange(256, 256 + len(merges))))
         self.forget()
 
     def forget(self) -> None:
@@ -53,11 +57,6 @@ class CompiledEncoder:
         self.table = Table()
         self.pieces = np.empty(1 << 16, np.int64)
         self.used_pieces = 0
-        self.set_longest(1 << 10)
-
-    def set_longest(self, length: int) -> None:
-        """Scratch for pre-tokens of this length: see `merge`."""
-        self.scratch = [np.empty(size * length, np.int64) for size in (1, 1, 1, 1, 2)]
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of a file, span by span between the cuts."""
@@ -76,7 +75,7 @@ class CompiledEncoder:
         progress = np.array([0, documents.starts[0], 0, self.used_pieces])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.ctypes.data, len(self.pairs), self.ids, *self.scratch, out, progress,
+            self.pairs.address, self.ids, out, progress,
         ):  # fmt: skip
             self.used_pieces = progress[3]
             self.make_room(longest)
@@ -92,8 +91,6 @@ class CompiledEncoder:
         self.table.grow(length)
         if self.used_pieces + length > len(self.pieces):
             self.pieces = np.concatenate([self.pieces, np.empty(len(self.pieces) + length, int)])
-        if length > len(self.scratch[0]):
-            self.set_longest(2 * length)
 
 
 def make_encoder(
@@ -119,10 +116,7 @@ def make_encoder(
 
 
 @compiled
-def encode_on(
-    starts, ends, special_ids, kinds, table, pieces, pairs, capacity, ids,
-    symbols, ahead, behind, made, heap, out, progress,
-):  # fmt: skip
+def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, progress):
     """Continue from `progress` (document, address, ids written, pieces used).
 
     Returns 0 at the end, else the length of a pre-token for which some memory was too small.
@@ -139,17 +133,10 @@ def encode_on(
                 short = length
                 break
             if word(slot + 24) == 0:
-                if length > len(symbols) or used_pieces + length > len(pieces):
+                if used_pieces + length > len(pieces):
                     short = length
                     break
-                number = merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap)
-                value = ids[symbols[0]]
-                if number > 1:
-                    value = used_pieces
-                    for index in range(number):
-                        pieces[used_pieces + index] = ids[symbols[index]]
-                    used_pieces += number
-                store(slot + 24, np.uint64(value) << ID_BITS | np.uint64(number))
+                used_pieces = remember(slot, at, length, pairs, ids, pieces, used_pieces)
             value = word(slot + 24)
             first, number = np.int64(value >> ID_BITS), np.int64(value & NUMBER_MASK)
             if number == 1:
@@ -172,22 +159,38 @@ def encode_on(
 
 
 @compiled
-def merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap):
-    """Merge the bytes at an address in the order learnt; how many symbols stay, in `symbols`.
+def remember(slot, at, length, pairs, ids, pieces, used_pieces):
+    """Write what a new pre-token becomes into its slot; how many pieces are used then."""
+    symbols = merge(at, length, pairs, slot + 24)
+    number, value = len(symbols), ids[symbols[0]]
+    if number > 1:
+        value = used_pieces
+        for index in range(number):
+            pieces[used_pieces + index] = ids[symbols[index]]
+        used_pieces += number
+    store(slot + 24, np.uint64(value) << ID_BITS | np.uint64(number))
+    return used_pieces
 
-    The symbols are a list linked both ways. made[p] is what the symbol at p makes with the next
-    one, and waits in a heap as a number, (made[p], p): the smallest is the earliest learnt, and of
-    equals the leftmost. One that is no longer made[p] is passed over. So a long word of n bytes
-    costs n log n steps.
+
+@compiled
+def merge(at, length, pairs, scratch):
+    """The symbols of the bytes at an address, merged in the order learnt.
+
+    `scratch` is the address of eight bytes that may be overwritten. The symbols are a list linked
+    both ways. made[p] is what the symbol at p makes with the next one, and waits in a heap as a
+    number, (made[p], p): the smallest is the earliest learnt, and of equals the leftmost. One that
+    is no longer made[p] is passed over. So a long word of n bytes costs n log n steps.
     """
-    size = 0
+    symbols, made = np.empty(length, np.int64), np.empty(length, np.int64)
+    behind, ahead = np.arange(-1, length - 1), np.arange(1, length + 1)
+    heap = [np.int64(0) for _ in range(0)]  # empty, and of a type that numba knows
     for place in range(length):
-        symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
+        symbols[place] = byte(at + place)
     for place in range(length):
-        size = consider(place, length, pairs, capacity, symbols, ahead, made, heap, size)
-    while size > 0:
-        new, place = heap[0] >> PLACE_BITS, heap[0] & PLACE_MASK
-        size = pop(heap, size)
+        consider(place, symbols, ahead, made, heap, pairs, scratch)
+    while len(heap) > 0:
+        key = heappop(heap)
+        new, place = key >> PLACE_BITS, key & PLACE_MASK
         if made[place] != new:
             continue
         gone = ahead[place]
@@ -196,76 +199,17 @@ def merge(at, length, pairs, capacity, symbols, ahead, behind, made, heap):
         if ahead[place] < length:
             behind[ahead[place]] = place
         if place > 0:
-            before = behind[place]
-            size = consider(before, length, pairs, capacity, symbols, ahead, made, heap, size)
-        size = consider(place, length, pairs, capacity, symbols, ahead, made, heap, size)
-    number = 0
-    for place in range(length):
-        if symbols[place] != GONE:
-            symbols[number] = symbols[place]
-            number += 1
-    return number
+            consider(behind[place], symbols, ahead, made, heap, pairs, scratch)
+        consider(place, symbols, ahead, made, heap, pairs, scratch)
+    return symbols[symbols != GONE]
 
 
 @compiled
-def consider(place, length, pairs, capacity, symbols, ahead, made, heap, size):
-    """Push what the symbol at a place makes with the next one, if anything; the new heap size."""
+def consider(place, symbols, ahead, made, heap, pairs, scratch):
+    """Push what the symbol at a place makes with the next one, if anything."""
     made[place] = NO_MERGE
-    if ahead[place] == length:
-        return size
-    new = merged(symbols[place], symbols[ahead[place]], pairs, capacity)
-    made[place] = new
-    if new == NO_MERGE:
-        return size
-    key, at = new << PLACE_BITS | place, size
-    while at > 0 and key < heap[(at - 1) >> 1]:
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at] = key
-    return size + 1
-
-
-@compiled
-def pop(heap, size):
-    """Remove the smallest number from the heap; the new size."""
-    size -= 1
-    key, at, child = heap[size], 0, 1
-    while child < size:
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if key <= heap[child]:
-            break
-        heap[at] = heap[child]
-        at, child = child, 2 * child + 1
-    heap[at] = key
-    return size
-
-
-@compiled
-def merged(left, right, pairs, capacity):
-    """The symbol that two symbols make; NO_MERGE where they make none."""
-    return np.int64(word(pair_slot(left, right, pairs, capacity) + 8))
-
-
-@compiled
-def pair_slot(left, right, pairs, capacity):
-    """The address of a pair's slot, (key, symbol made): its own, or the free one for it."""
-    key = np.uint64(left << 32 | right)
-    mixed = key * np.uint64(0x9E37_79B9_7F4A_7C15)
-    index = np.int64((mixed >> ID_BITS) & np.uint64(capacity - 1))
-    while True:
-        slot = pairs + 16 * index
-        if word(slot + 8) == 0 or word(slot) == key:
-            return slot
-        index = (index + 1) & (capacity - 1)
-
-
-@compiled
-def enter_pairs(merges, pairs, capacity):
-    """Write the merges into a table of zeros; of equal pairs the first one counts."""
-    for rank in range(len(merges)):
-        left, right = merges[rank, 0], merges[rank, 1]
-        slot = pair_slot(left, right, pairs, capacity)
-        if word(slot + 8) == 0:
-            store(slot, np.uint64(left << 32 | right))
-            store(slot + 8, np.uint64(256 + rank))
+    if ahead[place] < len(symbols):
+        store(scratch, np.uint64(symbols[place] | symbols[ahead[place]] << 32))
+        made[place] = np.int64(word(find(pairs, scratch, 8) + 24))  # 0 in a free slot
+        if made[place] != NO_MERGE:
+            heappush(heap, made[place] << PLACE_BITS | place)
