@@ -239,8 +239,11 @@ def _without_tokens(item: Node) -> Node:
 
 
 def _is_token(tag: str, unpaired: set[str]) -> bool:
+    """Whether HTML has no such tag, or it is of an element that is `unpaired`."""
     found = TAG.match(tag)
-    name = found[1].lower() if found else "a"  # what is no tag is a comment, and belongs to HTML
+    if not found:
+        return False  # a comment
+    name = found[1].lower()
     return name in unpaired if name in PAIRED else not ELEMENT.fullmatch(name)
 
 
