@@ -83,8 +83,7 @@ def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
     with atomic_write(path, "wb") as file:
         _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
         for array in arrays:
-            for start in range(0, len(array), BLOCK):
-                file.write(array[start : start + BLOCK].tobytes())
+            array.tofile(file)
     return sum(map(len, arrays))
 
 

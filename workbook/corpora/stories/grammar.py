@@ -33,6 +33,8 @@ in the woods, else `snack.animals` (unless people live there), else `snack.all`.
 
 import re
 
+import regex
+
 from workbook.corpora.stories.draws import zipf_weights
 from workbook.corpora.stories.nodes import (
     CAPITAL,
@@ -49,7 +51,8 @@ from workbook.corpora.stories.nodes import (
 )
 
 SPEECH = re.compile(r"@(\w+)(?: (\w+))?: (.*?) *(?:@@|(?=@\w)|$)")
-MARK = re.compile(r"[\[\]]|\{[^}]*\}|<[^>]*>")
+# A choice, which may hold others (`(?1)`), a slot, a call, or the text between them.
+PIECE = regex.compile(r"(\[(?:[^][]|(?1))*\])|\{[^}]*\}|<[^>]*>|[^][{<]+")
 WEIGHT = re.compile(r"\*(\d+)$")
 VERBS = {".": "said", "!": "cried", "?": "asked"}
 
@@ -285,19 +288,10 @@ def cut_at_marks(text: str) -> list[str]:
     >>> cut_at_marks("a_[big|[very |]small] {pet} ran.")
     ['a_', '[big|[very |]small]', ' ', '{pet}', ' ran.']
     """
-    found, start, depth = [], 0, 0
-    for match in MARK.finditer(text):
-        mark = match[0][0]
-        if depth == 0:
-            found.append(text[start : match.start()])
-            start = match.start()
-        depth += (mark == "[") - (mark == "]")
-        if depth == 0:
-            found.append(text[start : match.end()])
-            start = match.end()
-    if depth:
+    found = [match[0] for match in PIECE.finditer(text)]
+    if "".join(found) != text:
         raise ValueError(f"unbalanced brackets in {text!r}")
-    return [piece for piece in [*found, text[start:]] if piece]
+    return found
 
 
 def split_outside_brackets(text: str, mark: str) -> list[str]:
