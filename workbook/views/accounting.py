@@ -493,42 +493,29 @@ def written(answer: Figure) -> str:
 def _state_shown(state: State) -> Shown:
     flipped = "; ".join(switch.words for switch in state.flipped)
     summary = f"Flipped: {flipped}." if flipped else NONE
-    numbers = [
-        (name, written(state.right[name]), written(now), now == state.right[name])
-        for name, now in state.now.items()
-    ]
-    ours = live.table(
-        "The numbers as asked and with the switches",
-        ["quantity", "as asked", "with the switches"],
-        (
-            (escape(name), right, now if same else f"<b>{now}</b>")
-            for name, right, now, same in numbers
-        ),
-        numbers={"as asked", "with the switches"},
-    )
-    theirs = live.table(
-        "Published numbers",
-        ["write-up", "number", "here"],
-        (
-            (
-                who,
-                f"<code>{escape(text)}</code>",
-                f'<span class="token new">{escape(here)}</span>' if here else "",
-            )
-            for who, text, here in state.published
-        ),
-    )
+    numbers, found = [], []
+    for name, now in state.now.items():
+        comes_out = written(now)
+        changed = f"<b>{comes_out}</b>" if now != state.right[name] else comes_out
+        numbers.append((escape(name), written(state.right[name]), changed))
+        found.append(f"{name} {comes_out}")
+    columns = ["quantity", "as asked", "with the switches"]
+    label = "The numbers as asked and with the switches"
+    ours = live.table(label, columns, numbers, numbers=columns[1:])
+
+    claims, explained = [], ""
+    for who, text, here in state.published:
+        mark = f'<span class="token new">{escape(here)}</span>' if here else ""
+        claims.append((who, f"<code>{escape(text)}</code>", mark))
+        explained += f" {who} published {text}: {here}." if here else ""
+    theirs = live.table("Published numbers", ["write-up", "number", "here"], claims)
     html = f"""
 <p>{escape(summary)}</p>
 <div class="columns"><div><h4>The numbers</h4>
 {ours}
 </div><div><h4>Published numbers</h4>
 {theirs}</div></div>"""
-    found = "; ".join(f"{name} {now}" for name, _, now, _ in numbers)
-    here = [
-        f" {who} published {text}: {listed}." for who, text, listed in state.published if listed
-    ]
-    words = f"{state.question}, edition {state.edition}. {summary} {found}.{''.join(here)}"
+    words = f"{state.question}, edition {state.edition}. {summary} {'; '.join(found)}.{explained}"
 
     def picture() -> Axes:
         name = next(iter(state.now))
