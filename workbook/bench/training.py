@@ -28,7 +28,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from einops import rearrange
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
 from workbook import accounting
@@ -252,7 +254,7 @@ RIVALS: dict[str, Callable[[TrainConfig, TrainData], Loop]] = {
 
 
 class GPT(nn.Module):
-    """A GPT-2 as nanoGPT has it, of torch's layers: logits (batch, seq, vocab) of tokens.
+    """A GPT-2 as Karpathy's nanoGPT has it: logits (batch, seq, vocab) of tokens (batch, seq).
 
     It differs from our model in learned positions instead of RoPE, LayerNorm instead of RMSNorm, a
     feed-forward layer of two matrices with a GELU between them instead of three with a gate, and
@@ -262,35 +264,46 @@ class GPT(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        d_model = config.d_model
-        self.token_embeddings = nn.Embedding(config.vocab_size, d_model)
-        self.position_embeddings = nn.Embedding(config.context_length, d_model)
+        self.token_embeddings = nn.Embedding(config.vocab_size, config.d_model)
+        self.position_embeddings = nn.Embedding(config.context_length, config.d_model)
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(
-                d_model,
-                config.num_heads,
-                dim_feedforward=4 * d_model,
-                dropout=0.0,
-                activation="gelu",
-                batch_first=True,
-                norm_first=True,
-                bias=False,
-            )
-            for _ in range(config.num_layers)
+            GPTBlock(config.d_model, config.num_heads) for _ in range(config.num_layers)
         )
-        self.ln_final = nn.LayerNorm(d_model, bias=False)
-        self.lm_head = nn.Linear(d_model, config.vocab_size, bias=False)
-        self.lm_head.weight = self.token_embeddings.weight
-        for embeddings in (self.token_embeddings, self.position_embeddings):
-            nn.init.normal_(embeddings.weight, std=0.02)
+        self.ln_final = nn.LayerNorm(config.d_model, bias=False)
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        for name, weight in self.named_parameters():
+            if weight.ndim == 2:  # the gains of norms begin as ones
+                # What is added to the residual stream begins smaller the more layers add to it.
+                adds = name.endswith(("output.weight", "down.weight"))
+                nn.init.normal_(weight, std=0.02 / (2 * config.num_layers) ** (0.5 * adds))
+        self.token_embeddings.weight = self.lm_head.weight
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        seq = token_ids.shape[-1]
-        mask = nn.Transformer.generate_square_subsequent_mask(seq, token_ids.device)
-        x = self.token_embeddings(token_ids) + self.position_embeddings.weight[:seq]
+        positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
+        x = self.token_embeddings(token_ids) + self.position_embeddings(positions)
         for layer in self.layers:
-            x = layer(x, src_mask=mask, is_causal=True)
+            x = layer(x)
         return self.lm_head(self.ln_final(x))
+
+
+class GPTBlock(nn.Module):
+    """Attention and a feed-forward layer, each behind a norm and added to what came in."""
+
+    def __init__(self, d_model: int, num_heads: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.ln1, self.ln2 = (nn.LayerNorm(d_model, bias=False) for _ in range(2))
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.output = nn.Linear(d_model, d_model, bias=False)
+        self.up = nn.Linear(d_model, 4 * d_model, bias=False)
+        self.down = nn.Linear(4 * d_model, d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        split = "batch seq (three heads d_head) -> three batch heads seq d_head"
+        Q, K, V = rearrange(self.qkv(self.ln1(x)), split, three=3, heads=self.num_heads)
+        heads = functional.scaled_dot_product_attention(Q, K, V, is_causal=True)
+        x = x + self.output(rearrange(heads, "batch heads seq d_head -> batch seq (heads d_head)"))
+        return x + self.down(functional.gelu(self.up(self.ln2(x))))
 
 
 def nearest_shape(config: ModelConfig) -> ModelConfig:
