@@ -1,5 +1,6 @@
 """Training runs that take a second, for tests: a small model, and ids with a pattern."""
 
+import multiprocessing
 from dataclasses import replace
 
 import numpy as np
@@ -50,3 +51,13 @@ def data(**changes) -> TrainData:
         "end_id": END,
     }
     return TrainData(**(usual | changes))
+
+
+def forked(target, *arguments) -> multiprocessing.Process:
+    """A process, forked from one that has loaded torch: it is at work within milliseconds."""
+    context = multiprocessing.get_context("forkserver")
+    # DistributedDataParallel would load torch._dynamo in each process: two seconds.
+    context.set_forkserver_preload(["workbook.training.train", "tiny_runs", "torch._dynamo"])
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process

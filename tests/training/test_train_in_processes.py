@@ -1,6 +1,8 @@
 """Two processes train as one with the whole batch would, and end together."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,50 +12,54 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook.training import checkpoints, log
+from workbook.training import checkpoints, devices, log
+from workbook.training import train as trainer
 from workbook.training.train import CHECKPOINTS, train
 
 CURVE = ["train_loss", "validation_loss", "gradient_norm", "tokens"]
-SCRIPT = """
-import os, signal, sys
-import tiny_runs, torch
-from workbook.training import devices, train
-
-folder, accumulation, event = sys.argv[1:]
-torch.set_num_threads(1)
-train.matmul_peak = lambda *_: 1e15
-update = train.Trainer.update
-
-def watched(self):
-    if self.step == 6 and devices.process_rank() == 1:
-        if event == "signal":
-            os.kill(os.getpid(), signal.SIGTERM)
-        if event == "error":
-            raise MemoryError
-    found = update(self)
-    torch.save(self.model.state_dict(), f"{folder}-{devices.process_rank()}.pt")
-    return found
-
-train.Trainer.update = watched
-train.train(tiny_runs.tiny(accumulation=int(accumulation)), folder, tiny_runs.data())
-"""
 
 pytestmark = pytest.mark.slow
 
 
-def torchrun(folder, accumulation=1, event="none"):
-    """Run SCRIPT in two processes; to the second, `event` happens after 6 steps."""
-    script = folder.with_suffix(".py")
-    script.write_text(SCRIPT)
-    tests = Path(__file__).parents[1]
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"),
-            *(script, folder, str(accumulation), event),
-        ],
-        env={**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"},
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+def work(folder, accumulation=1, event="none"):
+    """Train as one of two processes; to the second, `event` happens after 6 steps."""
+    torch.set_num_threads(1)
+    trainer.matmul_peak = lambda *_: 1e15
+    update = trainer.Trainer.update
+
+    def watched(self):
+        if self.step == 6 and devices.process_rank() == 1:
+            if event == "signal":
+                os.kill(os.getpid(), signal.SIGTERM)
+            if event == "error":
+                raise MemoryError
+        found = update(self)
+        torch.save(self.model.state_dict(), f"{folder}-{devices.process_rank()}.pt")
+        return found
+
+    trainer.Trainer.update = watched
+    train(tiny_runs.tiny(accumulation=accumulation), folder, tiny_runs.data())
+
+
+def work_as(rank, port, folder, *more):
+    """Work with the environment that torchrun sets; what stops it goes into a file."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    try:
+        work(folder, *more)
+    except KeyboardInterrupt as stopped:
+        Path(f"{folder}-{rank}.txt").write_text(str(stopped))
+
+
+def fork_two(*arguments):
+    """Run `work` in two processes that have torch loaded already, which torchrun's have not."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    both = [tiny_runs.forked(work_as, rank, port, *arguments) for rank in (0, 1)]
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +78,7 @@ def compare(folder, one):
 
 def test_two_processes_give_the_losses_of_one_with_twice_the_batch(tmp_path, one):
     folder = tmp_path / "two"
-    done = torchrun(folder, accumulation=2)
-    assert done.returncode == 0, done.stderr
+    fork_two(folder, 2)
     assert log.load_json(folder / log.ENVIRONMENT)["processes"] == 2
     compare(folder, one)
     saved = checkpoints.newest(folder / CHECKPOINTS)["model"]
@@ -85,18 +90,32 @@ def test_two_processes_give_the_losses_of_one_with_twice_the_batch(tmp_path, one
 
 def test_a_signal_to_one_process_saves_and_ends_all_and_the_run_goes_on(tmp_path, one):
     folder = tmp_path / "stopped"
-    done = torchrun(folder, event="signal")
-    assert done.returncode != 0
-    assert done.stderr.count("stopped after step 7, which is saved") >= 2
+    fork_two(folder, 1, "signal")
+    for rank in (0, 1):
+        said = Path(f"{folder}-{rank}.txt").read_text()
+        assert "stopped after step 7, which is saved" in said
     assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 7
     assert log.load_json(folder / log.OUTCOME)["status"] == "stopped"
     train(one.config, folder, tiny_runs.data())  # with as many processes as one likes
     compare(folder, one)
 
 
-def test_an_error_in_one_process_ends_all_and_keeps_the_last_checkpoint(tmp_path):
-    folder = tmp_path / "broken"
-    done = torchrun(folder, event="error")
+def test_under_torchrun_an_error_in_one_ends_all_and_keeps_the_last_checkpoint(tmp_path):
+    folder, tests = tmp_path / "broken", Path(__file__).parents[1]
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom training.test_train_in_processes import work\n"
+        "work(sys.argv[1], event='error')\n"
+    )
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"),
+            *(script, folder),
+        ],
+        env={**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"},
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
     assert done.returncode != 0
     assert "MemoryError" in done.stderr
     assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 4
+    assert log.load_json(folder / log.ENVIRONMENT)["processes"] == 2

@@ -3,7 +3,6 @@
 `make test` kills it a few times, `make stress` thirty times as often, with two threads as well.
 """
 
-import multiprocessing
 import os
 import random
 import signal
@@ -33,17 +32,8 @@ def work(folder, threads):
     train(tiny_runs.tiny(**SETTINGS), folder, tiny_runs.data())
 
 
-def started(folder, threads):
-    """The process, forked from one that has loaded torch: it is at work within milliseconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["workbook.training.train", "tiny_runs"])
-    process = context.Process(target=work, args=(folder, threads))
-    process.start()
-    return process
-
-
 def finish(folder, threads):
-    process = started(folder, threads)
+    process = tiny_runs.forked(work, folder, threads)
     process.join()
     assert process.exitcode == 0
     return Run(tiny_runs.tiny(**SETTINGS), folder)
@@ -64,7 +54,7 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads,
     number, killed, places = 0, 0, set()
     while killed < KILLS or len(places) < 2:
         folder = tmp_path / f"killed-{number}"
-        process = started(folder, threads)
+        process = tiny_runs.forked(work, folder, threads)
         wait_for_lines(folder, process, instants.randrange(25))
         time.sleep(instants.uniform(0, 0.02))
         process.kill()
@@ -80,7 +70,7 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads,
 
 @pytest.mark.slow
 def test_two_processes_that_want_the_same_run_make_it_once(tmp_path, whole_runs):
-    both = [started(tmp_path / "both", 1) for _ in range(2)]
+    both = [tiny_runs.forked(work, tmp_path / "both", 1) for _ in range(2)]
     for process in both:
         process.join()
         assert process.exitcode == 0
