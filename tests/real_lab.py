@@ -212,11 +212,13 @@ def save(page, server: Server, name: str) -> NotebookNode:
     menu(page, "File", "Save Notebook")
 
     def is_written() -> bool:
+        if path.stat().st_mtime_ns == before:  # asked first: what is read is then the new text
+            return False
         try:
             json.loads(path.read_text(encoding="utf-8"))
         except ValueError:  # half of it
             return False
-        return path.stat().st_mtime_ns != before
+        return True
 
     wait_for(is_written, PATIENCE, f"{name} was not saved")
     return nbformat.read(path, as_version=4)
