@@ -7,13 +7,14 @@ import math
 
 import torch
 
+from attempts.ours import copied
 from workbook import accounting, config
-from workbook.generation import generate
-from workbook.optimizer import optimizers
 from workbook.optimizer.toys import run_toy
 from workbook.tokenization import bpe, simple, tokenizer
-from workbook.training import checkpoints, data
-from workbook.transformer import model, nn
+
+generate, optimizers = copied("generation.generate"), copied("optimizer.optimizers")
+checkpoints, data = copied("training.checkpoints"), copied("training.data")
+model, nn = copied("transformer.model"), copied("transformer.nn")
 
 # Chapter 3 and the loss.
 

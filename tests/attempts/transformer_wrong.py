@@ -77,7 +77,7 @@ class FromTorch(nn.Linear):
         self.weight = drawn(d_out, d_in)
 
 
-@mistake("linear", "functional.linear")
+@mistake("linear", "ready `linear`")
 class Functional(transformer_right.Linear):
     def forward(self, x):
         return nn.functional.linear(x, self.weight)

@@ -72,7 +72,7 @@ def numpy_softmax(x, dim):
     return softmax(x.detach(), dim).numpy()
 
 
-@mistake("softmax", "functional.softmax")
+@mistake("softmax", "ready `softmax`")
 def torchs(x, dim):
     return nn.functional.softmax(x, dim=dim)
 
@@ -123,7 +123,7 @@ def no_transpose(Q, K, V, mask=None):
     return softmax(Q @ K, -1) @ V
 
 
-@mistake("scaled_dot_product_attention", "functional.scaled_dot_product_attention")
+@mistake("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")
 def torchs_attention(Q, K, V, mask=None):
     return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
 
@@ -235,7 +235,7 @@ def plain_number(logits, targets):
     return transformer_right_functions.cross_entropy(logits, targets).item()
 
 
-@loss("functional.cross_entropy")
+@loss("ready `cross_entropy`")
 def torchs_loss(logits, targets):
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
 

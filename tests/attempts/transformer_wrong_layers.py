@@ -115,7 +115,7 @@ class OtherDefault(Norm):
         super().__init__(d_model, eps)
 
 
-@mistake("rmsnorm", "functional.rms_norm")
+@mistake("rmsnorm", "ready `rms_norm`")
 class FunctionalNorm(Norm):
     def forward(self, x):
         high, gain = x.float(), self.weight.float()
@@ -183,12 +183,12 @@ def no_activation(self, x):
     return self.w2(self.w1(x) * self.w3(x))
 
 
-@swiglu("functional.silu")
+@swiglu("ready `silu`")
 def functional_silu(self, x):
     return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
 
 
-@swiglu("torch.nn.functional.silu")
+@swiglu("ready `silu`")
 def module_silu(self, x):
     return self.w2(nn.SiLU()(self.w1(x)) * self.w3(x))
 

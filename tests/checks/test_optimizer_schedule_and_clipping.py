@@ -1,12 +1,6 @@
 import pytest
 from attempts import optimizer_schedule_and_clipping as attempts
 
-from workbook.checks import optimizer_clipping, optimizer_schedule
-from workbook.checks.optimizer_clipping_slips import SLIPS as CLIPPING_SLIPS
-from workbook.checks.optimizer_clipping_slips import clipped
-from workbook.checks.optimizer_schedule_slips import SLIPS as SCHEDULE_SLIPS
-from workbook.checks.optimizer_schedule_slips import rate
-from workbook.checks.optimizer_values import same
 from workbook.optimizer import optimizers
 from workbook.study.verbs import check
 
@@ -41,14 +35,15 @@ def test_a_mistake_in_clipping_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
+@pytest.mark.parametrize(("problem", "attempt", "words"), attempts.ALMOST)
+def test_what_leaves_a_corner_open_or_is_not_from_scratch_is_almost_right(problem, attempt, words):
+    report = check(problem, attempt)
+    assert report.status == "almost" and words in report.message, report
+
+
 def test_new_tensors_for_gradients_are_told_but_not_refused():
     report = check("gradient_clipping", attempts.clip_with_new_tensors)
     assert "p.grad.mul_(scale)" in report.message
-
-
-def test_what_works_with_a_list_alone_is_told_but_not_refused():
-    assert "is a generator" in check("gradient_clipping", attempts.two_loops).message
-    assert "is a generator" not in check("gradient_clipping", attempts.clip_handout).message
 
 
 def test_settings_that_a_schedule_refuses_are_told_but_not_asked_for():
@@ -72,22 +67,3 @@ def test_what_is_not_written_yet_is_not_attempted(problem):
 def test_what_is_no_function_is_told_in_words(problem, attempt):
     report = check(problem, attempt)
     assert report.status == "wrong" and "not a function" in report.message
-
-
-def test_each_known_mistake_in_a_schedule_shows_and_no_two_look_alike():
-    seen = {}
-    for slip in SCHEDULE_SLIPS:
-        got = [rate(it, given, (slip,)) for given in optimizer_schedule.CASES for it in given.steps]
-        right = [rate(it, given) for given in optimizer_schedule.CASES for it in given.steps]
-        assert not same(got, right), slip
-        assert repr(got) not in seen, (slip, seen[repr(got)])
-        seen[repr(got)] = slip
-
-
-def test_each_known_mistake_in_clipping_shows_and_no_two_look_alike():
-    seen = {}
-    for slip in CLIPPING_SLIPS:
-        got = [clipped(case, (slip,)) for case in optimizer_clipping.CASES]
-        assert not all(map(same, got, map(clipped, optimizer_clipping.CASES))), slip
-        assert repr(got) not in seen, (slip, seen[repr(got)])
-        seen[repr(got)] = slip

@@ -34,6 +34,7 @@ def test_the_last_passing_attempt_is_kept_with_its_source(study):
     assert study.read()["train_bpe"] == {
         "attempted": [""],
         "correct": [],
+        "almost": [],
         "answered": [],
         "source": {},
     }
@@ -44,6 +45,17 @@ def test_the_last_passing_attempt_is_kept_with_its_source(study):
     assert entry["source"] == {"": "def square(x):\n    return x * x\n"}
 
 
+def test_what_is_almost_correct_is_kept_until_it_is_correct(study):
+    record_check("train_bpe", None, "almost", square)
+    assert study.read()["train_bpe"]["almost"] == [""]
+    assert "x * x" in study.read()["train_bpe"]["source"][""]
+    record_check("train_bpe", None, "correct", Doubler)
+    record_check("train_bpe", None, "almost", square)
+    entry = study.read()["train_bpe"]
+    assert (entry["correct"], entry["almost"]) == ([""], [])
+    assert "Doubler" in entry["source"][""]
+
+
 def test_parts_are_counted_apart(study):
     record_check("unicode2", "c", "correct", b"\xc3\x28")
     record_check("unicode2", "b", "read", "a sentence")
@@ -51,6 +63,7 @@ def test_parts_are_counted_apart(study):
     assert study.read()["unicode2"] == {
         "attempted": ["b", "c"],
         "correct": ["c"],
+        "almost": [],
         "answered": ["a"],
         "source": {"c": "b'\\xc3('"},
     }

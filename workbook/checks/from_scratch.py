@@ -1,40 +1,49 @@
-"""What a right solution takes from torch that the course wants written: modules, functionals.
+"""What a right solution takes ready-made from torch, or from this package, and should be written.
 
-Only what really runs counts: the modules that are there, and the functions that are called.
+Only what really runs counts: one call is made under a profiler, which sees every function that the
+learner's own lines call, in Python and in C.
 """
 
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from workbook.checks.verdicts import Words, Wrong
 from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)
-CHECKS = str(PACKAGE / "checks")  # from where a function of torch's is called that is handed in
+OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
+OPTIMIZERS, BASES = str(Path(TORCH, "optim")), ("optimizer.py", "lr_scheduler.py", "sgd.py")
+CHECKS = str(PACKAGE / "checks")
+LIBRARY = sysconfig.get_path("stdlib")
+# What there is to write. Others, such as `one_hot` and `pad`, are only helpers.
 MODULES = (
     "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
     "Softmax LogSoftmax MultiheadAttention TransformerEncoderLayer CrossEntropyLoss NLLLoss"
 )
-# What there is to write. Others, such as `one_hot` and `pad`, are only helpers.
-TO_WRITE = (
+FUNCTIONS = (
     "linear bilinear embedding softmax log_softmax silu gelu glu sigmoid rms_norm layer_norm "
-    "normalize scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss"
+    "normalize scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
+    "clip_grad_norm_ clip_grad_norm"
 )
-FUNCTIONS = {getattr(functional, name): name for name in TO_WRITE.split()}
+# In C, and as methods of tensors; `sigmoid` is not among them, because `torch.sigmoid` is allowed.
+BUILTINS = (
+    "linear bilinear embedding softmax _softmax log_softmax _log_softmax silu gelu glu rms_norm "
+    "layer_norm scaled_dot_product_attention cross_entropy_loss nll_loss"
+)
 INSTEAD = (
     "From scratch means here: of `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, and nothing that `torch.nn.functional` does for you. "
 )
 WAYS = {
-    "linear": "A product with `@` or an einsum does it.",
-    "Linear": "A Parameter and a product with `@` or an einsum do it.",
+    "linear": "A matmul with `@` or an einsum does it.",
+    "Linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "Indexing does it: `weight[token_ids]`.",
     "Embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
     "silu": "`x * torch.sigmoid(x)` does it.",
@@ -42,56 +51,96 @@ WAYS = {
     "softmax": "Use your own softmax.",
     "Softmax": "Use your own softmax.",
 }
-READY = {
-    torch.softmax: "softmax",
-    torch.Tensor.softmax: "softmax",
-    torch.log_softmax: "log_softmax",
-    torch.Tensor.log_softmax: "log_softmax",
-    torch.rms_norm: "rms_norm",
-    torch.embedding: "embedding",
-}
 
 
-class _Listener(TorchFunctionMode):
-    """Notes the functions of torch that the learner's code calls while it is on."""
+def expect_from_scratch(
+    run: Callable[[], Any], made: Iterable[Any] = (), forbidden: Iterable[str] = ()
+) -> None:
+    """Raise `Wrong` for what should be written and is ready-made.
 
-    def __init__(self):
-        super().__init__()
-        self.called = set()
+    Args:
+        run: makes one call of the attempt, which is right.
+        made: what the attempt consists of: itself, and the modules inside it.
+        forbidden: names of further functions of torch's for this problem.
+    """
+    for part in made:
+        for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
+            module, name = getattr(kind, "__module__", None) or "", getattr(kind, "__name__", "")
+            if module.startswith("torch.nn.modules") and name in MODULES.split():
+                _refuse(f"`torch.nn.{name}`", name)
+            if module.startswith("torch.optim.") and name != "Optimizer":
+                _refuse(f"`torch.optim.{name}`", name)
+            if module.startswith("workbook."):
+                _refuse(f"`{module}.{name}`, the workbook's own", name)
+            if name in (*FUNCTIONS.split(), *forbidden) and _is_torchs(kind):
+                _refuse(f"`torch`'s ready `{name}`", name)
+    for thing, name in _ready_made(run, {*forbidden}):
+        _refuse(thing, name)
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        frame = sys._getframe(1)
-        while frame.f_code.co_filename.startswith(TORCH):
-            frame = frame.f_back
-        where = frame.f_code.co_filename
-        if where.startswith(CHECKS) or not where.startswith(str(PACKAGE)):  # not our fused parts
-            self.called.add(function)
-        return function(*args, **(kwargs or {}))
 
+def _ready_made(run: Callable[[], Any], forbidden: set[str]) -> list[tuple[str, str]]:
+    """What the learner's lines call that is ready-made, as it is told and by its bare name."""
+    seen: dict[str, str] = {}
+    functions, builtins = forbidden.union(FUNCTIONS.split()), forbidden.union(BUILTINS.split())
 
-def check_from_scratch(run: Callable[[], Any], modules: Iterable[nn.Module] = ()) -> list[str]:
-    """Raise `Wrong` for what should be written and is torch's; remarks on what is doubtful."""
-    for module in modules:
-        for kind in type(module).__mro__:
-            if kind.__module__.startswith("torch.nn.modules") and kind.__name__ in MODULES.split():
-                _refuse(f"`torch.nn.{kind.__name__}`", kind.__name__)
-    listener = _Listener()
+    def note(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_call":
+            name = getattr(arg, "__name__", "").removeprefix("special_")
+            if name in builtins and _is_theirs(frame) and _is_torchs(arg):
+                seen.setdefault(f"`torch`'s ready `{name}`", name.strip("_"))
+        elif event == "call" and _is_theirs(_caller(frame)):
+            code = frame.f_code
+            path, name = code.co_filename, code.co_name
+            if path == OPS and name == "__call__":
+                name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0]
+            if path.startswith(TORCH) and name in (builtins if path == OPS else functions):
+                seen.setdefault(f"`torch`'s ready `{name}`", name.strip("_"))
+            elif path.startswith(OPTIMIZERS) and name == "step" and not path.endswith(BASES):
+                seen.setdefault(f"an optimizer of `torch.optim`, `{code.co_qualname}`", name)
+            elif path.startswith(str(PACKAGE)) and not path.startswith(CHECKS):
+                seen.setdefault(f"`{code.co_qualname}`, the workbook's own", name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
     try:
-        with listener:
-            run()
-    except Exception:  # it ran before: whatever this is, it comes from listening
+        run()
+    except Exception:  # it ran before: whatever this is, it comes from the profiler
         return []
-    for function in listener.called:
-        if function in FUNCTIONS:
-            _refuse(f"`torch.nn.functional.{FUNCTIONS[function]}`", FUNCTIONS[function])
-    ready = sorted({READY[function] for function in listener.called & READY.keys()})
-    return [f"It takes torch's ready `{name}`; the course wants your own." for name in ready]
+    finally:
+        sys.setprofile(before)
+    return list(seen.items())
+
+
+def _caller(frame: FrameType) -> FrameType:
+    """The frame that called, past the wrappers that torch puts around its own functions."""
+    frame = frame.f_back or frame
+    while frame.f_back and frame.f_code.co_filename.startswith(TORCH):
+        frame = frame.f_back
+    return frame
+
+
+def _is_theirs(frame: FrameType) -> bool:
+    """Whether a frame runs a learner's line; a check that calls torch's function itself counts."""
+    path = frame.f_code.co_filename
+    if path.startswith(CHECKS):
+        return frame.f_code.co_name != "note"
+    return not path.startswith((TORCH, str(PACKAGE), LIBRARY, "<frozen"))
+
+
+def _is_torchs(function: Any) -> bool:
+    """Whether a function in C is torch's; numpy's `softmax` would be somebody else's."""
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, torch.Tensor | nn.Module) or "torch" in (
+        getattr(function, "__module__", None) or str(owner)
+    )
 
 
 def _refuse(thing: str, name: str) -> None:
-    raise Wrong(
-        "The values are right, but not from scratch.",
+    wrong = Wrong(
+        "The values are right, but not from scratch yet.",
         expected=Words("your own code"),
         got=Words(thing),
         mistake=INSTEAD + WAYS.get(name, "Write that yourself."),
     )
+    wrong.weight = "style"
+    raise wrong

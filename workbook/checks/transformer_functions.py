@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from workbook.checks.from_scratch import check_from_scratch
+from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.tensors import alike
 from workbook.checks.transformer_gradients import check_gradients
 from workbook.checks.transformer_trial import Case, Topic, check_cases
@@ -34,7 +34,8 @@ def check_function(attempt: Callable, topic: Topic, gradients: Case) -> list[str
     run = called(attempt)
     check_cases(run, topic)
     remarks = check_gradients(run, topic, gradients)
-    return remarks + check_from_scratch(lambda: run(topic.cases[0]))
+    expect_from_scratch(lambda: run(topic.cases[0]), [attempt])
+    return remarks
 
 
 def open_question(run: Callable[[Case], Any], topic: Topic, case: Case, remark: str) -> list[str]:

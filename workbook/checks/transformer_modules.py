@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.from_scratch import check_from_scratch
+from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.tensors import alike
 from workbook.checks.transformer_functions import QUICK, copied
 from workbook.checks.transformer_gradients import check_gradients
@@ -158,10 +158,8 @@ def module_remarks(learner: Learner) -> list[str]:
     case = learner.topic.cases[0]
     learner(case)
     module = learner.module
-    remarks = [
-        *learner.remarks,
-        *check_from_scratch(lambda: learner.run(module, case), list(module.modules())),
-    ]
+    remarks = list(learner.remarks)
+    expect_from_scratch(lambda: learner.run(module, case), list(module.modules()))
     if "dtype" in inspect.signature(learner.attempt).parameters and case.weights:
         try:
             made = learner.make(*case.arguments, dtype=torch.float64)

@@ -9,14 +9,19 @@ import dis
 import inspect
 import reprlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is handed in."
+# How much a finding weighs: it goes wrong in use; only in a corner of the handout's letter, such
+# as an empty list; the values are right but not from scratch. Only the first makes it wrong.
+Weight = Literal["use", "corner", "style"]
+WEIGHTS = get_args(Weight)
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -50,11 +55,16 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         got: Any = NOT_GIVEN,
         mistake: str | None = None,
         timed_out: bool = False,
+        error: BaseException | None = None,
     ):
         super().__init__(claim)
         self.claim = claim
         self.mistake = mistake
         self.timed_out = timed_out
+        self.error = error  # that the attempt raised
+        self.weight: Weight = "use"
+        self.case: Any = None  # of an exercise, where it is a corner that fails
+        self.also: tuple[Wrong, ...] = ()  # the lighter findings
         # Put in words at once, while the timer runs: a learner's __repr__ may never end.
         self.rows: list[tuple[str, str]] = []
         if given is not NOT_GIVEN and given is not None:
@@ -65,6 +75,43 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
             self.rows.append(("expected", shown(expected)))
         elif got is not NOT_GIVEN:
             self.rows.append(("got", shown(got)))
+
+
+class Findings:
+    """All that is wrong with an attempt, by weight, so that it is told at once.
+
+    >>> found = Findings()
+    >>> with found("corner"):
+    ...     raise Wrong("An empty list fails.")
+    >>> len(found)
+    1
+    """
+
+    def __init__(self):
+        self.found: list[Wrong] = []
+        self.passes: list[str] = []  # sentences on what is right, for an attempt that is not
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @contextmanager
+    def __call__(self, weight: "Weight") -> Iterator[None]:
+        """Keep a `Wrong` that is raised in the block, and go on after it."""
+        try:
+            yield
+        except Wrong as wrong:
+            wrong.weight = weight
+            self.found.append(wrong)
+
+    def verdict(self, praise: str, remarks: Iterable[str] = ()) -> str:
+        """Return the praise and the remarks; raise the heaviest finding, if there is one."""
+        if not self.found:
+            remarks = list(remarks)
+            return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
+        worst, *others = sorted(self.found, key=lambda wrong: WEIGHTS.index(wrong.weight))
+        worst.also = (*worst.also, *others)
+        worst.claim = " ".join([*self.passes, worst.claim])
+        raise worst
 
 
 class _Shortener(reprlib.Repr):
@@ -150,6 +197,7 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             given=given,
             got=Words(failure(error)),
             mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
+            error=error,
         ) from error
 
 
@@ -208,14 +256,22 @@ def is_stub(function: Any) -> bool:
 
 
 def expect_function(attempt: Any, signature: str) -> None:
-    """Raise unless `attempt` can be a function; `signature` is how it is called, in words."""
+    """Raise unless `attempt` can be a function; `signature` is how it is called, in words.
+
+    A class whose instances are called may stand for one, as `Softmax(dim)(x)`.
+    """
     _expect_something(attempt)
-    if inspect.isclass(attempt) or not callable(attempt):
+    if not callable(attempt) or (inspect.isclass(attempt) and not _makes_callables(attempt)):
         raise Wrong(
             "This is not a function.",
             expected=Words(f"the function itself: {signature}"),
             got=Words(kind_of(attempt)),
         )
+
+
+def _makes_callables(kind: type) -> bool:
+    bases = (base for base in kind.__mro__ if not base.__module__.startswith("torch.nn.modules"))
+    return any({"__call__", "forward"} & vars(base).keys() for base in bases)
 
 
 def expect_class(attempt: Any, signature: str) -> None:

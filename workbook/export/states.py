@@ -12,10 +12,11 @@ from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, Progress
 
 CORRECT = "code correct"
+ALMOST = "code almost correct"
 ANSWERED = "answered"
 STAND_IN = "answered on a stand-in corpus"
 UNANSWERED = "unanswered"
-SIGNS = {CORRECT: "✓", ANSWERED: "✓", STAND_IN: "≈", UNANSWERED: "○"}
+SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", UNANSWERED: "○"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,9 @@ class Entry:
         """The one state of the whole problem."""
         if self.missing:
             return UNANSWERED
-        return CORRECT if self.listings else self._answered
+        if not self.listings:
+            return self._answered
+        return ALMOST if self.short else CORRECT
 
     @property
     def _answered(self) -> str:
@@ -61,6 +64,8 @@ class Entry:
         """The state, with the parts that are missing where others are there."""
         parts = [part for part in self.problem.parts if part in self.answers]
         said = self.state
+        if said == ALMOST:
+            return said
         if self.missing and parts:
             missing = ", ".join(self.missing)
             said = f"{self._answered}: {', '.join(parts)}; {UNANSWERED}: {missing}"
@@ -114,7 +119,7 @@ def assess(folder: Path, edition: str) -> WriteUp:
     answers = found.answers if is_reference else _without_ours(found.answers, ours, notes)
     _refuse_mixtures(answers)
     chosen = _chosen(answers, edition, notes)
-    code = found.revealed if is_reference else _attempts(folder, notes)
+    code, almost = (found.revealed, set()) if is_reference else _attempts(folder, notes)
     if is_reference:
         for answer in chosen.values():
             answer.shown.extend(found.evidence.get(answer.place, []))
@@ -128,6 +133,8 @@ def assess(folder: Path, edition: str) -> WriteUp:
             for part, answer in own.items()
             for line in complaints(problem.id, part, answer.text, answer.figures)
         ]
+        if problem.id in almost:
+            short.append(("", "its code is almost correct: `check` says which corner is open"))
         entries.append(
             Entry(problem=problem, edition=edition, answers=own, listings=listings, short=short)
         )
@@ -203,23 +210,25 @@ def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place
     return chosen
 
 
-def _attempts(folder: Path, notes: list[str]) -> dict[str, list[tuple[str, str]]]:
-    """Read the learner's last attempts at code that passed, by problem."""
+def _attempts(folder: Path, notes: list[str]) -> tuple[dict, set[str]]:
+    """Read the learner's last attempts at code that passed, by problem; which are almost right."""
     if not (folder / MARK).is_dir():
-        return {}
+        return {}, set()
     files = sorted(config.PACKAGE.rglob("*.py"))
     package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
-    attempts = {}
+    attempts, almost = {}, set()
     for problem, entry in Progress(folder).read().items():
-        source = entry["source"].get("") if "" in entry["correct"] else None
+        source = entry["source"].get("")
         is_code = problem in PROBLEMS and PROBLEMS[problem].kind == "code"
         if not is_code or not isinstance(source, str) or not source.strip():
             continue
         if _lines(source) in package:
             notes.append(f"what passed as {problem} is the package's own code: it is left out")
-        else:
-            attempts[problem] = [(f"{problem}.py", textwrap.dedent(source).strip("\n"))]
-    return attempts
+            continue
+        if "" in entry["almost"]:
+            almost.add(problem)
+        attempts[problem] = [(f"{problem}.py", textwrap.dedent(source).strip("\n"))]
+    return attempts, almost
 
 
 def _lines(source: str) -> str:

@@ -405,7 +405,7 @@ _RECORDS = (
     _problem(
         "learning_rate_schedule", "Up, then down a cosine",
         points={"2025": None, "2026": 1},
-        chapter=4, notebook="05_optimizer", check="optimizer_schedule",
+        chapter=4, notebook="05_optimizer", check="optimizer",
         form="function",
         signature="schedule(it, max_learning_rate, min_learning_rate, warmup_iters, "
             "cosine_cycle_iters)",
@@ -418,7 +418,7 @@ _RECORDS = (
     ),
     _problem(
         "gradient_clipping", "A limit for gradients",
-        points=1, chapter=4, notebook="05_optimizer", check="optimizer_clipping",
+        points=1, chapter=4, notebook="05_optimizer", check="optimizer",
         form="function", signature="clip(parameters, max_l2_norm)",
         nudge="There is one norm, not one for each parameter. Why would separate norms change the "
             "direction of the step? And how often can you go through `model.parameters()`?",

@@ -19,14 +19,16 @@ from typing import Any
 from workbook.files import locked, write_json
 
 MARK = ".workbook"
-LISTS = ("attempted", "correct", "answered")  # of parts; "" stands for a problem without parts
+# Of parts; "" stands for a problem without parts.
+LISTS = ("attempted", "correct", "almost", "answered")
 
 
 class Progress:
     """The record of one study folder.
 
-    By problem: the parts attempted, those that were correct once, those that have an answer, and
-    under "source" the code of the last attempt at each part that passed.
+    By problem: the parts attempted, those that were correct once, those that were almost correct
+    but never more, those that have an answer, and under "source" the code of the last attempt at
+    each part that was correct, or almost.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -38,8 +40,9 @@ class Progress:
         try:
             problems = json.loads(self.path.read_text(encoding="utf-8"))["problems"]
             for entry in problems.values():
+                entry.setdefault("almost", [])  # records of earlier versions have none
                 kinds = [type(entry[key]) for key in (*LISTS, "source")]
-                if kinds != [list, list, list, dict]:
+                if kinds != [list, list, list, list, dict]:
                     raise ValueError
         except FileNotFoundError:
             return {}
@@ -76,13 +79,19 @@ def record_check(problem: str, part: str | None, status: str, attempt: Any) -> N
     """Note in the current study folder, if any, that an attempt was checked. Never raises."""
     if status == "not attempted":
         return
+    part = part or ""
     with _stopping_no_cell():
         if progress := current():
             with progress.changing(problem) as entry:
-                _include(entry["attempted"], part or "")
+                _include(entry["attempted"], part)
                 if status == "correct":
-                    _include(entry["correct"], part or "")
-                    entry["source"][part or ""] = source_of(attempt)
+                    _include(entry["correct"], part)
+                    entry["almost"] = [other for other in entry["almost"] if other != part]
+                elif status == "almost" and part not in entry["correct"]:
+                    _include(entry["almost"], part)
+                else:
+                    return
+                entry["source"][part] = source_of(attempt)
 
 
 def record_answer(problem: str, part: str | None, text: str) -> None:

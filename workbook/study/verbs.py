@@ -38,11 +38,12 @@ PRINTED = 600  # characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
 
-Status = Literal["not attempted", "correct", "wrong", "read"]
+Status = Literal["not attempted", "correct", "almost", "wrong", "read"]
 
 # A status is told by its sign and its word; the colour of the panel's edge only repeats it.
 LOOKS: dict[Status, tuple[str, str]] = {
     "correct": ("✓", "#009E73"),
+    "almost": ("≈", "#E69F00"),
     "wrong": ("✗", "#D55E00"),
     "not attempted": ("○", "#999999"),
     "read": ("✎", "#56B4E9"),
@@ -59,6 +60,7 @@ class Report:
     claim: str
     rows: tuple[tuple[str, str], ...] = ()  # (label, text): input, expected, got, printed
     likely: str | None = None  # the likely mistake, in one or two sentences
+    also: tuple[str, ...] = ()  # what else was found, a sentence or two each
     facts: tuple[str, ...] = ()  # for the learner to tick
 
     @property
@@ -74,8 +76,9 @@ class Report:
         gap = "\n" + " " * (width + 4)
         rows = [f"  {label:<{width}}  {text.replace(chr(10), gap)}" for label, text in self.rows]
         likely = f"Likely: {self.likely}" if self.likely else ""
+        also = [f"Also: {found}" for found in self.also]
         facts = [f"  [ ] {fact}" for fact in self.facts]
-        return "\n".join(filter(None, [self.claim, *rows, likely, *facts]))
+        return "\n".join(filter(None, [self.claim, *rows, likely, *also, *facts]))
 
     def __str__(self) -> str:
         return f"{self.heading}\n{self.message}".rstrip()
@@ -95,6 +98,7 @@ class Report:
             f"<div>{_prose(self.claim)}</div>",
             f"<table>{rows}</table>" if rows else "",
             f"<div><strong>Likely:</strong> {_prose(self.likely)}</div>" if self.likely else "",
+            *(f"<div><strong>Also:</strong> {_prose(found)}</div>" for found in self.also),
             f'<ul style="list-style:none;padding-left:.5em">{facts}</ul>' if facts else "",
         )
 
@@ -164,7 +168,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
             raise KeyboardInterrupt
     except Exception as error:
         return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
-    if report.status == "wrong" and isolation.output:
+    if report.status in ("wrong", "almost") and isolation.output:
         printed = isolation.output
         printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
         report = replace(report, rows=(*report.rows, ("printed", printed)))
@@ -188,7 +192,7 @@ def _fitting(problem: Problem, checker: Callable, attempt: Any, part: str | None
         return _judged(problem, checker, attempt, part)
     reports = [_judged(problem, checker, attempt, part) for part in problem.parts]
     for fits in (
-        lambda report: report.status == "correct",
+        lambda report: report.status in ("correct", "almost"),
         lambda report: report.likely,
         lambda report: report.status == "read",
     ):
@@ -227,7 +231,31 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
         claim = "It raised an error." if raised else "What it gave back could not be examined."
         wrong = Wrong(claim, got=Words(failure(error)))
-    return Report("wrong", problem.id, part, wrong.claim, tuple(wrong.rows), likely=wrong.mistake)
+    return _refusal(problem, part, wrong)
+
+
+def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
+    """Report what is wrong: "almost" where only a corner or the manner is."""
+    claim = wrong.claim
+    if wrong.weight == "corner":
+        corners = 1 + sum(other.weight == "corner" for other in wrong.also)
+        open_corners = "one corner is" if corners == 1 else f"{corners} corners are"
+        claim = f"Right in ordinary use; {open_corners} open: {claim}"
+    return Report(
+        "wrong" if wrong.weight == "use" else "almost",
+        problem.id,
+        part,
+        claim,
+        tuple(wrong.rows),
+        likely=wrong.mistake,
+        also=tuple(map(_in_short, wrong.also)),
+    )
+
+
+def _in_short(wrong: Wrong) -> str:
+    """One finding of several, without the values."""
+    given = dict(wrong.rows).get("input")
+    return " ".join(filter(None, [wrong.claim, given and f"(`{given}`)", wrong.mistake]))
 
 
 def _on_one_thread(check: Callable) -> Any:

@@ -1,0 +1,135 @@
+"""Arguments find the parameters that mean them, whatever a learner calls and orders them."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from workbook.checks.calling import bind, call_part, first_of
+from workbook.checks.verdicts import Wrong
+
+BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
+LM = {
+    "vocab_size": 5,
+    "context_length": 16,
+    "d_model": 8,
+    "num_layers": 3,
+    "num_heads": 2,
+    "d_ff": 12,
+    "rope_theta": 50.0,
+}
+QKV = {"Q": 1, "K": 2, "V": 3, "mask": 4}
+SIGNATURES = [  # a signature, and what its parameters should get
+    (LM, "vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta", LM),
+    (
+        LM,
+        "d_model, num_heads, d_ff, context_length, vocab_size, num_layers, theta",
+        {**{k: v for k, v in LM.items() if k != "rope_theta"}, "theta": 50.0},
+    ),
+    (LM, "a, b, c, d, e, f, g", dict(zip("abcdefg", LM.values(), strict=True))),
+    (LM, "*, n_layers, n_heads, d_ff, rope_theta, d_model, vocab_size, max_seq_len, device=None",
+     {"n_layers": 3, "n_heads": 2, "d_ff": 12, "rope_theta": 50.0, "d_model": 8, "vocab_size": 5,
+      "max_seq_len": 16}),
+    (BLOCK, "d_model, num_heads, d_ff, use_rope=True, max_seq_len=None, theta=None", BLOCK),
+    (BLOCK, "d_model, num_heads, d_ff, *, max_seq_len, theta", BLOCK),
+    (BLOCK, "d_ff, d_model, n_heads, base, context_length",
+     {"d_ff": 12, "d_model": 8, "n_heads": 2, "base": 50.0, "context_length": 16}),
+    (BLOCK, "device, d_model, num_heads, d_ff, max_seq_len, theta, dtype",
+     {**BLOCK, "device": None, "dtype": None}),
+    ({"d_model": 8}, "d_model, eps, device=None", {"d_model": 8, "eps": 1e-5}),
+    ({"d_model": 8}, "size", {"size": 8}),
+    ({"theta": 50.0, "d_k": 4, "max_seq_len": 8}, "d_model, theta, max_seq_len",
+     {"d_model": 4, "theta": 50.0, "max_seq_len": 8}),
+    (QKV, "K, Q, V, mask=None", QKV),
+    (QKV, "a, b, c, d=None", {"a": 1, "b": 2, "c": 3, "d": 4}),
+    ({"logits": 1, "targets": 2}, "inputs, targets", {"inputs": 1, "targets": 2}),
+    ({"logits": 1, "targets": 2}, "x, y", {"x": 1, "y": 2}),
+    ({"logits": 1, "targets": 2}, "targets, logits", {"targets": 2, "logits": 1}),
+    ({"d_model": 8, "d_ff": 12}, "d_ff, d_model", {"d_ff": 12, "d_model": 8}),
+    ({"d_model": 8, "d_ff": 12}, "in_features, hidden_dim", {"in_features": 8, "hidden_dim": 12}),
+    ({"in_features": 3, "out_features": 2}, "d_out, d_in", {"d_out": 2, "d_in": 3}),
+]  # fmt: skip
+
+
+def made(parameters):
+    return eval(f"lambda {parameters}: None")
+
+
+@pytest.mark.parametrize(("values", "parameters", "wanted"), SIGNATURES)
+def test_each_value_goes_to_the_parameter_that_means_it(values, parameters, wanted):
+    args, kwargs, left = bind(made(parameters), values)
+    assert (args, kwargs, left) == ((), wanted, {})
+
+
+def test_a_config_object_is_made():
+    @dataclass
+    class Config:
+        n_layer: int
+        n_head: int
+        d_model: int
+        d_ff: int
+        vocab_size: int
+        block_size: int
+        theta: float = 10_000.0
+
+    def annotated(config: Config):
+        return config
+
+    def plain(cfg):
+        return cfg
+
+    config = call_part(annotated, LM)
+    assert (config.n_layer, config.block_size, config.theta) == (3, 16, 50.0)
+    config = call_part(plain, LM)
+    assert (config.n_layers, config.max_seq_len, config["d_model"]) == (3, 16, 8)
+    assert config.dropout == 0.0
+
+
+def test_what_has_no_place_is_asked_for_and_lands_nowhere_else():
+    with pytest.raises(Wrong) as raised:
+        bind(made("d_model, num_heads, d_ff, max_seq_len, use_rope=False"), BLOCK)
+    assert "your fifth argument is `use_rope`; which one is `theta`?" in raised.value.rows[-1][1]
+    with pytest.raises(Wrong) as raised:
+        bind(made("x, surprise"), {"x": 1})
+    assert "`surprise`" in raised.value.rows[-1][1]
+
+
+def test_values_that_may_be_left_out_are_given_only_where_there_is_a_place():
+    values = {"x": 1, "token_positions": 2}
+    bound = {
+        "x": {"x": 1},
+        "x, pos=None": {"x": 1, "pos": 2},
+        "x, cache=None": {"x": 1},
+        "x, where": {"x": 1, "where": 2},
+    }
+    for parameters, kwargs in bound.items():
+        assert bind(made(parameters), values, optional=["token_positions"]).kwargs == kwargs
+
+
+def test_a_class_may_stand_where_a_function_is_asked():
+    class OfDim:
+        def __init__(self, dim):
+            self.dim = dim
+
+        def __call__(self, x):
+            return torch.softmax(x, self.dim)
+
+    class Bare(torch.nn.Module):
+        def forward(self, x, i):
+            return torch.softmax(x, i)
+
+    x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
+    for attempt in (OfDim, Bare):
+        assert torch.equal(call_part(attempt, {"x": x, "dim": 0}), torch.softmax(x, 0))
+
+
+def test_extras_are_given_where_a_signature_asks_for_them():
+    values, extras = {"d_model": 8, "num_heads": 2}, {"d_k": 4, "tokenizer": "ours"}
+    assert bind(made("d_model, num_heads, d_key"), values, extras=extras).kwargs["d_key"] == 4
+    assert "tok" not in bind(made("d_model, num_heads, tok=None"), values, extras=extras).kwargs
+
+
+def test_the_first_of_a_tuple_counts_where_it_is_what_fits():
+    x = torch.zeros(2)
+    assert first_of((x, None), lambda item: isinstance(item, torch.Tensor)) is x
+    assert first_of((1, x), lambda item: isinstance(item, torch.Tensor)) == (1, x)

@@ -1,0 +1,137 @@
+"""The engine: each mistake in a catalogue is one, can be told from the others, and is found."""
+
+import importlib
+import pkgutil
+from functools import cache
+
+import pytest
+
+from workbook import checks
+from workbook.checks import optimizer
+from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.verdicts import Words, Wrong
+
+
+@cache
+def exercises():
+    """Every exercise in the checks, by its place."""
+    modules = [
+        importlib.import_module(f"workbook.checks.{found.name}")
+        for found in pkgutil.iter_modules(checks.__path__)
+    ]
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": exercise
+        for module in modules
+        for name, exercise in vars(module).items()
+        if isinstance(exercise, Exercise)
+    }
+
+
+def outcomes(exercise, *mistakes):
+    return [exercise.expected(case, mistakes) for case in (*exercise.cases, *exercise.corners)]
+
+
+def agree(exercise, ones, others):
+    def same(one, other):
+        if "Raised" in (type(one).__name__, type(other).__name__):
+            return type(one) is type(other)
+        return exercise.same(one, other)
+
+    return all(map(same, ones, others))
+
+
+def test_each_mistake_applies_to_its_reference_and_shows_in_a_case():
+    offenders = [
+        f"{name}: {each.words}"
+        for name, exercise in exercises().items()
+        for each in exercise.mistakes
+        if exercise.program.edited((each,)) is None
+        or agree(exercise, outcomes(exercise), outcomes(exercise, each))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_no_two_mistakes_with_other_words_look_alike():
+    offenders = []
+    for name, exercise in exercises().items():
+        seen = []
+        for each in exercise.mistakes:
+            made = outcomes(exercise, each)
+            for words, other in seen:
+                if words != each.words and agree(exercise, made, other):
+                    offenders.append(f"{name}: {each.words} = {words}")
+            seen.append((each.words, made))
+    assert not offenders, "\n".join(offenders)
+
+
+def test_each_place_is_in_its_reference():
+    offenders = [
+        f"{name}: {piece}"
+        for name, exercise in exercises().items()
+        for piece in exercise.program.places
+        if piece not in exercise.program.source
+    ]
+    assert not offenders, offenders
+
+
+def area(case):
+    width, height = case
+    half = width * height
+    return half / 2
+
+
+AREA = Exercise(
+    program=Program(area, places={"half =": "the product"}),
+    mistakes=(
+        mistake("The half is missing.", "half / 2", "half"),
+        mistake("Added, not multiplied.", "width * height", "(width + height)"),
+    ),
+    cases=((3.0, 4.0), (2.0, 5.0), (1.0, 6.0)),
+    corners=((0.0, 2.0),),
+    run=lambda attempt, case: attempt(*case),
+    same=lambda one, other: one == other,
+    report=lambda case, asked, got: Wrong("It differs.", given=Words(f"area{case}"), got=got),
+)
+
+
+def verdict(attempt):
+    with pytest.raises(Wrong) as raised:
+        judge(AREA, attempt).verdict("Right.")
+    return raised.value
+
+
+def test_a_right_attempt_is_praised():
+    assert judge(AREA, lambda w, h: w * h / 2).verdict("Right.") == "Right."
+
+
+def test_a_mistake_is_named_and_two_at_once():
+    assert verdict(lambda w, h: w * h).mistake == "The half is missing."
+    both = "The half is missing. And: Added, not multiplied."
+    assert verdict(lambda w, h: w + h).mistake == both
+
+
+def test_where_no_mistake_fits_a_mutant_tells_where_to_look():
+    assert verdict(lambda w, h: w / h / 2).mistake.startswith("Look at the product: an operator")
+    assert verdict(lambda w, h: 7.5).mistake is None
+
+
+def test_a_corner_is_a_finding_of_its_own():
+    def fails_for_zero(w, h):
+        return 1 / w * w * w * h / 2 if w else None
+
+    wrong = verdict(fails_for_zero)
+    assert wrong.weight == "corner" and wrong.rows[0] == ("input", "area(0.0, 2.0)")
+
+
+def test_what_changes_from_call_to_call_is_told():
+    calls = []
+
+    def drifting(w, h):
+        calls.append(w)
+        return w * h / 2 + len(calls)
+
+    assert "another result the second time" in verdict(drifting).mistake
+
+
+def test_the_catalogue_of_the_schedule_has_mutants_with_places():
+    assert len(optimizer.SCHEDULE.program.mutants) > 20

@@ -1,0 +1,322 @@
+"""Call a learner's part as its own signature asks: arguments by name first, then by place.
+
+A problem names its arguments as the handout does; a learner may have other names, another order,
+a config object, or more parameters. `bind` gives each value to the parameter that means it. What a
+signature has no place for is told in those words, and no value ever lands on a parameter, such as
+`device` or `use_rope`, that means something else.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import is_dataclass
+from typing import Any, NamedTuple
+
+from workbook.checks.verdicts import Words, Wrong, call
+
+# By the handout's name: what else learners call it, in lower case and without underscores. Single
+# letters are left to their place: `d` is d_model, d_k or d_ff.
+SYNONYMS = {
+    # sizes
+    "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
+    "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
+    "contextlen contextsize contextwindow blocksize maxlen maxlength maxcontextlength nctx ctxlen "
+    "ctx maxpositions length",
+    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength maxlen maxlength "
+    "contextlen contextsize blocksize nctx sequencelength maxpositions maxposition",
+    "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
+    "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
+    "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
+    "num_heads": "nheads nhead heads numattentionheads numhead nhd",
+    "d_ff": "dff ffdim ffndim dimff dimfeedforward dfeedforward feedforwarddim intermediatesize "
+    "hiddendim hiddensize dhidden dinner innerdim dmlp mlpdim ff ffsize",
+    "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
+    "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
+    "rope_theta": "theta rotarytheta base ropebase thetabase",
+    "in_features": "din indim inputdim infeature nin fanin insize inputsize inputfeatures dinput "
+    "indims inchannels",
+    "out_features": "dout outdim outputdim outfeature nout fanout outsize outputsize "
+    "outputfeatures doutput outdims outchannels",
+    "num_embeddings": "vocabsize nvocab vocabularysize vocab ntokens numtokens numembedding nemb",
+    "embedding_dim": "dmodel embeddim embdim dim hiddensize nembd dembed embeddingsize",
+    "eps": "epsilon",
+    # inputs
+    "x": "input inputs infeatures tensor features hidden hiddenstates logits scores seq",
+    "token_ids": "tokens ids inputids inputindices inindices indices tokenid idx input inputs",
+    "token_positions": "positions pos position positionids posids tokenposition",
+    "dim": "axis",
+    "Q": "query queries",
+    "K": "key keys",
+    "V": "value values",
+    "mask": "attnmask attentionmask causalmask",
+    "logits": "inputs input preds pred predictions outputs output yhat scores predlogits",
+    "targets": "target labels label ytrue gold nexttokens xnext answers",
+    # optimizer and training
+    "parameters": "params param modelparams modelparameters weights parameterlist grads",
+    "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
+    "it": "step iteration iter stepnum currentstep currentiter curstep",
+    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr",
+    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr",
+    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup",
+    "cosine_cycle_iters": "tc cosineiters cosinesteps cosinecycle totaliters totalsteps maxiters "
+    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters",
+    "dataset": "data tokens tokenids ids arr array inputids trainingdata",
+    "batch_size": "bs batch batchsz numsequences",
+    "device": "dev",
+    "model": "lm net network module transformer transformerlm languagemodel",
+    "optimizer": "optim opt",
+    "iteration": "it step iter epoch",
+    "out": "path file dst dest destination outpath outputpath filename filepath fp target "
+    "checkpointpath ckptpath savepath output",
+    "src": "path file source in inpath inputpath filename filepath fp checkpointpath ckptpath "
+    "loadpath",
+    # tokenizer
+    "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
+    "special_tokens": "specials specialtoks special specialtokenlist",
+    "vocab": "vocabulary idtobytes",
+    "merges": "bpemerges mergelist",
+    # generation
+    "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
+    "context text prompttext inputtext inputprompt input startids start prefix inputs "
+    "promptstr string",
+    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen "
+    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length",
+    "temperature": "temp tau softmaxtemperature",
+    "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
+    "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
+    "endoftexttoken endoftexttokenid endid eostoken stoptoken stopid stoptokenid endoftextindex "
+    "stop end specialtokenid",
+    "tokenizer": "tok bpe enc encoder bpetokenizer",
+    "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
+    "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional",
+}
+# Parameters that say how, not what: left alone, or filled where they have no default.
+HOW = {
+    "device": None,
+    "dtype": None,
+    "bias": False,
+    "eps": 1e-5,
+    "dropout": 0.0,
+    "pdrop": 0.0,
+    "dropoutp": 0.0,
+    "attndropout": 0.0,
+    "residdropout": 0.0,
+    "rope": None,
+    "verbose": False,
+    "training": False,
+    "usecache": False,
+}
+SWITCH = re.compile(r"(use|with|is|do|enable|has|apply|no)[a-z]+")
+
+
+class Binding(NamedTuple):
+    """Arguments that fit a signature, and the values that it has no place for."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    left: dict[str, Any]
+
+
+def bind(
+    function: Callable,
+    values: Mapping[str, Any],
+    *,
+    optional: Collection[str] = (),
+    extras: Mapping[str, Any] | None = None,
+    given: Any = None,
+    partly: bool = False,
+) -> Binding:
+    """Give each value to the parameter of `function` that means it.
+
+    Args:
+        values: by the handout's names, in the handout's order.
+        optional: names of values that a signature need not have a place for.
+        extras: values by such names for parameters that the handout does not have, as `d_v` or
+            `tokenizer`: only where the signature has one without a default.
+        given: the call in words, for the report.
+        partly: whether any value may be left over, as where a class takes some and its call others.
+
+    Raises: Wrong where a value has no place, or a parameter no value.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except Exception:  # a builtin has none, and an object may fail to tell: let the call speak
+        return Binding(tuple(values.values()), {}, {})
+    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        if partly:  # torch's Module, which has no arguments of its own
+            return Binding((), {}, dict(values))
+        return Binding(tuple(values.values()), {}, {})
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    extras = dict(extras or {})
+    meant = _by_name(parameters, {**values, **extras}, prefer=values)
+    bound = {p.name: values[name] for p in parameters if (name := meant.get(p.name)) in values}
+    left = {name: value for name, value in values.items() if name not in meant.values()}
+    unknown = [
+        p for p in parameters if p.name not in meant and not _says_how(p) and not _is_config(p)
+    ]
+    for name in [name for name in left if name not in optional]:
+        if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):
+            bound[unknown.pop(0).name] = left.pop(name)
+    for parameter in parameters:
+        if parameter.name in bound or parameter.default is not parameter.empty:
+            continue
+        name = meant.get(parameter.name)
+        if name in extras:
+            bound[parameter.name] = extras[name]
+        elif _is_config(parameter):
+            bound[parameter.name] = _config(parameter.annotation, {**values, **extras}, given)
+            left = {}
+        elif _says_how(parameter):
+            bound[parameter.name] = _how(parameter.name)
+        elif optional_left := [name for name in left if name in optional]:
+            bound[parameter.name] = left.pop(optional_left[0])
+        else:
+            raise _misfit(function, given, f"nothing that the problem names is `{parameter.name}`")
+    if takes_all:
+        bound.update(left)
+        left = {}
+    missing = [name for name in left if name not in optional]
+    if missing and not partly:
+        raise _misfit(function, given, _which(parameters, bound, missing[0]))
+    args = tuple(bound.pop(p.name) for p in parameters if p.kind is p.POSITIONAL_ONLY)
+    return Binding(args, bound, left)
+
+
+def call_part(
+    attempt: Callable,
+    values: Mapping[str, Any],
+    *,
+    optional: Collection[str] = (),
+    extras: Mapping[str, Any] | None = None,
+    given: Any = None,
+    seconds: float = 5.0,
+) -> Any:
+    """Call a learner's function with the arguments that a problem names.
+
+    A class in its place is made and called: `Softmax(dim)(x)` and `Softmax()(x, dim)` do.
+    Raises: Wrong and NotAttempted, as `verdicts.call` does.
+    """
+    options = {"extras": extras, "given": given}
+    if inspect.isclass(attempt):
+        made = bind(attempt, values, partly=True, **options)
+        instance = call(attempt, *made.args, seconds=seconds, given=given, **made.kwargs)
+        attempt, values = instance, made.left
+    target = getattr(attempt, "forward", attempt)
+    args, kwargs, _ = bind(target, values, optional=optional, **options)
+    return call(attempt, *args, seconds=seconds, given=given, **kwargs)
+
+
+def meaning(name: str, names: Collection[str]) -> str | None:
+    """Which of the handout's `names` a learner's name of a parameter means; None: none of them."""
+    plain = _plain(name)
+    exact = [each for each in names if _plain(each) == plain]
+    alike = [each for each in names if plain in SYNONYMS.get(each, "").split()]
+    return next(iter(exact + alike), None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _by_name(
+    parameters: list[inspect.Parameter], values: Collection[str], prefer: Collection[str]
+) -> dict[str, str]:
+    """The handout's name by the learner's, for the parameters whose names say it.
+
+    Exact names are dealt out first, then synonyms, beginning with those that mean one thing only:
+    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first.
+    """
+    meant: dict[str, str] = {}
+    for parameter in parameters:
+        for name in values:
+            if _plain(name) == _plain(parameter.name) and name not in meant.values():
+                meant[parameter.name] = name
+    names = (*prefer, *(name for name in values if name not in prefer))
+    candidates = {
+        parameter.name: [n for n in names if _plain(parameter.name) in SYNONYMS.get(n, "").split()]
+        for parameter in parameters
+        if parameter.name not in meant
+    }
+    for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
+        free = [name for name in candidate if name not in meant.values()]
+        if free:
+            meant[parameter] = free[0]
+    return meant
+
+
+def _says_how(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter means how something is done, so that no value belongs there by place."""
+    plain = _plain(parameter.name)
+    return (
+        plain in HOW
+        or bool(SWITCH.fullmatch(plain))
+        or plain in SYNONYMS["rope"].split()
+        or plain in SYNONYMS["device"].split()
+        or isinstance(parameter.default, bool)
+    )
+
+
+def _how(name: str) -> Any:
+    """What a parameter without a default is given that says how."""
+    plain = _plain(name)
+    return HOW.get(plain, not plain.startswith("no"))
+
+
+def _is_config(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter takes all settings as one object."""
+    kind = parameter.annotation
+    return (
+        (is_dataclass(kind) or hasattr(kind, "model_fields")) and inspect.isclass(kind)
+    ) or _plain(parameter.name) in ("config", "cfg", "args", "hparams", "params", "modelconfig")
+
+
+def _config(kind: Any, values: Mapping[str, Any], given: Any) -> Any:
+    """A config object: of the class that is annotated, else one that answers by any usual name."""
+    if inspect.isclass(kind) and kind not in (inspect.Parameter.empty, dict):
+        args, kwargs, _ = bind(kind, values, optional=values, given=given)
+        return call(kind, *args, given=given, **kwargs)
+    return _Config(values)
+
+
+class _Config:
+    """Settings that answer by any usual name, as attributes and by key."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if meant := meaning(name, self._values):
+            return self._values[meant]
+        if _plain(name) in HOW:
+            return HOW[_plain(name)]
+        raise AttributeError(f"the settings have no {name}: {', '.join(self._values)}")
+
+    __getitem__ = __getattr__
+
+
+def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
+    """What is asked where a value has no place: "your third argument is `use_rope`; ..."."""
+    places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    for place, parameter in zip(places, parameters, strict=False):
+        if parameter.name not in bound:
+            return f"your {place} argument is `{parameter.name}`; which one is `{missing}`?"
+    return f"it has no argument for `{missing}`"
+
+
+def _misfit(function: Callable, given: Any, why: str) -> Wrong:
+    return Wrong(
+        "It cannot be called with the arguments that the problem names.",
+        given=given,
+        got=Words(f"a signature of {inspect.signature(function)}: {why}"),
+    )
+
+
+def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:
+    """The result itself, or the first item of a tuple where that is what fits.
+
+    Many return `(output, cache)` or `(loss, logits)`: the result comes first.
+    """
+    if isinstance(result, tuple) and result and fits(result[0]):
+        return result[0]
+    return result

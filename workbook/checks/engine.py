@@ -1,0 +1,309 @@
+"""The engine of every check of code: a right program, and mistakes as edits of its source.
+
+A check has a reference (`Program`), which is plain code that can be read, and a catalogue of usual
+mistakes: each is a sentence for the learner and an edit of the reference's source. The attempt runs
+on all cases beside the reference (`judge`). Where it fails, the mistake whose edited reference
+gives what the attempt gave is the likely one. Where none does, first-order mutants of the reference
+are tried, and the learner is told where their code differs, not how.
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from workbook.checks.mutants import mutated
+from workbook.checks.verdicts import Findings, NotAttempted, Wrong
+
+PATIENCE = 2.0  # seconds for more cases once one has failed, and for pairs of mistakes
+ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
+# Errors of sizes that do not fit each other, whatever their type: torch, numpy and einops differ.
+SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
+
+
+class Mistake(NamedTuple):
+    """A sentence for a learner whose code does what the reference does after these edits."""
+
+    words: str
+    edits: tuple[tuple[str, str], ...]  # (a piece of the reference's source, what stands there)
+
+
+def mistake(words: str, *edits: str) -> Mistake:
+    """Make a mistake from its words and "old", "new", "old", "new", ..."""
+    return Mistake(words, tuple(zip(edits[::2], edits[1::2], strict=True)))
+
+
+class Raised(NamedTuple):
+    """The result of a call that raised an error."""
+
+    error: BaseException
+
+    def like(self, other: "Raised") -> bool:
+        """Tell whether two errors are of one kind: the same type, or both about sizes."""
+        sizes = all(SIZES.search(str(each.error)) for each in (self, other))
+        return type(self.error) is type(other.error) or sizes
+
+
+class Program:
+    """A right solution as source that can be edited: functions, of which the last is called.
+
+    `places` says what a line is for, by a piece of it: where a mutant of that line does what the
+    learner's code does, they are told to look there.
+    """
+
+    def __init__(self, *functions: Callable, places: Mapping[str, str] | None = None):
+        self.entry, self.places = functions[-1].__name__, places or {}
+        self.globals = {
+            k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
+        }
+        self.source = "\n\n".join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+
+    @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
+    def edited(self, mistakes: tuple[Mistake, ...] = ()) -> Callable | None:
+        """The function after the edits; None where a piece is not there exactly once.
+
+        Two mistakes may meet in one place, and then do not go together.
+        """
+        source = self.source
+        for old, new in (edit for each in mistakes for edit in each.edits):
+            if source.count(old) != 1:
+                return None
+            line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
+            indent = line[: len(line) - len(line.lstrip())]
+            source = source.replace(old, new.replace("\n", f"\n{indent}"))
+        return self._compiled(source)
+
+    @cached_property
+    def mutants(self) -> tuple["Mutant", ...]:
+        """All programs that differ from this one by one small change, in a line with a place."""
+        lines = self.source.splitlines()
+        return tuple(
+            Mutant(f"Look at {place}: {what}.", self._compiled(tree))
+            for what, number, tree in mutated(ast.parse(self.source))
+            for place in (self._place(lines[number - 1]),)
+            if place
+        )
+
+    def _place(self, line: str) -> str | None:
+        return next((words for piece, words in self.places.items() if piece in line), None)
+
+    def _compiled(self, source: str | ast.Module) -> Callable:
+        names = dict(self.globals)
+        exec(compile(source, "<reference>", "exec"), names)
+        return names[self.entry]
+
+
+class Mutant(NamedTuple):
+    """The reference with one small change that a machine made."""
+
+    words: str
+    function: Callable
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """All that the check of one problem knows."""
+
+    program: Program  # called with a case
+    mistakes: tuple[Mistake, ...]
+    cases: tuple[Any, ...]  # of ordinary use, the smallest first
+    run: Callable[[Any, Any], Any]  # (attempt, case) -> result; raises Wrong
+    same: Callable[[Any, Any], bool]  # (expected, result)
+    report: Callable[[Any, Any, Any], Wrong]  # (case, expected, result) -> what is said of them
+    errors: dict[str, str] = field(default_factory=dict)  # a pattern of "Type: text" -> mistake
+    smaller: Callable[[Any, Callable[[Any], bool]], Any] | None = None  # (case, fails) -> a case
+    corners: tuple[Any, ...] = ()  # cases of the handout's letter that ordinary use seldom meets
+    pairs: bool = True  # whether two mistakes at once are tried
+
+    @lru_cache(maxsize=100_000)  # noqa: B019 - exercises are few and stay
+    def expected(self, case: Any, mistakes: tuple[Mistake, ...] = ()) -> Any:
+        """The reference's result with these mistakes; None where they do not go together."""
+        function = self.program.edited(mistakes)
+        return None if function is None else _result(function, case, raises=not mistakes)
+
+    def explains(self, mistakes: tuple[Mistake, ...], outcome: "Outcome") -> bool:
+        """Tell whether these mistakes give this outcome."""
+        return self._agrees(self.expected(outcome.case, mistakes), outcome)
+
+    def _agrees(self, predicted: Any, outcome: "Outcome") -> bool:
+        if outcome.failure:
+            error = outcome.failure.error
+            return isinstance(predicted, Raised) and error and predicted.like(Raised(error))
+        return (
+            predicted is not None
+            and not isinstance(predicted, Raised)
+            and self.same(predicted, outcome.result)
+        )
+
+
+class Outcome(NamedTuple):
+    """What became of one case: a result, or a failure in words."""
+
+    case: Any
+    result: Any
+    right: bool
+    failure: Wrong | None = None
+
+
+def judge(exercise: Exercise, attempt: Any) -> Findings:
+    """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
+
+    The cases of ordinary use come first, and the first that fails is told. Where they all pass,
+    every corner that fails is told. Raises: NotAttempted.
+    """
+    found, outcomes = Findings(), []
+    with found("use"):
+        for case in exercise.cases:
+            outcomes.append(tried(exercise, attempt, case))
+            if not outcomes[-1].right:
+                raise refusal(exercise, attempt, outcomes)
+    for case in exercise.corners if not found else ():
+        with found("corner"):
+            outcome = tried(exercise, attempt, case)
+            if not outcome.right:
+                wrong = refusal(exercise, attempt, [*outcomes, outcome])
+                wrong.case = case
+                raise wrong
+    return found
+
+
+def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
+    """Run one case of an exercise."""
+    try:
+        result = exercise.run(attempt, case)
+    except Wrong as failure:
+        if failure.mistake is None:
+            text = f"{type(failure.error).__name__}: {failure.error}" if failure.error else ""
+            failure.mistake = next(
+                (words for piece, words in exercise.errors.items() if re.search(piece, text)), None
+            )
+        return Outcome(case, None, False, failure)
+    return Outcome(case, result, exercise.same(exercise.expected(case), result))
+
+
+def refusal(exercise: Exercise, attempt: Any, outcomes: list[Outcome]) -> Wrong:
+    """Say what is wrong with the last outcome: the smallest failing input, the likely mistake."""
+    failed, until = outcomes[-1], time.monotonic() + PATIENCE
+    if failed.failure and (failed.failure.mistake or failed.failure.timed_out):
+        return failed.failure
+    for case in exercise.cases[len(outcomes) :]:
+        if time.monotonic() < until:
+            try:
+                outcomes.append(tried(exercise, attempt, case))
+            except NotAttempted:
+                continue
+    if exercise.smaller:
+        failed = _shrunk(exercise, attempt, failed)
+        outcomes.append(failed)
+    words = likeliest(exercise, failed, outcomes)
+    if failed.failure:
+        failed.failure.mistake = words or in_common(outcomes)
+        return failed.failure
+    wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
+    wrong.mistake = (
+        words or _varies(exercise, attempt, failed) or wrong.mistake or in_common(outcomes)
+    )
+    return wrong
+
+
+def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) -> str | None:
+    """Name the mistake, or the two, that explain most; a mutant's place where none does.
+
+    They must give the failed outcome, must not spoil a right one, and must give `ENOUGH` of the
+    wrong ones: one small case alone looks like many a mistake.
+    """
+    right = [outcome for outcome in outcomes if outcome.right]
+    wrong = [outcome for outcome in outcomes if not outcome.right]
+
+    def score(explains: Callable[[Outcome], bool]) -> int:
+        """Count the wrong outcomes that are explained; 0 for what cannot be the mistake."""
+        if not (explains(failed) and all(map(explains, right))):
+            return 0
+        explained = sum(map(explains, wrong))
+        return explained if explained >= ENOUGH * len(wrong) else 0
+
+    def best(candidates: Iterable[tuple[tuple, Callable[[Outcome], bool]]]) -> tuple[int, tuple]:
+        until, found = time.monotonic() + PATIENCE, (0, ())
+        for mistakes, explains in candidates:
+            points = score(explains)
+            if points > found[0]:
+                found = points, mistakes
+            if points == len(wrong) or time.monotonic() > until:
+                break
+        return found
+
+    def edits(count: int) -> Iterator[tuple[tuple, Callable]]:
+        for mistakes in combinations(exercise.mistakes, count):
+            yield mistakes, lambda outcome, these=mistakes: exercise.explains(these, outcome)
+
+    points, found = best(edits(1))
+    if exercise.pairs and points < len(wrong) and failed.failure is None:
+        more, two = best(edits(2))
+        if more == len(wrong):
+            found = two
+    if not found and failed.failure is None:
+        results = {}
+
+        def of(mutant: Mutant) -> Callable[[Outcome], bool]:
+            def explains(outcome: Outcome) -> bool:
+                key = (mutant.function, id(outcome))
+                if key not in results:
+                    predicted = _result(mutant.function, outcome.case)
+                    results[key] = exercise._agrees(predicted, outcome)
+                return results[key]
+
+            return explains
+
+        _, found = best(((mutant,), of(mutant)) for mutant in exercise.program.mutants)
+    return " And: ".join(dict.fromkeys(each.words for each in found)) or None
+
+
+def in_common(outcomes: Sequence[Outcome]) -> str | None:
+    """Say what the cases that fail have in common, where their `what` tells it."""
+    failed = [outcome for outcome in outcomes if not outcome.right]
+    traits = [getattr(outcome.case, "what", "") for outcome in failed]
+    if len(failed) < len(outcomes) and all(traits):
+        return f"What fails has this in common: {traits[0]}."
+    return None
+
+
+def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
+    """The outcome of the smallest case that still fails."""
+
+    def fails(case: Any) -> bool:
+        try:
+            return not tried(exercise, attempt, case).right
+        except NotAttempted:
+            return False
+
+    return tried(exercise, attempt, exercise.smaller(failed.case, fails))
+
+
+def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
+    """Say so where the same call gives another result when it is made again."""
+    try:
+        again = exercise.run(attempt, failed.case)
+        if exercise.same(failed.result, again):
+            return None
+    except (Wrong, NotAttempted):
+        pass
+    return (
+        "The same call gave another result the second time: something is random, or kept from "
+        "call to call."
+    )
+
+
+def _result(function: Callable, case: Any, raises: bool = False) -> Any:
+    """What a reference makes of a case; its error is a result too, but for the right one."""
+    try:
+        return function(case)
+    except Exception as error:
+        if raises:
+            raise
+        return Raised(error)

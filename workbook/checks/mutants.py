@@ -1,0 +1,93 @@
+"""First-order mutants: a program with one small change that a machine made.
+
+`engine` tries those of a reference where no mistake in a catalogue fits; the tests make those of
+right attempts, to see how many a check refuses.
+"""
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Pow: ast.Mult,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+SWAPPED = {"sin": "cos", "cos": "sin", "max": "min", "min": "max", "sum": "mean", "mean": "sum"}
+
+
+def mutated(tree: ast.Module) -> Iterator[tuple[str, int, ast.Module]]:
+    """Each program that differs by one small change: what differs, in which line, its tree."""
+    for number, node in enumerate(ast.walk(tree)):
+        for what, change, line in (*_changes(node), *_omissions(node)):
+            mutant = copy.deepcopy(tree)
+            change(next(each for i, each in enumerate(ast.walk(mutant)) if i == number))
+            yield what, line, ast.fix_missing_locations(mutant)
+
+
+def _omissions(node: ast.AST) -> Iterator[tuple[str, Callable[[Any], None], int]]:
+    """Each statement of a block left out."""
+    body = getattr(node, "body", None)
+    for place, statement in enumerate(body if isinstance(body, list) else ()):
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
+
+            def leave_out(target: Any, place: int = place) -> None:
+                target.body[place] = ast.Pass()
+
+            yield "a step is missing there", leave_out, statement.end_lineno
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[Any], None], int]]:
+    """The small changes of one node: what a learner is told, the change, its line."""
+    for what, fields in _fields(node):
+
+        def put(target: Any, fields: dict = fields) -> None:
+            for name, value in fields.items():
+                setattr(target, name, value)
+
+        yield what, put, node.end_lineno
+
+
+def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What differs, and the fields of the node that change."""
+    operator = getattr(node, "op", None)
+    if type(operator) in OPERATORS:
+        yield "an operator or a sign differs there", dict(op=OPERATORS[type(operator)]())
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield "a sign differs there", dict(op=ast.UAdd())
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
+        yield (
+            "a comparison differs there",
+            dict(ops=[OPERATORS[type(node.ops[0])](), *node.ops[1:]]),
+        )
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield "a condition differs there", dict(value=not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        for value in (node.value + 1, node.value - 1, 2 * node.value, node.value / 2):
+            if value != node.value:
+                yield "a number differs there", dict(value=type(node.value)(value))
+    if isinstance(node, ast.Attribute) and node.attr in SWAPPED:
+        yield "a function differs there", dict(attr=SWAPPED[node.attr])
+    if isinstance(node, ast.Name) and node.id in SWAPPED:
+        yield "a function differs there", dict(id=SWAPPED[node.id])
+    if isinstance(node, ast.Call) and len(node.args) > 1:
+        yield (
+            "two arguments are swapped there",
+            dict(args=[node.args[1], node.args[0], *node.args[2:]]),
+        )
+    if isinstance(node, ast.Call) and node.keywords:
+        yield "an argument is missing there", dict(keywords=node.keywords[1:])
+    if isinstance(node, ast.If | ast.IfExp):
+        for value in (True, False):
+            yield "a condition differs there", dict(test=ast.Constant(value))
