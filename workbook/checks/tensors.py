@@ -1,6 +1,8 @@
 """Tensors in checks: drawn small, compared, and put in words."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -12,6 +14,43 @@ from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 SMALL = 24  # numbers that are shown in full
 TOLERANCE = 2e-4  # relative to the largest number: float32 in any order of summing, not one digit
 ROUNDED = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # what half precision leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call of a part of the model: what it is made of, its inputs and its weights.
+
+    All go by the names of the course and in its order.
+    """
+
+    name: str  # of the function or class, such as "Linear"
+    inputs: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the constructor, if any
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+    dtype: torch.dtype = torch.float32
+    what: str = ""  # why this case is there, in a few words
+
+    @property
+    def high(self) -> dict[str, Any]:
+        """Inputs and weights, what is a float in float64."""
+        return {
+            name: value.double() if _floats(value) else value
+            for name, value in {**self.inputs, **self.weights}.items()
+        }
+
+    def __str__(self) -> str:
+        made = ", ".join(f"{value:g}" for value in self.arguments.values())
+        values = {**self.inputs, **(self.weights if len(self.weights) == 1 else {})}
+        parts = [
+            f"{name} = {described(value) if isinstance(value, Tensor) else value}"
+            for name, value in values.items()
+        ]
+        call = f"{self.name}{f'({made})' if made else ''}({', '.join(self.inputs)})"
+        return ", ".join([call, *parts]) + (f" ({self.what})" if self.what else "")
+
+
+def _floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
