@@ -27,6 +27,23 @@ ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
 
 
+# A pattern of "Type: text" of an error, and what it usually comes from.
+USUAL = {
+    r"(NameError|UnboundLocalError)": "This name has no value yet: is a line missing before, or is "
+    "the name misspelt?",
+    r"AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
+    "line of `__init__` missing, or is the name misspelt?",
+    r"\w+: .*(shape|size|dimension|broadcast|expand)": "Sizes that do not fit meet in this line: "
+    "print the shapes that stand there.",
+    r"IndexError": "An index goes beyond the end: print it, and the length.",
+    r"KeyError": "This key is not in the dict: was it put there before?",
+    r"ZeroDivisionError": "The divisor is 0 here: which case is that?",
+    r"RecursionError": "The function calls itself for ever: which call should end it?",
+    r"TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
+    "value than this line takes it for: print its type.",
+}
+
+
 class Mistake(NamedTuple):
     """A sentence for a learner whose code does what the reference does after these edits."""
 
@@ -203,7 +220,7 @@ def refusal(exercise: Exercise, attempt: Any, outcomes: list[Outcome]) -> Wrong:
         outcomes.append(failed)
     words = likeliest(exercise, failed, outcomes)
     if failed.failure:
-        failed.failure.mistake = words or in_common(outcomes)
+        failed.failure.mistake = words or usual(failed.failure.error) or in_common(outcomes)
         return failed.failure
     wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
     wrong.mistake = (
@@ -247,7 +264,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
         more, two = best(edits(2))
         if more == len(wrong):
             found = two
-    if not found and failed.failure is None:
+    if not found:
         results = {}
 
         def of(mutant: Mutant) -> Callable[[Outcome], bool]:
@@ -262,6 +279,12 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
 
         _, found = best(((mutant,), of(mutant)) for mutant in exercise.program.mutants)
     return " And: ".join(dict.fromkeys(each.words for each in found)) or None
+
+
+def usual(error: BaseException | None) -> str | None:
+    """Say what an error usually comes from, where its type and text tell it."""
+    text = f"{type(error).__name__}: {error}"
+    return next((words for pattern, words in USUAL.items() if re.match(pattern, text)), None)
 
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:

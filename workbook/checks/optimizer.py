@@ -11,7 +11,6 @@ from workbook.checks.engine import Exercise, Program, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.optimizer_values import row, same
 from workbook.checks.verdicts import Words, Wrong, kind_of
-from workbook.optimizer.optimizers import clip_gradients
 
 # The schedule.
 
@@ -244,61 +243,66 @@ class Gradients(NamedTuple):
 
 def clipped(case: Gradients) -> list[float]:
     """All gradients after clipping, one after the other."""
-    parameters = case.parameters()
-    clip_gradients(parameters, case.limit)
-    return [value for p in parameters if p.grad is not None for value in p.grad.flatten().tolist()]
+    gradients = [p.grad for p in case.parameters() if p.grad is not None]
+    total = sum((g**2).sum() for g in gradients)
+    norm = torch.sqrt(total)
+    for g in gradients:
+        if norm > case.limit:
+            g.mul_(case.limit / norm)
+    return [value for g in gradients for value in g.flatten().tolist()]
 
 
 THE_NORM = "The norm is the root of the sum of the squares of all entries of all gradients: "
-NORM = "norm = torch.linalg.vector_norm(torch.stack(norms))"
-SCALE = "torch.clamp(max_l2_norm / (norm + 1e-6), max=1)"
-LOOP, CHANGE = "for g in gradients:", "g.mul_(scale)"
-EVERY = "torch.cat([g.flatten() for g in gradients])"
+NORM, TOTAL, OWN = (
+    "torch.sqrt(total)",
+    "sum((g**2).sum() for g in gradients)",
+    "[g.norm() for g in gradients]",
+)
+LOOP, WANTED, CHANGE = "for g in gradients:", "if norm > case.limit:", "g.mul_(case.limit / norm)"
 CLIPPING_MISTAKES = (
     mistake(THE_NORM + "you took each parameter's own, which changes the direction of the step.",
-            CHANGE, "g.mul_(torch.clamp(max_l2_norm / (g.norm() + 1e-6), max=1))"),
-    mistake(THE_NORM + "the root is missing.", NORM, f"norm = {EVERY}.square().sum()"),
-    mistake(THE_NORM + "you took the largest entry.", NORM, f"norm = {EVERY}.abs().max()"),
-    mistake(THE_NORM + "you added absolute values (l1).", NORM, f"norm = {EVERY}.abs().sum()"),
-    mistake(THE_NORM + "you took a mean.", NORM, f"norm = {EVERY}.square().mean().sqrt()"),
-    mistake(THE_NORM + "you added the norms of the parameters: add squares.",
-            NORM, "norm = sum(norms)"),
-    mistake(THE_NORM + "you took the largest of the parameters' norms.", NORM, "norm = max(norms)"),
-    mistake(THE_NORM + "you took the first parameter's.", NORM, "norm = norms[0]"),
-    mistake(THE_NORM + "you took the last parameter's.", NORM, "norm = norms[-1]"),
+            WANTED, f"norm = g.norm()\n{WANTED}"),
+    mistake(THE_NORM + "the root is missing.", NORM, "total"),
+    mistake(THE_NORM + "you took the largest entry.",
+            NORM, "max(g.abs().max() for g in gradients)"),
+    mistake(THE_NORM + "you added absolute values (l1).",
+            NORM, "sum(g.abs().sum() for g in gradients)"),
+    mistake(THE_NORM + "you took a mean.",
+            NORM, "torch.sqrt(total / sum(g.numel() for g in gradients))"),
+    mistake(THE_NORM + "you added the norms of the parameters: add squares.", NORM, f"sum({OWN})"),
+    mistake(THE_NORM + "you took the largest of the parameters' norms.", NORM, f"max({OWN})"),
+    mistake(THE_NORM + "you took the first parameter's.", NORM, "gradients[0].norm()"),
+    mistake(THE_NORM + "you took the last parameter's.", NORM, "gradients[-1].norm()"),
     mistake(THE_NORM + "you took the mean of the parameters' norms.",
-            NORM, "norm = sum(norms) / len(norms)"),
+            NORM, f"sum({OWN}) / len(gradients)"),
     mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
-            LOOP, "for place, g in enumerate(gradients):", CHANGE,
-            f"norm = torch.stack(norms[: place + 1]).norm()\ng.mul_({SCALE})"),
+            NORM, "torch.zeros(())", WANTED, f"norm = torch.hypot(norm, g.norm())\n{WANTED}"),
     mistake(THE_NORM + "you took the parameters, not their gradients.",
-            NORM, f"norm = torch.full_like({EVERY}, VALUE).norm()"),
+            NORM, "VALUE * math.sqrt(sum(g.numel() for g in gradients))"),
     mistake(
         THE_NORM + "`torch.linalg.norm(g, 2)` of a matrix is its largest singular value. Flatten "
         "it.",
-        NORM, "norm = torch.stack([torch.linalg.norm(g, 2) for g in gradients]).norm()"
+        TOTAL, "sum(torch.linalg.norm(g, 2) ** 2 for g in gradients)"
     ),
     mistake("Gradients below the limit stay as they are: yours are scaled up to it.",
-            SCALE, "max_l2_norm / (norm + 1e-6)"),
+            WANTED, "if norm:"),
     mistake("The condition is turned round: scale where the norm is above the limit.",
-            SCALE, "torch.where(norm < max_l2_norm, max_l2_norm / (norm + 1e-6), 1)"),
-    mistake("The norm is compared with 1, and not with max_l2_norm.",
-            SCALE, "torch.where(norm > 1, max_l2_norm / (norm + 1e-6), 1)"),
+            WANTED, "if 0 < norm < case.limit:"),
+    mistake("The norm is compared with 1, and not with max_l2_norm.", WANTED, "if norm > 1:"),
     mistake("The factor is upside down: it is max_l2_norm / norm.",
-            SCALE, "torch.where(norm > max_l2_norm, norm / max_l2_norm, 1)"),
+            CHANGE, "g.mul_(norm / case.limit)"),
     mistake("The gradients are scaled to the norm 1, and not to max_l2_norm.",
-            SCALE, "torch.where(norm > max_l2_norm, 1 / (norm + 1e-6), 1)"),
-    mistake("The factor is not divided by the norm.",
-            SCALE, "torch.where(norm > max_l2_norm, max_l2_norm, 1)"),
+            CHANGE, "g.mul_(1 / norm)"),
+    mistake("The factor is not divided by the norm.", CHANGE, "g.mul_(case.limit)"),
     mistake("The factor is divided by the square of the norm.",
-            SCALE, "torch.where(norm > max_l2_norm, max_l2_norm / (norm * norm + 1e-6), 1)"),
+            CHANGE, "g.mul_(case.limit / norm**2)"),
     mistake("Each entry is cut to the limit for itself, which changes the direction of the step: "
             "scale all by one factor.",
-            CHANGE, "g.clamp_(-max_l2_norm, max_l2_norm)"),
+            WANTED, "if True:", CHANGE, "g.clamp_(-case.limit, case.limit)"),
     mistake("The gradients are as before: nothing that was computed reached them. `grad = grad * "
             "scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
             CHANGE, "pass"),
-    mistake("All gradients have become 0.", CHANGE, "g.zero_()"),
+    mistake("All gradients have become 0.", WANTED, "if norm < math.inf:", CHANGE, "g.zero_()"),
     mistake("Only the last gradient is scaled: scale in a second loop over all parameters.",
             LOOP, "for g in gradients[-1:]:"),
     mistake("Only the first gradient is scaled.", LOOP, "for g in gradients[:1]:"),
@@ -367,12 +371,11 @@ def _gradients_beside(case: Gradients, asked: list[float], got: list[float]) -> 
 
 CLIPPING = Exercise(
     program=Program(
-        clip_gradients,
         clipped,
         places={
-            "norms =": "the norm of each gradient",
+            "total =": "the sum of squares",
             "norm =": "the norm",
-            "scale =": "the factor",
+            "if norm": "when the gradients are scaled",
             "g.mul": "how each gradient is scaled",
         },
     ),
