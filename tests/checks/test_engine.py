@@ -2,7 +2,9 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 
@@ -121,6 +123,19 @@ def test_a_corner_is_a_finding_of_its_own():
 
     wrong = verdict(fails_for_zero)
     assert wrong.weight == "corner" and wrong.rows[0] == ("input", "area(0.0, 2.0)")
+
+
+def test_corners_of_one_kind_are_one_finding():
+    class Square(NamedTuple):
+        side: float
+        what: str
+
+        def __iter__(self):
+            return iter((self.side, self.side))
+
+    corners = Square(0.0, "small"), Square(0.1, "small"), Square(9.0, "large"), Square(0.2, "small")
+    found = judge(replace(AREA, corners=corners), lambda w, h: w * h / 2 + (w == h) * w)
+    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0, 0.2]
 
 
 def test_what_changes_from_call_to_call_is_told():

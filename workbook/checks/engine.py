@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
 from workbook.checks.mutants import mutated
@@ -172,22 +172,29 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
 
     The cases of ordinary use come first, and the first that fails is told. Where they all pass,
-    every corner that fails is told. Raises: NotAttempted.
+    every corner that fails is told; corners that follow each other with the same `what` are one.
+    Raises: NotAttempted.
     """
     found, outcomes = Findings(), []
     with found("use"):
-        for case in exercise.cases:
-            outcomes.append(tried(exercise, attempt, case))
-            if not outcomes[-1].right:
-                raise refusal(exercise, attempt, outcomes)
-    for case in exercise.corners if not found else ():
-        with found("corner"):
-            outcome = tried(exercise, attempt, case)
-            if not outcome.right:
-                wrong = refusal(exercise, attempt, [*outcomes, outcome])
-                wrong.case = case
-                raise wrong
+        _go_through(exercise, attempt, exercise.cases, outcomes)
+    if not found:
+        for _, corner in groupby(
+            exercise.corners, lambda case: getattr(case, "what", 0) or id(case)
+        ):
+            with found("corner"):
+                _go_through(exercise, attempt, tuple(corner), list(outcomes))
     return found
+
+
+def _go_through(exercise: Exercise, attempt: Any, cases: Sequence, outcomes: list[Outcome]) -> None:
+    """Raise `Wrong` for the first case that fails; add what becomes of those before it."""
+    for place, case in enumerate(cases, start=1):
+        outcomes.append(tried(exercise, attempt, case))
+        if not outcomes[-1].right:
+            wrong = refusal(exercise, attempt, outcomes, cases[place:])
+            wrong.case = case
+            raise wrong
 
 
 def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
@@ -204,12 +211,17 @@ def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
     return Outcome(case, result, exercise.same(exercise.expected(case), result))
 
 
-def refusal(exercise: Exercise, attempt: Any, outcomes: list[Outcome]) -> Wrong:
-    """Say what is wrong with the last outcome: the smallest failing input, the likely mistake."""
+def refusal(
+    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Sequence = ()
+) -> Wrong:
+    """Say what is wrong with the last outcome: the smallest failing input, the likely mistake.
+
+    The cases in `more` are run as well, to tell mistakes apart that agree on those before.
+    """
     failed, until = outcomes[-1], time.monotonic() + PATIENCE
     if failed.failure and (failed.failure.mistake or failed.failure.timed_out):
         return failed.failure
-    for case in exercise.cases[len(outcomes) :]:
+    for case in more:
         if time.monotonic() < until:
             try:
                 outcomes.append(tried(exercise, attempt, case))

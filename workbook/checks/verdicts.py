@@ -63,7 +63,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self.timed_out = timed_out
         self.error = error  # that the attempt raised
         self.weight: Weight = "use"
-        self.case: Any = None  # of an exercise, where it is a corner that fails
+        self.case: Any = None  # of an exercise, that fails
         self.also: tuple[Wrong, ...] = ()  # the lighter findings
         # Put in words at once, while the timer runs: a learner's __repr__ may never end.
         self.rows: list[tuple[str, str]] = []
