@@ -10,7 +10,7 @@ import pytest
 
 from workbook import checks
 from workbook.checks import optimizer
-from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.checks.verdicts import Words, Wrong
 
 
@@ -150,3 +150,7 @@ def test_what_changes_from_call_to_call_is_told():
 
 def test_the_catalogue_of_the_schedule_has_mutants_with_places():
     assert len(optimizer.SCHEDULE.program.mutants) > 20
+
+
+def test_a_text_shrinks_to_what_still_fails():
+    assert shrink("some words, a needle, more", lambda text: "need" in text) == "need"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations, groupby
+from types import CodeType
 from typing import Any, NamedTuple
 
 from workbook.checks.mutants import mutated
@@ -23,6 +24,8 @@ from workbook.checks.verdicts import Findings, NotAttempted, Wrong
 
 PATIENCE = 2.0  # seconds for more cases once one has failed, and for pairs of mistakes
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
+BORDER = "\n\n#\n\n"  # between the functions of a program
+FEW = 40  # parts: so few that stretches are dropped from every place
 # Errors of sizes that do not fit each other, whatever their type: torch, numpy and einops differ.
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
 
@@ -79,7 +82,7 @@ class Program:
         self.globals = {
             k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
         }
-        self.source = "\n\n".join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+        self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
     def edited(self, mistakes: tuple[Mistake, ...] = ()) -> Callable | None:
@@ -112,8 +115,14 @@ class Program:
 
     def _compiled(self, source: str | ast.Module) -> Callable:
         names = dict(self.globals)
-        exec(compile(source, "<reference>", "exec"), names)
+        for each in [source] if isinstance(source, ast.Module) else source.split(BORDER):
+            exec(_code(each), names)
         return names[self.entry]
+
+
+@lru_cache(maxsize=10_000)  # edits of one function leave the others as they are
+def _code(source: str | ast.Module) -> CodeType:
+    return compile(source, "<reference>", "exec")
 
 
 class Mutant(NamedTuple):
@@ -309,13 +318,17 @@ def in_common(outcomes: Sequence[Outcome]) -> str | None:
 
 
 def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
-    """The outcome of the smallest case that still fails."""
+    """The outcome of the smallest case that still fails, and in the same way."""
+
+    def way(outcome: Outcome) -> Any:
+        return outcome.failure and type(outcome.failure.error)
 
     def fails(case: Any) -> bool:
         try:
-            return not tried(exercise, attempt, case).right
+            outcome = tried(exercise, attempt, case)
         except NotAttempted:
             return False
+        return not outcome.right and way(outcome) == way(failed)
 
     return tried(exercise, attempt, exercise.smaller(failed.case, fails))
 
@@ -342,3 +355,39 @@ def _result(function: Callable, case: Any, raises: bool = False) -> Any:
         if raises:
             raise
         return Raised(error)
+
+
+def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
+    """A text, made of parts of `text`, that fails too and of which no character can be spared.
+
+    It is greedy: words go first, then ever smaller stretches. When the time is over, the shortest
+    text so far is the answer.
+    """
+    until = time.monotonic() + seconds
+
+    def joined_fails(parts: list[str]) -> bool:
+        return still_fails("".join(parts))
+
+    words = _reduced(re.findall(r"\s*\S+|\s+", text), joined_fails, until)
+    return "".join(_reduced(list("".join(words)), joined_fails, until))
+
+
+def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
+    """A list, made of some of the items, that fails too and of which none can be spared."""
+    return _reduced(items, still_fails, time.monotonic() + seconds)
+
+
+def _reduced(parts: list, still_fails: Callable[[list], bool], until: float) -> list:
+    """The parts that are left when stretches of them are dropped, long ones first."""
+    size = len(parts)
+    while size and time.monotonic() < until:
+        dropped, at = False, 0
+        step = 1 if len(parts) <= FEW else size
+        while at < len(parts) and time.monotonic() < until:
+            rest = parts[:at] + parts[at + size :]
+            if still_fails(rest):
+                parts, dropped = rest, True
+            else:
+                at += step
+        size = min(len(parts), size if dropped and size < FEW else size // 2)
+    return parts

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from workbook.checks import tokenizer_cases as cases
+from workbook.checks.engine import shrink, shrink_list
 from workbook.checks.likeliest import likeliest
 from workbook.checks.pretoken_variants import PRETOKENS
-from workbook.checks.shrink import shrink, shrink_list
 from workbook.checks.special_variants import IDS, SPECIALS
 from workbook.checks.stream_variants import DECODING, STREAM
 from workbook.checks.text_variants import READ, Variant

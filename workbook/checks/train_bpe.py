@@ -11,7 +11,7 @@ from workbook.checks.bpe_answers import answer, check_vocab, described
 from workbook.checks.bpe_explain import Explanation, Outcome, explain, predicted
 from workbook.checks.bpe_reference import Input, Pair, expected
 from workbook.checks.bpe_symptoms import first_difference
-from workbook.checks.shrink import shrink
+from workbook.checks.engine import shrink
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"

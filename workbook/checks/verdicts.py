@@ -22,6 +22,18 @@ OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path
 # as an empty list; the values are right but not from scratch. Only the first makes it wrong.
 Weight = Literal["use", "corner", "style"]
 WEIGHTS = get_args(Weight)
+POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
+# What a call that is too slow is at, by the files of the frames that it is in.
+WORKERS = (
+    "It waits for its worker processes: starting them takes longer than the work, or they die as "
+    "they start. Count small files in this process, and start workers for large ones only."
+)
+BUSY = {
+    ("multiprocessing", "concurrent/futures", "joblib"): WORKERS,
+    ("torch/_dynamo", "torch/_inductor"): "`torch.compile` takes longer than a check: hand in what "
+    "is not compiled.",
+}
+ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -169,6 +181,7 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
 
     A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
     becomes `Wrong`. An iterator must be used up inside the call: `call(lambda: list(f(x)))`.
+    A call that is stopped while it waits for processes is made once more, with more time.
     """
     if is_stub(function):
         raise NotAttempted
@@ -184,11 +197,14 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
     except EndedProcess as error:
         raise ended_process(error) from error
     except TimedOut as error:
+        busy = _busy_with(error.__cause__)
+        if busy == WORKERS and seconds < POOL_SECONDS:
+            return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
         raise Wrong(
             f"It was stopped after {seconds:g} s.",
             given=given,
             got=Words(f"no result{where(error.__cause__)}"),
-            mistake="Either a loop never ends, or each step does far more work than it needs to.",
+            mistake=busy or ENDLESS,
             timed_out=True,
         ) from error
     except BaseException as error:
@@ -232,6 +248,17 @@ def where(error: BaseException | None) -> str:
     (frame,) = traceback.extract_tb(last, limit=1)
     code = f": `{frame.line}`" if frame.line else ""
     return f", at line {frame.lineno}, in {frame.name}{code}"
+
+
+def _busy_with(stopped: BaseException | None) -> str | None:
+    """Say what kept a call that was stopped, where that is neither a loop nor plain work."""
+    files = [
+        frame.f_code.co_filename.replace("\\", "/")
+        for frame, _ in traceback.walk_tb(stopped.__traceback__ if stopped else None)
+    ]
+    return next(
+        (words for names, words in BUSY.items() if any(n in f for n in names for f in files)), None
+    )
 
 
 def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:

@@ -4,6 +4,7 @@ What is shown is plain text, and HTML that reads well on light and dark pages.
 """
 
 import inspect
+import multiprocessing
 import re
 import sys
 from collections import Counter
@@ -154,6 +155,9 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
     and none is named, the part that the attempt fits best is taken.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A worker that an attempt started imports the script that called us: no check in a check.
+        return Report("not attempted", str(problem), part, "This process is a worker of a pool.")
     try:
         found = problems.get(problem)
         part = problems.part_of(found, part)
