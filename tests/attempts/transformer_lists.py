@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 RIGHT: list[tuple[str, Callable]] = []  # the problem and the attempt
 WRONG: list[tuple[str, Callable, str]] = []  # and words that the check must say
+ALMOST: list[tuple[str, Callable, str]] = []  # right but for a corner, or not from scratch
 
 
 def right(problem: str) -> Callable:
@@ -24,6 +25,16 @@ def mistake(problem: str, words: str) -> Callable:
 
     def add(attempt: Callable) -> Callable:
         WRONG.append((problem, attempt, words))
+        return attempt
+
+    return add
+
+
+def almost(problem: str, words: str) -> Callable:
+    """A decorator: the attempt is right, but for what the check must say in these words."""
+
+    def add(attempt: Callable) -> Callable:
+        ALMOST.append((problem, attempt, words))
         return attempt
 
     return add

@@ -4,6 +4,7 @@ import math
 
 import torch
 from einops import einsum
+from torch import nn
 
 from attempts.transformer_lists import right
 
@@ -77,3 +78,50 @@ def cross_entropy_of_one_hot(logits, targets):
     high = logits.amax(-1, keepdim=True)
     losses = (logits - high).exp().sum(-1).log() + high[..., 0] - (logits * hot).sum(-1)
     return losses.sum() / losses.numel()
+
+
+@right("softmax")
+class SoftmaxOfAnAxis(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return softmax(x, self.dim)
+
+
+@right("softmax")
+class Softmax(nn.Module):
+    def forward(self, x, i):
+        return softmax(x, i)
+
+
+@right("scaled_dot_product_attention")
+class ScaledDotProductAttention(nn.Module):
+    def forward(self, Q, K, V, mask=None):
+        return attention(Q, K, V, mask)
+
+
+@right("scaled_dot_product_attention")
+def keys_first(K, Q, V, mask=None):
+    return attention(Q, K, V, mask)
+
+
+@right("scaled_dot_product_attention")
+def attention_and_weights(q, k, v, attn_mask=None, dropout_p=0.0):
+    scores = q @ k.mT / k.shape[-1] ** 0.5
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    weights = softmax(scores, -1)
+    return weights @ v, weights
+
+
+@right("cross_entropy")
+def targets_first(targets, logits):
+    return cross_entropy(logits, targets)
+
+
+@right("cross_entropy")
+class CrossEntropy(nn.Module):
+    def forward(self, preds, labels):
+        return cross_entropy(preds, labels)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from attempts import transformer_right_functions
-from attempts.transformer_lists import mistake
+from attempts.transformer_lists import almost, mistake
 from attempts.transformer_right_functions import attention, softmax
 
 
@@ -246,7 +246,55 @@ def half_for_root(Q, K, V, mask=None):
     return softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1) @ V
 
 
-@mistake("scaled_dot_product_attention", "0 times -inf is no number")
+@mistake("scaled_dot_product_attention", "0 times -inf is NaN")
 def zero_times_infinity(Q, K, V, mask=None):
     scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])
     return softmax(scores if mask is None else scores + (~mask).float() * -math.inf, -1) @ V
+
+
+almost("softmax", "ready `softmax`")(torch.softmax)
+
+
+@mistake("softmax", "the values and their places")
+def maximum_as_a_pair(x, dim):
+    powers = (x - torch.max(x, dim, keepdim=True)).exp()
+    return powers / powers.sum(dim, keepdim=True)
+
+
+@mistake("softmax", "exp comes first")
+def plain_shares(x, dim):
+    return x / x.sum(dim, keepdim=True)
+
+
+@mistake("scaled_dot_product_attention", "though no mask is given")
+def causal_without_a_mask(Q, K, V, mask=None):
+    if mask is None:
+        mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool).tril()
+    return attention(Q, K, V, mask)
+
+
+@mistake("scaled_dot_product_attention", "`mask=None` must work")
+def mask_wanted(Q, K, V, mask):
+    scores = Q @ K.mT / Q.shape[-1] ** 0.5
+    return softmax(torch.where(mask, scores, -math.inf), -1) @ V
+
+
+@mistake("scaled_dot_product_attention", "serves the whole batch")
+def mask_as_an_index(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.shape[-1] ** 0.5
+    if mask is not None:
+        scores[~mask] = -math.inf
+    return softmax(scores, -1) @ V
+
+
+@mistake("scaled_dot_product_attention", "the last axis is -1")
+def axis_from_the_front(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return softmax(scores, 3) @ V
+
+
+@loss("not axis 1")
+def gathered_along_axis_1(logits, targets):
+    return -logs(logits).gather(1, targets.unsqueeze(1)).mean()

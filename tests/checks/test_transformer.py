@@ -57,6 +57,16 @@ def test_a_mistake_is_called_by_its_name(problem, wrong, words):
     assert words.lower() in str(report).lower()
 
 
+@pytest.mark.parametrize(
+    ("problem", "attempt", "words"),
+    [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.ALMOST],
+)
+def test_what_is_right_but_for_a_corner_is_almost_right(problem, attempt, words):
+    report = check(problem, attempt)
+    assert report.status == "almost", report
+    assert words.lower() in str(report).lower()
+
+
 def stubs():
     """What learners leave of a cell that they have not written yet."""
 

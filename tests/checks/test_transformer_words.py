@@ -14,18 +14,24 @@ from attempts.transformer_wrong_heads import Steps, halves
 from torch import nn
 from work import calls
 
-from workbook.checks.tensors import alike
 from workbook.checks.transformer_names import place as place_of
 from workbook.checks.transformer_names import place_of_learners
 from workbook.checks.transformer_weights import layouts
 from workbook.checks.verdicts import Wrong
-from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
-MODULES = {  # and the problem that each checks
-    problem.check: problem.id
-    for problem in PROBLEMS.values()
-    if problem.check.startswith("transformer_")
+OURS = {
+    "linear": transformer_right.Linear,
+    "embedding": transformer_right.Embedding,
+    "rmsnorm": transformer_right.RMSNorm,
+    "positionwise_feedforward": transformer_right.SwiGLU,
+    "rope": transformer_right.RotaryPositionalEmbedding,
+    "softmax": transformer_right_functions.softmax,
+    "scaled_dot_product_attention": transformer_right_functions.attention,
+    "multihead_self_attention": transformer_right_heads.Fused,
+    "transformer_block": transformer_right_heads.BlockOfFused,
+    "transformer_lm": transformer_right_heads.TransformerLM,
+    "cross_entropy": transformer_right_functions.cross_entropy,
 }
 
 
@@ -160,7 +166,7 @@ def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
     report = check("softmax", lambda x, dim: result(x))
     assert report.status == "wrong"
     assert words in str(report)
-    assert rows(report)["expected"] == "a tensor of shape (3,)"
+    assert rows(report)["expected"] == "a tensor of numbers"
 
 
 @pytest.mark.parametrize("thing", [7, "Linear", nn, transformer_right.Linear(2, 3), lambda x: x])
@@ -183,7 +189,6 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
 @pytest.mark.parametrize(
     ("problem", "attempt", "remark"),
     [
-        ("softmax", torch.softmax, "torch's ready `softmax`"),
         ("rmsnorm", transformer_right_strict.ThreeAxes, "2 axes, not 3"),
         ("rmsnorm", transformer_right_strict.ThreeAxes, "gain does not begin at 1"),
         ("embedding", transformer_right_strict.TwoAxes, "Ids with 1 axes"),
@@ -216,43 +221,10 @@ def test_a_type_that_is_not_handed_on_is_worth_knowing():
     assert "`dtype` is accepted" in check("linear", Ignores).claim
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_known_mistake_fails_on_some_input(module):
-    topic = import_module(f"workbook.checks.{module}").TOPIC
-    quiet = []
-    for variant in topic.variants:
-        outcomes = [topic.expected(case, (variant,)) for case in topic.cases]
-        right = [topic.expected(case) for case in topic.cases]
-        if all(
-            one is not None and one.shape == two.shape and alike(one, two)
-            for one, two in zip(outcomes, right, strict=True)
-        ):
-            quiet.append(variant)
-    assert not quiet or module in (
-        "transformer_multihead",
-        "transformer_block",
-        "transformer_lm",
-    ), quiet
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_right_attempt_is_judged_with_little_work(module):
-    problem = MODULES[module]
-    ours = {
-        "linear": transformer_right.Linear,
-        "embedding": transformer_right.Embedding,
-        "rmsnorm": transformer_right.RMSNorm,
-        "positionwise_feedforward": transformer_right.SwiGLU,
-        "rope": transformer_right.RotaryPositionalEmbedding,
-        "softmax": transformer_right_functions.softmax,
-        "scaled_dot_product_attention": transformer_right_functions.attention,
-        "multihead_self_attention": transformer_right_heads.Fused,
-        "transformer_block": transformer_right_heads.BlockOfFused,
-        "transformer_lm": transformer_right_heads.TransformerLM,
-        "cross_entropy": transformer_right_functions.cross_entropy,
-    }[problem]
-    check(problem, ours)
-    assert calls(lambda: check(problem, ours)) < 200_000
+@pytest.mark.parametrize("problem", OURS)
+def test_a_right_attempt_is_judged_with_little_work(problem):
+    check(problem, OURS[problem])
+    assert calls(lambda: check(problem, OURS[problem])) < 200_000
 
 
 def test_names_of_other_code_are_understood():

@@ -60,6 +60,11 @@ def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
     return (numbers.round(decimals=digits) + 0.0).to(torch.float32)  # + 0.0: no -0
 
 
+def copied(value: Any) -> Any:
+    """A tensor that may be changed without harm; one that wants a gradient is itself."""
+    return value.clone() if isinstance(value, Tensor) and not value.requires_grad else value
+
+
 def alike(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     """True for tensors of one shape that differ by rounding only; NaN equals NaN here."""
     if one.shape != other.shape:
@@ -70,7 +75,7 @@ def alike(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     return allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
-def tensor_of(result: Any, given: Words, asked: Tensor) -> Tensor:
+def tensor_of(result: Any, given: Words) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` where it is something else."""
     if result is None:
         raise NotAttempted("It returned None: is a `return` still to write?")
@@ -79,7 +84,7 @@ def tensor_of(result: Any, given: Words, asked: Tensor) -> Tensor:
         claim, what = "It returns another kind of tensor.", f"a tensor of {kind(result.dtype)}"
         if result.is_complex():
             mistake = "The numbers are complex: come back to real ones by `torch.view_as_real`."
-        elif result.device != asked.device:
+        elif result.device.type != "cpu":
             what += f" on {result.device}"
             mistake = "Make new tensors where the inputs are, with `device=x.device`."
         elif result.layout == torch.strided:
@@ -96,7 +101,7 @@ def tensor_of(result: Any, given: Words, asked: Tensor) -> Tensor:
     raise Wrong(
         claim,
         given=given,
-        expected=Words(f"a tensor of shape {tuple(asked.shape)}"),
+        expected=Words("a tensor of numbers"),
         got=Words(what),
         mistake=mistake,
     )
@@ -139,6 +144,16 @@ def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
     )
     where = f"at [{', '.join(map(str, at))}]: " if at else ""
     return tuple(Words(f"{where}{_beginning(t[at])}") for t in (expected, got))
+
+
+def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
+    """What is said of a tensor that is not the expected one."""
+    claim = "The result is not the expected one."
+    if expected.shape != got.shape:
+        claim = "The result has not the expected shape."
+    right, shown = beside(expected, got)
+    mistake = symptom(expected, got)
+    return Wrong(claim, given=str(case), expected=right, got=shown, mistake=mistake)
 
 
 def _differ(expected: Tensor, got: Tensor, at: tuple[int, ...]) -> bool:

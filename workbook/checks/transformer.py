@@ -6,12 +6,19 @@ needs (`Program`), and the usual mistakes of a small part are looked for in the 
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from workbook.checks.tensors import Case
+from workbook.checks.calling import call_part, first_of
+from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.tensors import Case, alike, compared, copied, drawn, tensor_of
+from workbook.checks.transformer_gradients import check_gradients
+from workbook.checks.verdicts import Findings, Words, expect_function
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -192,3 +199,425 @@ def block_of(case: Case) -> Tensor:
 def model_of(case: Case) -> Tensor:
     layers, heads, theta = (case.arguments[n] for n in ("num_layers", "num_heads", "rope_theta"))
     return language_model(case.high["token_ids"], case.high, layers, heads, theta)
+
+
+# Softmax.
+
+
+def call_function(attempt: Any, case: Case) -> Tensor:
+    """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
+    given = Words(str(case))
+    result = call_part(attempt, {n: copied(v) for n, v in case.inputs.items()}, given=given)
+    return tensor_of(result, given)
+
+
+def judge_function(
+    attempt: Any, exercise: Exercise, signature: str, gradients: Case
+) -> tuple[Findings, list[str]]:
+    """Findings on a function of tensors, and remarks; `gradients` is the case they are asked of."""
+    expect_function(attempt, signature)
+    found, remarks = judge(exercise, attempt), []
+    if not found:
+        with found("use"):
+            remarks = check_gradients(
+                partial(exercise.run, attempt), exercise.program.edited(), gradients
+            )
+        with found("style"):
+            expect_from_scratch(lambda: exercise.run(attempt, exercise.cases[0]), [attempt])
+    return found, remarks
+
+
+def open_question(attempt: Any, exercise: Exercise, case: Case, remark: str) -> list[str]:
+    """The remark, where a case goes wrong that the course does not ask for."""
+    with suppress(Exception):
+        result = exercise.run(attempt, case)
+        if alike(result, exercise.expected(case), 0.02) and result.dtype == case.dtype:
+            return []
+    return [remark]
+
+
+MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
+NO_SHIFT = mistake(
+    "exp of a large number overflows to inf (and exp of very negative ones is 0 "
+    "everywhere): subtract the maximum along `dim` first. That changes nothing else.",
+    f"(x - {MAXIMUM}){EXP}",
+    f"x{EXP}",
+)
+NO_KEEPDIM = (
+    "The sum, or the maximum, lost its axis: without `keepdim=True` it is matched with another one."
+)
+NO_EXP = "The numbers were divided by their sum: exp comes first."
+SOFTMAX_MISTAKES = (
+    NO_SHIFT,
+    mistake(
+        "The maximum of the whole tensor was subtracted. A row far below it becomes 0 / 0: take "
+        "the maximum along `dim`.",
+        MAXIMUM, "x.max()"
+    ),
+    mistake(
+        "The smallest number, or the mean, was subtracted, not the largest: exp still overflows.",
+        MAXIMUM, "x.amin(dim, keepdim=True)"
+    ),
+    mistake(
+        "The smallest number, or the mean, was subtracted, not the largest: exp still overflows.",
+        MAXIMUM, "x.mean(dim, keepdim=True)"
+    ),
+    mistake("The maximum is that of the last axis, whatever `dim` is.",
+            MAXIMUM, "x.amax(-1, keepdim=True)"),
+    mistake("The maximum is that of axis 0, whatever `dim` is.",
+            MAXIMUM, "x.amax(0, keepdim=True)"),
+    mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
+    mistake("2 was raised to the power, not e: use `torch.exp`.", EXP, ".exp2()"),
+    mistake("The sign is turned: exp(-x), not exp(x).", EXP, ".neg().exp()"),
+    mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", f"x - {MAXIMUM}"),
+    mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", "x"),
+    mistake("Divided by the sum of the whole tensor: each row along `dim` must add up to 1.",
+            TOTAL, "powers.sum()"),
+    mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
+    mistake("The sum is that of the last axis, whatever `dim` is.",
+            TOTAL, "powers.sum(-1, keepdim=True)"),
+    mistake("Divided by the mean, not by the sum.", TOTAL, "powers.mean(dim, keepdim=True)"),
+    mistake("Divided by the root of the squares, not by the sum.",
+            TOTAL, "powers.norm(dim=dim, keepdim=True)"),
+    mistake("The division by the sum is missing.", f"powers / {TOTAL}", "powers"),
+    mistake("The wrong axis: `dim` is ignored, the last axis is taken.",
+            "powers = (x", "dim = -1\npowers = (x"),
+    mistake("The wrong axis: `dim` is ignored, and axis 0 is taken.",
+            "powers = (x", "dim = 0\npowers = (x"),
+    mistake("The wrong axis: `dim` is ignored, and axis 1 is taken.",
+            "powers = (x", "dim = 1\npowers = (x"),
+    mistake("This is the logarithm of softmax: the numbers should add up to 1.",
+            f"powers / {TOTAL}", f"(powers / {TOTAL}).log()"),
+)  # fmt: skip
+
+
+def _softmax(x: Tensor, dim: int, what: str = "") -> Case:
+    return Case("softmax", {"x": x, "dim": dim}, what=what)
+
+
+FAR_APART = torch.tensor([[1000.0, 1001.0, 1002.0], [-1.0, 0.0, 1.0]])
+SOFTMAX = Exercise(
+    program=Program(
+        soft_max,
+        softmax_of,
+        places={"powers = ": "what is raised to the power", "return powers": "the sum"},
+    ),
+    mistakes=SOFTMAX_MISTAKES,
+    cases=(
+        _softmax(torch.tensor([1.0, 2.0, 3.0]), -1),
+        _softmax(drawn(2, 3, seed=1), -1),
+        _softmax(drawn(2, 3, seed=1), 0),
+        _softmax(drawn(3, 3, seed=2), -1),
+        _softmax(drawn(3, 3, seed=2), 0),
+        _softmax(drawn(2, 3, 2, seed=3), 1),
+        _softmax(drawn(2, 3, 2, seed=3), -3),
+        _softmax(drawn(2, 2, 2, 2, seed=4), 2),
+        _softmax(torch.tensor([1000.0, 1001.0, 999.0]), 0, "large numbers"),
+        _softmax(torch.tensor([-1000.0, -1001.0, -999.0]), -1, "very negative numbers"),
+        _softmax(FAR_APART, -1, "rows that are far apart"),
+        _softmax(FAR_APART.T.contiguous(), 0, "columns that are far apart"),
+        _softmax(torch.tensor([0.5, -torch.inf, 1.5]), -1, "numbers of -inf, as a mask makes them"),
+    ),
+    run=call_function,
+    same=alike,
+    report=compared,
+    errors={
+        "return_types": "`torch.max(x, dim)` returns the values and their places: take its "
+        "`.values`, or use `torch.amax`."
+    },
+)
+
+
+def softmax(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right softmax; raises `Wrong` with the first input that fails."""
+    case = _softmax(drawn(2, 3, seed=1), -1)
+    found, remarks = judge_function(attempt, SOFTMAX, "softmax(x, dim)", case)
+    return found.verdict("Right along every axis, and large numbers do not overflow.", remarks)
+
+
+# Attention.
+
+NEVER = -1e9  # what many write in place of -inf; a row with nothing else becomes uniform
+SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
+HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
+IF = "if mask is not None:"
+FUTURE = "if mask is None:\n    mask = torch.ones_like(scores)"
+INVERTED = "The mask is inverted: True means that the query may look at the key."
+TO_ZERO = (
+    "The masked scores become 0, and exp(0) is 1: these keys still count. They must become "
+    "-inf (or a hugely negative number), before the softmax."
+)
+ADDED = "The mask itself is added to the scores, as 0 and 1: add 0 and -inf."
+SQUARE_ROOT = "Divided by d_k, not by its square root."
+WRONG_AXIS = "The wrong softmax axis: it runs over "
+UNMASKED = "Without a mask every key counts: yours masks what comes later though no mask is given."
+IN_SCALE = (
+    mistake("The scores are not scaled: divide by √d_k.", SCALE, "1"),
+    mistake(SQUARE_ROOT, SCALE, "Q.shape[-1]"),
+    mistake("The scores are multiplied by √d_k: divide by it.",
+            SCALE, "(1 / math.sqrt(Q.shape[-1]))"),
+)  # fmt: skip
+IN_MASK = (
+    mistake("The mask is not used.", FILL, "scores"),
+    mistake(TO_ZERO, HIDDEN, "~mask, 0.0"),
+    mistake(f"{INVERTED} And: {TO_ZERO}", HIDDEN, "mask, 0.0"),
+    mistake(ADDED, FILL, "scores + mask.double()"),
+    mistake(ADDED, FILL, "scores + (~mask).double()"),
+    mistake(ADDED, FILL, "scores - (~mask).double()"),
+    mistake("0 times -inf is NaN: put -inf in with `masked_fill` or `torch.where`.",
+            FILL, "scores + (~mask).double() * -math.inf"),
+    mistake("Masked scores become +inf.", HIDDEN, "~mask, math.inf"),
+    mistake(
+        "The mask comes after the softmax, and the weights no longer add up to 1: mask the scores "
+        "before it.",
+        FILL, "scores", f"return {GATHER}",
+        "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"
+    ),
+)  # fmt: skip
+IN_WEIGHTS = (
+    mistake(
+        WRONG_AXIS + "the queries. Each query's weights, along the keys (the last axis), must add "
+        "up to 1.",
+        WEIGH, "soft_max(scores, -2)"
+    ),
+    mistake(WRONG_AXIS + "axis 0. It must run over the keys, the last axis.",
+            WEIGH, "soft_max(scores, 0)"),
+    mistake(WRONG_AXIS + "axis 1. It must run over the keys, the last axis.",
+            WEIGH, "soft_max(scores, 1)"),
+    mistake(WRONG_AXIS + "queries and keys together, not over the keys.",
+            WEIGH, "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])"),
+    mistake("The softmax is missing.", WEIGH, "scores"),
+    mistake("The weights do not add up to 1: exp is not yet a softmax.", WEIGH, "scores.exp()"),
+    mistake("A sigmoid stands where the softmax should be.", WEIGH, "torch.sigmoid(scores)"),
+    mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
+            "Q @ K.transpose(-1, -2)", "K @ Q.transpose(-1, -2)"),
+    mistake("K is not transposed: the scores are Q Kᵀ.", "Q @ K.transpose(-1, -2)", "Q @ K"),
+    mistake("The weights are transposed before they meet V.",
+            GATHER, "shares.transpose(-1, -2) @ V"),
+    mistake("These are the weights: multiply them by V.", GATHER, "shares"),
+)  # fmt: skip
+ATTENTION_MISTAKES = (
+    *IN_SCALE,
+    mistake("Scaled by d_v, the width of the values: it is d_k, the width of queries and keys.",
+            SCALE, "math.sqrt(V.shape[-1])"),
+    mistake("Scaled by d_v, and without the square root: divide by √d_k.", SCALE, "V.shape[-1]"),
+    mistake("Scaled by the number of keys: it is √d_k, by the width of queries and keys.",
+            SCALE, "math.sqrt(K.shape[-2])"),
+    mistake("Scaled by the number of queries: it is √d_k, by the width of queries and keys.",
+            SCALE, "math.sqrt(Q.shape[-2])"),
+    mistake("Divided by the fourth root of d_k.", SCALE, "Q.shape[-1] ** 0.25"),
+    mistake("Divided by half of d_k, not by its root.", SCALE, "Q.shape[-1] / 2"),
+    mistake(INVERTED, HIDDEN, "mask, -math.inf"),
+    mistake(INVERTED, HIDDEN, "mask, NEVER"),
+    *IN_MASK,
+    mistake("The mask is transposed: its rows are the queries, its columns the keys.",
+            HIDDEN, "~mask.transpose(-1, -2), -math.inf"),
+    mistake(UNMASKED, IF, f"{FUTURE}.tril().bool()\n{IF}"),
+    mistake(UNMASKED, IF, f"{FUTURE}.tril(1).bool()\n{IF}"),
+    *IN_WEIGHTS,
+    mistake("The softmax takes exp of large scores, which overflows: subtract the maximum first.",
+            *NO_SHIFT.edits[0]),
+)  # fmt: skip
+
+
+def call_attention(attempt: Any, case: Case) -> Tensor:
+    """The output of a learner's attention; of `(output, weights)` the first. Raises: Wrong."""
+    given = Words(str(case))
+    result = call_part(attempt, {n: copied(v) for n, v in case.inputs.items()}, given=given)
+    return tensor_of(first_of(result, torch.is_tensor), given)
+
+
+def _attention(
+    *leading: int, mask: Tensor | None = None, what: str = "", queries=2, scale=1.0, d_k=4
+) -> Case:
+    inputs = {
+        "Q": scale * drawn(*leading, queries, d_k, seed=1),
+        "K": scale * drawn(*leading, 3, d_k, seed=2),
+        "V": drawn(*leading, 3, 5, seed=3),
+        "mask": mask,
+    }
+    return Case("scaled_dot_product_attention", inputs, what=what)
+
+
+SEEN = torch.tensor([[True, False, True], [False, False, True]])
+ATTENTION = Exercise(
+    program=Program(
+        soft_max,
+        attention,
+        attention_of,
+        places={
+            "scores = Q": "the scores and their scale",
+            "if mask is not None": "when the mask is used",
+            "masked_fill": "what the mask does",
+            "shares = ": "the softmax of the scores",
+            "return shares": "the mean of the values",
+        },
+    ),
+    mistakes=ATTENTION_MISTAKES,
+    cases=(
+        _attention(1),
+        _attention(1, mask=SEEN),
+        _attention(1, queries=3, mask=causal(3)),
+        _attention(2),
+        _attention(2, mask=SEEN),
+        _attention(2, mask=torch.stack((SEEN, SEEN.flip(1)))),
+        _attention(2, 3, what="two leading dimensions"),
+        _attention(2, 3, mask=SEEN, what="two leading dimensions"),
+        _attention(2, 3, queries=3, mask=causal(3)),
+        _attention(1, d_k=6, what="another d_k"),  # 4 is its own root times 2, and 4 · 0.5
+        _attention(1, scale=100.0, what="large scores"),
+    ),
+    run=call_attention,
+    same=alike,
+    report=compared,
+    errors={
+        "NoneType": "Without a mask every key counts: `mask=None` must work.",
+        "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
+        "index takes no such mask: use `masked_fill` or `torch.where`.",
+        "Dimension out of range": "An axis is counted from the front, and then it is another one, "
+        "or none, with fewer leading dimensions: the last axis is -1.",
+    },
+)
+
+
+def scaled_dot_product_attention(attempt: Any, part: str | None = None) -> str:
+    """Praise for right attention; raises `Wrong` with the first input that fails."""
+    found, remarks = judge_function(
+        attempt,
+        ATTENTION,
+        "scaled_dot_product_attention(Q, K, V, mask)",
+        _attention(2, mask=SEEN),
+    )
+    if not found:
+        matrices = "Plain matrices, without leading axes, fail."
+        remarks += open_question(attempt, ATTENTION, _attention(mask=SEEN), matrices)
+    return found.verdict("Right with and without a mask, for any leading dimensions.", remarks)
+
+
+# The loss.
+
+LOGS = "logits - logits.logsumexp(-1, keepdim=True)"
+CHOSEN, MEAN = "logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)", "-chosen.mean()"
+SMALL = (
+    "Something small is added before the log (or is the lower limit), so that no log(0) appears: "
+    "but the loss of an unlikely target is then wrong. Write log softmax as "
+    "x - max - log Σ exp(x - max)."
+)
+LOSS_NO_SHIFT = "exp of large logits overflows: subtract the maximum first."
+NO_LOG, NO_TOTAL = (
+    "The logarithm is missing.",
+    "Only the target's logit counts: log Σ exp of all logits is missing.",
+)
+OF_FIRST = "Averaged over the first dimension only: "
+OF_LAST = "Averaged over the last batch dimension only: "
+LOSS_MISTAKES = (
+    mistake(
+        "This is the log of a softmax: where a probability is too small it becomes 0, and log(0) "
+        "is -inf. Write log softmax as x - max - log Σ exp(x - max).",
+        LOGS, "soft_max(logits, -1).log()"
+    ),
+    mistake(LOSS_NO_SHIFT, LOGS, "logits - logits.exp().sum(-1, keepdim=True).log()"),
+    mistake(LOSS_NO_SHIFT, LOGS, "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
+    *(
+        mistake(SMALL, LOGS, f"(soft_max(logits, -1) + 1e-{power}).log()")
+        for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30)
+    ),
+    mistake("The maximum, or the sum, is that of the whole tensor: each row of logits has its own.",
+            LOGS, "logits - logits.logsumexp(-1).max()"),
+    mistake(
+        "The wrong axis: softmax runs over the first one, and not over the vocabulary, the last.",
+        LOGS, "logits.log_softmax(0)"
+    ),
+    mistake("The wrong axis: softmax runs over axis 1. It must run over the vocabulary, the last.",
+            LOGS, "logits.log_softmax(1)"),
+    mistake("The logarithm has base 2: the loss is in nats, by the natural logarithm.",
+            LOGS, f"({LOGS}) / math.log(2)"),
+    mistake("The logarithm has base 10: the loss is in nats, by the natural logarithm.",
+            LOGS, f"({LOGS}) / math.log(10)"),
+    mistake(NO_LOG, LOGS, "soft_max(logits, -1)"),
+    mistake(NO_LOG, LOGS, "1 - soft_max(logits, -1)"),
+    mistake(NO_TOTAL, LOGS, "logits"),
+    mistake(NO_TOTAL, LOGS, "logits - logits.amax(-1, keepdim=True)"),
+    mistake("The maximum was subtracted inside log Σ exp only: subtract it from the target's logit "
+            "too, or add it again.",
+            LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)"),
+    mistake("There is a softmax before the loss: the logits go through softmax twice.",
+            LOGS, "soft_max(logits, -1).log_softmax(-1)"),
+    mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
+    mistake("The minus sign is missing.", MEAN, "chosen.mean()"),
+    mistake(OF_FIRST + "divide by the number of all targets.", MEAN, "-chosen.sum() / len(chosen)"),
+    mistake(OF_LAST + "divide by the number of all targets.",
+            MEAN, "-chosen.sum() / chosen.shape[-1]"),
+    mistake("One loss for each target: take their mean.", MEAN, "-chosen"),
+    mistake(OF_FIRST + "take the mean over all of them.", MEAN, "-chosen.mean(0)"),
+    mistake(OF_LAST + "take the mean over all of them.", MEAN, "-chosen.mean(-1)"),
+    mistake(
+        "Summed over the sequence, averaged over the batch: divide by the number of all targets.",
+        MEAN, "-chosen.sum(-1).mean()"
+    ),
+    mistake("Averaged over the vocabulary too: divide by the number of targets.",
+            MEAN, "-chosen.mean() / logits.shape[-1]"),
+    mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp()"),
+    mistake("The probabilities are averaged before the logarithm: take the mean of the logarithms.",
+            MEAN, "-chosen.exp().mean().log()"),
+    mistake("The median is not the mean.", MEAN, "-chosen.median()"),
+    mistake(
+        "`[:, targets]` takes every target of each row. Take one number of each row: `gather`, or "
+        "an index with the row's number.",
+        CHOSEN, "logs[:, targets]"
+    ),
+    mistake(
+        "With several batch dimensions the vocabulary is the last axis, not axis 1: `gather(-1, "
+        "targets.unsqueeze(-1))`.",
+        CHOSEN, "logs.gather(1, targets.unsqueeze(1)).squeeze(1)"
+    ),
+    mistake("The largest logit was taken, not the target's.", CHOSEN, "logs.amax(-1)"),
+    mistake("Always the first id is taken, not the target.", CHOSEN, "logs[..., 0]"),
+    mistake("Off by one: the id after the target was taken.",
+            "targets.unsqueeze(-1)", "((targets + 1) % logits.shape[-1]).unsqueeze(-1)"),
+    mistake("Off by one: the id before the target was taken.",
+            "targets.unsqueeze(-1)", "((targets - 1) % logits.shape[-1]).unsqueeze(-1)"),
+    mistake("The log probabilities of all ids count, not only the target's.", CHOSEN, "logs"),
+)  # fmt: skip
+
+
+def _loss(logits: Tensor, targets: list, what: str = "") -> Case:
+    inputs = {"logits": logits, "targets": torch.tensor(targets)}
+    return Case("cross_entropy", inputs, what=what)
+
+
+BATCHES = "several batch dimensions"
+LOSS = Exercise(
+    program=Program(
+        mean_loss,
+        loss_of,
+        places={
+            "logs = ": "the logarithm of the softmax",
+            "chosen = ": "how the target's number is taken",
+            "return -chosen": "the mean",
+        },
+    ),
+    mistakes=LOSS_MISTAKES,
+    cases=(
+        _loss(torch.tensor([[1.0, 2.0, 3.0]]), [1]),
+        _loss(drawn(2, 3, seed=1), [2, 0]),
+        _loss(drawn(4, 3, seed=2), [1, 1, 0, 2]),
+        _loss(drawn(3, 3, seed=3), [0, 2, 2]),
+        _loss(drawn(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
+        _loss(drawn(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
+        _loss(torch.tensor([[1000.0, 1001.0, 999.0]]), [1], "large logits"),
+        _loss(torch.tensor([[-1000.0, -1001.0, -999.0]]), [0], "very negative logits"),
+        _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
+    ),
+    run=call_function,
+    same=alike,
+    report=compared,
+)
+
+
+def cross_entropy(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right loss; raises `Wrong` with the first input that fails."""
+    found, remarks = judge_function(attempt, LOSS, "cross_entropy(logits, targets)", LOSS.cases[4])
+    return found.verdict(
+        "The mean over all batch dimensions, in nats, and large logits are safe.", remarks
+    )

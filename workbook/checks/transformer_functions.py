@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor
-
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.tensors import alike
+from workbook.checks.tensors import alike, copied
 from workbook.checks.transformer_gradients import check_gradients
 from workbook.checks.transformer_trial import Case, Topic, check_cases
 from workbook.checks.verdicts import Words, call
@@ -24,16 +22,11 @@ def called(attempt: Callable) -> Callable[[Case], Any]:
     return run
 
 
-def copied(value: Any) -> Any:
-    """A tensor that may be changed without harm; one that wants a gradient is itself."""
-    return value.clone() if isinstance(value, Tensor) and not value.requires_grad else value
-
-
 def check_function(attempt: Callable, topic: Topic, gradients: Case) -> list[str]:
     """Raise `Wrong` unless all is right; remarks on what the course leaves open."""
     run = called(attempt)
     check_cases(run, topic)
-    remarks = check_gradients(run, topic, gradients)
+    remarks = check_gradients(run, topic.graph, gradients)
     expect_from_scratch(lambda: run(topic.cases[0]), [attempt])
     return remarks
 

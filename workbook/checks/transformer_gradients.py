@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from workbook.checks.tensors import alike, beside, drawn, kind
-from workbook.checks.transformer_trial import Case, Topic, failure_words
+from workbook.checks.transformer_trial import Case, failure_words
 from workbook.checks.verdicts import Words, Wrong
 
 CUT = (
@@ -24,14 +24,14 @@ IN_PLACE = (
 
 def check_gradients(
     run: Callable[[Case], Any],
-    topic: Topic,
+    reference: Callable[[Case], Tensor],
     case: Case,
     parameters: Callable[[], Iterable[tuple[str, Tensor]]] = list,
 ) -> list[str]:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
-    Those of the inputs are compared; of the `parameters` of what ran, it is asked that there are
-    any. Returns remarks on what is allowed, but no good habit.
+    Those of the inputs are compared with the reference's; of the `parameters` of what ran, it is
+    asked that there are any. Returns remarks on what is allowed, but no good habit.
     """
     wanted, leaves = _wanting(case)
     try:
@@ -51,7 +51,7 @@ def check_gradients(
     except RuntimeError as error:
         got = Words(str(error).partition(". ")[0])
         raise Wrong("The way back fails.", given=given, got=got, mistake=IN_PLACE) from error
-    expected = _expected(topic, case, weights)
+    expected = _expected(reference, case, weights)
     for name, leaf in leaves.items():
         if leaf.grad is None:
             raise Wrong(f"No gradient comes back to {name}.", given=given, mistake=CUT)
@@ -82,10 +82,12 @@ def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
     return replace(case, inputs={**case.inputs, **computed}), leaves
 
 
-def _expected(topic: Topic, case: Case, weights: Tensor) -> dict[str, Tensor]:
+def _expected(
+    reference: Callable[[Case], Tensor], case: Case, weights: Tensor
+) -> dict[str, Tensor]:
     case, leaves = _wanting(case)
     if not leaves:
         return {}
     with torch.enable_grad():
-        (topic.reference(case, topic.right) * weights).sum().backward()
+        (reference(case) * weights).sum().backward()
     return {name: leaf.grad for name, leaf in leaves.items()}

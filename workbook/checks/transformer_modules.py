@@ -145,7 +145,9 @@ def check_module(attempt: Any, topic: Topic, signature: str, gradients: Case) ->
         raise NotAttempted("`__init__` is still to write.")
     learner = Learner(attempt, topic)
     check_cases(learner, topic)
-    learner.remarks += check_gradients(learner, topic, gradients, lambda: _parameters(learner))
+    learner.remarks += check_gradients(
+        learner, topic.graph, gradients, lambda: _parameters(learner)
+    )
     return learner
 
 

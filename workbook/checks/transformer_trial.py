@@ -78,6 +78,10 @@ class Topic:
                 raise
             return None
 
+    def graph(self, case: Case) -> Tensor:
+        """The right result, through which gradients flow."""
+        return self.reference(case, self.right)
+
 
 class Outcome(NamedTuple):
     """What became of one case: a tensor, or a failure in words."""
@@ -98,14 +102,13 @@ class Outcome(NamedTuple):
 
 def outcome(run: Callable[[Case], Any], topic: Topic, case: Case) -> Outcome:
     """What `run` makes of a case; what is no tensor at all is raised at once."""
-    asked = topic.expected(case)
     try:
         result = run(case)
     except Wrong as failure:
         if failure.mistake is None and "before Module.__init__" in failure_words(failure):
             failure.mistake = NO_INIT
         return Outcome(topic, case, None, failure)
-    result = tensor_of(result, Words(str(case)), asked).detach()
+    result = tensor_of(result, Words(str(case))).detach()
     done = Outcome(topic, case, result)
     if topic.typed and done.right and result.dtype != case.dtype:
         expected, got = (Words(f"a tensor of {kind(t)}") for t in (case.dtype, result.dtype))

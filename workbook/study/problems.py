@@ -269,7 +269,7 @@ _RECORDS = (
     ),
     _problem(
         "softmax", "Scores to probabilities",
-        points=1, chapter=3, notebook="03_transformer", check="transformer_softmax",
+        points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="function", signature="softmax(x, dim)",
         nudge="What is exp(1000) in float32? And what happens to softmax when the same number is "
             "subtracted from all its inputs?",
@@ -278,7 +278,7 @@ _RECORDS = (
     ),
     _problem(
         "scaled_dot_product_attention", "Attention",
-        points=5, chapter=3, notebook="03_transformer", check="transformer_attention",
+        points=5, chapter=3, notebook="03_transformer", check="transformer",
         form="function", signature="scaled_dot_product_attention(Q, K, V, mask)",
         nudge="Name the axes: queries, keys, d_k, d_v. Which axis must be gone after the first "
             "product, and along which one do the weights of a query add up to 1?",
@@ -347,7 +347,7 @@ _RECORDS = (
     _problem(
         "cross_entropy", "The loss",
         points={"2025": None, "2026": 1},
-        chapter=4, notebook="03_transformer", check="transformer_cross_entropy",
+        chapter=4, notebook="03_transformer", check="transformer",
         form="function", signature="cross_entropy(logits, targets)",
         nudge="Write log(softmax(x)) as a formula and simplify it before you type it. Which exp "
             "and which log are left?",
