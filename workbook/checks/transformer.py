@@ -16,8 +16,8 @@ from torch import Tensor
 from workbook.checks.calling import call_part, first_of
 from workbook.checks.engine import Exercise, Program, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.modules import check_gradients
 from workbook.checks.tensors import Case, alike, compared, copied, drawn, tensor_of
-from workbook.checks.transformer_gradients import check_gradients
 from workbook.checks.verdicts import Findings, Words, expect_function
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
