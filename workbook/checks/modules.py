@@ -85,7 +85,8 @@ class Learner:
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
-        return _takes(self.attempt, *names) or _takes(self.attempt.forward, *names)
+        forward = getattr(self.attempt, "forward", None)
+        return _takes(self.attempt, *names) or _takes(forward, *names)
 
     def needs(self, *names: str) -> bool:
         """Whether the class cannot be made without an argument of one of these meanings."""
