@@ -187,4 +187,16 @@ class Pages(Ranked):
         yield from self.encode("".join(kept))
 
 
-RIGHT = (Ranked, InOrder, Arrays, WholeWords, Pages)
+class OtherNames(Ranked):
+    """Calls its arguments by other names, in another order, and wants them all."""
+
+    def __init__(self, bpe_merges, vocabulary, specials):
+        super().__init__(vocabulary, bpe_merges, specials)
+
+    @classmethod
+    def from_files(cls, path_of_vocab, path_of_merges, specials=None):
+        made = Ranked.from_files(path_of_vocab, path_of_merges, specials)
+        return cls(list(made.ranks), made.vocab, specials)
+
+
+RIGHT = (Ranked, InOrder, Arrays, WholeWords, Pages, OtherNames)

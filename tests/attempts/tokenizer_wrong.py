@@ -1,6 +1,6 @@
 """Wrong tokenizers: each is a right one with one of its steps done wrongly.
 
-`WRONG` holds them with words that the check must say.
+`WRONG` and `ALMOST` hold them with words that the check must say.
 """
 
 from itertools import pairwise
@@ -11,6 +11,7 @@ from attempts import catalogue
 from attempts.tokenizer_right import GPT2, Ranked
 
 WRONG, mistake = catalogue()
+ALMOST, corner = catalogue()
 
 
 class Quick(Ranked):
@@ -107,7 +108,7 @@ class Latest(Quick):
         self.ranks = {pair: -i for i, pair in enumerate(merges)}
 
 
-@mistake("taken for the rank")
+@corner("taken for the rank")
 class IdsAsRanks(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)
@@ -207,7 +208,7 @@ class SpecialsAsWords(Quick):
         return re.split(rf"(?<!\S)({tokens})(?!\S)", text)
 
 
-@mistake("appended")
+@corner("appended")
 class NotAppended(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)
@@ -224,6 +225,18 @@ class NeedsSpecials(Quick):
 @mistake("empty pattern")
 class EmptyPattern(Quick):
     def parts(self, text):
+        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
+
+
+@corner("empty pattern")
+class EmptyListAsPattern(Quick):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.given = special_tokens
+
+    def parts(self, text):
+        if self.given is None:
+            return [text]
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 

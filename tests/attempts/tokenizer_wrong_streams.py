@@ -10,6 +10,7 @@ from attempts.tokenizer_right import GPT2, Ranked
 from attempts.tokenizer_wrong import Quick
 
 WRONG, mistake = catalogue()
+ALMOST, corner = catalogue()
 
 
 # Decoding.
@@ -63,7 +64,7 @@ class GivesBytes(Quick):
 
 
 # Streams.
-@mistake("Each piece was encoded by itself")
+@corner("Each piece was encoded by itself")
 class EachPiece(Quick):
     def encode_iterable(self, iterable):
         for piece in iterable:
@@ -77,13 +78,13 @@ class EachStripped(Quick):
             yield from self.encode(piece.strip())
 
 
-@mistake("not lazy")
+@corner("not lazy")
 class Joined(Quick):
     def encode_iterable(self, iterable):
         yield from self.encode("".join(iterable))
 
 
-@mistake("not lazy")
+@corner("not lazy")
 class Listed(Quick):
     def encode_iterable(self, iterable):
         return iter(list(super().encode_iterable(iterable)))
@@ -96,7 +97,42 @@ class Lists(Quick):
             yield self.encode(piece)
 
 
-@mistake("last white space")
+@corner("no pieces, or empty ones")
+class WantsPieces(Quick):
+    def encode_iterable(self, iterable):
+        kept, *rest = iterable
+        return super().encode_iterable([kept, *rest])
+
+
+@corner("that the vocabulary lacks")
+class EachPieceAndNotAppended(Quick):
+    """As most learners have it: two corners are open."""
+
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ids = {token: i for i, token in vocab.items()}
+        self.special_tokens = [t for t in self.special_tokens if t.encode() in self.ids]
+
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
+@mistake("was cut through")
+class Blocks(Quick):
+    """Cuts what it reads at every 8 kB, wherever that is."""
+
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            while len(kept) >= 8192:
+                yield from self.encode(kept[:8192])
+                kept = kept[8192:]
+        yield from self.encode(kept)
+
+
+@corner("last white space")
 class LastSpace(Quick):
     def encode_iterable(self, iterable):
         kept = ""
@@ -108,7 +144,7 @@ class LastSpace(Quick):
         yield from self.encode(kept)
 
 
-@mistake("behind the last line end")
+@corner("behind the last line end")
 class LastLine(Quick):
     def encode_iterable(self, iterable):
         kept = ""
@@ -142,7 +178,7 @@ class TailLost(Quick):
             kept = kept[at:]
 
 
-@mistake("is kept")
+@corner("is kept")
 class KeepsAll(Quick):
     def encode_iterable(self, iterable):
         self.read = []

@@ -191,17 +191,25 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
         for _, corner in groupby(
             exercise.corners, lambda case: getattr(case, "what", 0) or id(case)
         ):
+            cases = list(corner)
+            others = [case for case in exercise.corners if not any(case is each for each in cases)]
             with found("corner"):
-                _go_through(exercise, attempt, tuple(corner), list(outcomes))
+                _go_through(exercise, attempt, cases, list(outcomes), others)
     return found
 
 
-def _go_through(exercise: Exercise, attempt: Any, cases: Sequence, outcomes: list[Outcome]) -> None:
+def _go_through(
+    exercise: Exercise,
+    attempt: Any,
+    cases: Sequence,
+    outcomes: list[Outcome],
+    others: Sequence = (),
+) -> None:
     """Raise `Wrong` for the first case that fails; add what becomes of those before it."""
     for place, case in enumerate(cases, start=1):
         outcomes.append(tried(exercise, attempt, case))
         if not outcomes[-1].right:
-            wrong = refusal(exercise, attempt, outcomes, cases[place:])
+            wrong = refusal(exercise, attempt, outcomes, (*cases[place:], *others))
             wrong.case = case
             raise wrong
 
@@ -342,8 +350,8 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
     except (Wrong, NotAttempted):
         pass
     return (
-        "The same call gave another result the second time: something is random, kept from call "
-        "to call, or never filled (`torch.empty`)."
+        "The same call gave another result the second time: something is random, or kept from "
+        "call to call."
     )
 
 
