@@ -50,6 +50,12 @@ class LinearByLoops(Linear):
         return out.view(*x.shape[:-1], -1)
 
 
+@right("linear")
+class LinearOutFirst(Linear):
+    def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
+        super().__init__(dim_in, dim_out, device)
+
+
 @right("embedding")
 class Embedding(nn.Module):
     def __init__(self, num_embeddings, embedding_dim, device=None, dtype=None):
@@ -119,6 +125,12 @@ class RMSNormByNorm(nn.Module):
         return (high * self.gain / (square[..., None] + self.eps) ** 0.5).type_as(x)
 
 
+@right("rmsnorm")
+class RMSNormOfGivenEpsilon(RMSNorm):
+    def __init__(self, hidden_size, device, epsilon):
+        super().__init__(hidden_size, epsilon, device)
+
+
 def silu(x):
     return x * torch.sigmoid(x)
 
@@ -182,6 +194,12 @@ class SwiGLUOfStrangeNames(nn.Module):
         return self.back(silu(self.beside(x)) * self.there(x))
 
 
+@right("positionwise_feedforward")
+class SwiGLUWidthFirst(SwiGLU):
+    def __init__(self, d_ff: int, d_model: int, dtype=None):
+        super().__init__(d_model, d_ff, dtype=dtype)
+
+
 @right("rope")
 class RotaryPositionalEmbedding(nn.Module):
     def __init__(self, theta, d_k, max_seq_len, device=None):
@@ -197,6 +215,15 @@ class RotaryPositionalEmbedding(nn.Module):
         out[..., ::2] = x[..., ::2] * cos - x[..., 1::2] * sin
         out[..., 1::2] = x[..., ::2] * sin + x[..., 1::2] * cos
         return out
+
+
+@right("rope")
+class RopeOfOtherOrder(RotaryPositionalEmbedding):
+    def __init__(self, d_model: int, base: float, context_length: int, device=None):
+        super().__init__(base, d_model, context_length, device)
+
+    def forward(self, token_positions, x):
+        return super().forward(x, token_positions)
 
 
 @right("rope")

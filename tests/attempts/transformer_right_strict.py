@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attempts import transformer_right_heads
-from attempts.transformer_lists import right
+from attempts.transformer_lists import almost, right
 from attempts.transformer_right import Linear, RMSNorm, RotaryPositionalEmbedding, SwiGLU
 from attempts.transformer_right_functions import attention, softmax
 
@@ -29,12 +29,12 @@ class TwoAxes(nn.Module):
 
 @right("rmsnorm")
 class ThreeAxes(nn.Module):
-    """Takes (batch, seq, d_model) only, and begins with a drawn gain."""
+    """Takes (batch, seq, d_model) only."""
 
     def __init__(self, d_model: int, eps: float = 1e-5, device=None, dtype=None):
         super().__init__()
         self.eps, self.d_model = eps, d_model
-        self.g = nn.Parameter(nn.init.trunc_normal_(torch.empty(d_model), 0, 1, -3, 3))
+        self.g = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
         kind, x = x.dtype, x.to(torch.float32)
@@ -42,7 +42,7 @@ class ThreeAxes(nn.Module):
         return ((x / rearrange(rms, "b s -> b s 1")) * self.g).to(kind)
 
 
-@right("rope")
+@almost("rope", "of shape (batch, seq)")
 class SharedPositions(nn.Module):
     """Takes positions of shape (seq,) only, and turns by full matrices."""
 

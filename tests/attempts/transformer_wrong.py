@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from attempts import transformer_right
-from attempts.transformer_lists import mistake
+from attempts.transformer_lists import almost, mistake
 from attempts.transformer_right import drawn
 
 
@@ -47,7 +47,7 @@ for make, words in (
     mistake("linear", words)(weight(make))
 
 
-@mistake("linear", "stored transposed")
+@mistake("linear", "standard deviation is 1")
 class Transposed(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -55,6 +55,13 @@ class Transposed(nn.Module):
 
     def forward(self, x):
         return x @ self.weight
+
+
+@almost("linear", "stored transposed")
+class TransposedAndDrawn(Transposed):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        self.weight = nn.Parameter(cut(d_in, d_out, math.sqrt(2 / (d_in + d_out))))
 
 
 @mistake("linear", "`x @ W.T`")
@@ -123,11 +130,14 @@ class Tuple(transformer_right.Linear):
         return super().forward(x), self.weight
 
 
-@mistake("embedding", "vocabulary, d_model")
+@almost("embedding", "vocabulary, d_model")
 class TransposedTable(nn.Module):
     def __init__(self, n, d):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(d, n))
+        self.weight = nn.Parameter(cut(d, n, 1))
+
+    def forward(self, ids):
+        return self.weight.T[ids]
 
 
 @mistake("embedding", "off by one")

@@ -80,6 +80,27 @@ rope("minus is missing", lambda k, d, theta: theta ** (2 * k / d))
 rope("not divided by d_k", lambda k, d, theta: theta ** (-2.0 * k))
 rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
 rope("all pairs turn alike", lambda k, d, theta: torch.ones(len(k)))
+rope("taken as degrees", lambda k, d, theta: torch.rad2deg(theta ** (-2 * k / d)))
+rope("nothing is turned", turn=lambda x, cos, sin: x)
+rope("is the rotation still to write", turn=lambda x, cos, sin: torch.zeros_like(x))
+rope("never filled", turn=lambda x, cos, sin: torch.rand_like(x))
+
+
+def overwritten(x, cos, sin):
+    x = x.clone()
+    x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
+    x[..., 1::2] = x[..., 0::2] * sin + x[..., 1::2] * cos
+    return x
+
+
+def overwritten_in_place(x, cos, sin):
+    x[..., 1::2] = x[..., 0::2] * sin + x[..., 1::2] * cos
+    x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
+    return x
+
+
+rope("made of the other's new value", turn=overwritten)
+rope("made of the other's new value", turn=overwritten_in_place)
 
 
 @mistake("rope", "nothing to learn")

@@ -115,6 +115,20 @@ class OtherDefault(Norm):
         super().__init__(d_model, eps)
 
 
+@mistake("rmsnorm", "does not start at 1")
+class DrawnGain(Norm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.weight = nn.Parameter(torch.randn(d_model))
+
+
+@mistake("rmsnorm", "does not start at 1")
+class ZeroGain(Norm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.weight = nn.Parameter(torch.zeros(d_model))
+
+
 @mistake("rmsnorm", "ready `rms_norm`")
 class FunctionalNorm(Norm):
     def forward(self, x):
@@ -219,3 +233,9 @@ class TwoMatrices(transformer_right.SwiGLU):
 
     def forward(self, x):
         return self.w2(silu(self.w1(x)))
+
+
+@mistake("positionwise_feedforward", "`d_ff`")
+class NoWidth(transformer_right.SwiGLU):
+    def __init__(self, d_model, device=None, dtype=None):
+        super().__init__(d_model, d_model, device, dtype)

@@ -33,9 +33,9 @@ SYNONYMS = {
     "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
     "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
     "rope_theta": "theta rotarytheta base ropebase thetabase",
-    "in_features": "din indim inputdim infeature nin fanin insize inputsize inputfeatures dinput "
-    "indims inchannels",
-    "out_features": "dout outdim outputdim outfeature nout fanout outsize outputsize "
+    "in_features": "din dimin indim inputdim infeature nin fanin insize inputsize inputfeatures "
+    "dinput indims inchannels",
+    "out_features": "dout dimout outdim outputdim outfeature nout fanout outsize outputsize "
     "outputfeatures doutput outdims outchannels",
     "num_embeddings": "vocabsize nvocab vocabularysize vocab ntokens numtokens numembedding nemb",
     "embedding_dim": "dmodel embeddim embdim dim hiddensize nembd dembed embeddingsize",
@@ -96,6 +96,7 @@ HOW = {
     "dtype": None,
     "bias": False,
     "eps": 1e-5,
+    "epsilon": 1e-5,
     "dropout": 0.0,
     "pdrop": 0.0,
     "dropoutp": 0.0,

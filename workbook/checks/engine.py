@@ -350,8 +350,8 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
     except (Wrong, NotAttempted):
         pass
     return (
-        "The same call gave another result the second time: something is random, or kept from "
-        "call to call."
+        "The same call gave another result the second time: something is random, kept from call "
+        "to call, or never filled (`torch.empty`)."
     )
 
 

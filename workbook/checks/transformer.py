@@ -5,7 +5,7 @@ needs (`Program`), and the usual mistakes of a small part are looked for in the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,9 +16,26 @@ from torch import Tensor
 from workbook.checks.calling import call_part, first_of
 from workbook.checks.engine import Exercise, Program, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.tensors import Case, alike, compared, copied, drawn, tensor_of
-from workbook.checks.transformer_gradients import check_gradients
-from workbook.checks.verdicts import Findings, Words, expect_function
+from workbook.checks.modules import (
+    Learner,
+    check_drawn,
+    check_first_weights,
+    check_gradients,
+    judge_class,
+)
+from workbook.checks.tensors import (
+    ROUNDED,
+    TOLERANCE,
+    Case,
+    alike,
+    beside,
+    compared,
+    copied,
+    drawn,
+    kind,
+    tensor_of,
+)
+from workbook.checks.verdicts import Findings, Words, Wrong, expect_function
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -227,13 +244,16 @@ def judge_function(
     return found, remarks
 
 
-def open_question(attempt: Any, exercise: Exercise, case: Case, remark: str) -> list[str]:
-    """The remark, where a case goes wrong that the course does not ask for."""
-    with suppress(Exception):
-        result = exercise.run(attempt, case)
-        if alike(result, exercise.expected(case), 0.02) and result.dtype == case.dtype:
-            return []
-    return [remark]
+def open_questions(
+    found: Findings, exercise: Exercise, attempt: Any, questions: Mapping[str, Case]
+) -> Iterator[str]:
+    """The remarks whose cases go wrong; the course does not ask for these cases."""
+    for remark, case in questions.items() if not found else ():
+        with suppress(Exception):
+            result = exercise.run(attempt, case)
+            if alike(result, exercise.expected(case), 0.02) and result.dtype == case.dtype:
+                continue
+        yield remark
 
 
 MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
@@ -488,9 +508,8 @@ def scaled_dot_product_attention(attempt: Any, part: str | None = None) -> str:
         "scaled_dot_product_attention(Q, K, V, mask)",
         _attention(2, mask=SEEN),
     )
-    if not found:
-        matrices = "Plain matrices, without leading axes, fail."
-        remarks += open_question(attempt, ATTENTION, _attention(mask=SEEN), matrices)
+    matrices = {"Plain matrices, without leading axes, fail.": _attention(mask=SEEN)}
+    remarks += open_questions(found, ATTENTION, attempt, matrices)
     return found.verdict("Right with and without a mask, for any leading dimensions.", remarks)
 
 
@@ -621,3 +640,502 @@ def cross_entropy(attempt: Any, part: str | None = None) -> str:
     return found.verdict(
         "The mean over all batch dimensions, in nats, and large logits are safe.", remarks
     )
+
+
+# Linear and Embedding.
+
+PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
+NO_TRANSPOSE = mistake(
+    "The product is `x @ W`. The weight has one row for each output, so that it is "
+    "`x @ W.T` (y = W x for a single vector).",
+    PRODUCT,
+    "x @ weight",
+)
+LINEAR_MISTAKES = (
+    NO_TRANSPOSE,
+    mistake("The result is divided by √d_in: the scale belongs to the first weights only.",
+            PRODUCT, f"{PRODUCT} / math.sqrt(x.shape[-1])"),
+    mistake("A bias of 1 is added.", PRODUCT, f"{PRODUCT} + 1"),
+    mistake("A ReLU follows: leave it out.", PRODUCT, f"torch.relu({PRODUCT})"),
+)  # fmt: skip
+ROW_0 = "Row 0 is treated as padding: it is a vector like any other, and learns like any other."
+EMBEDDING_MISTAKES = (
+    mistake("Off by one: row id - 1 was taken.", ROWS, "weight[token_ids - 1]"),
+    mistake("Off by one: row id + 1 was taken.", ROWS, "weight[(token_ids + 1) % len(weight)]"),
+    mistake(
+        "The vectors are multiplied by √d_model, as in the first Transformer: the course does not.",
+        ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"
+    ),
+    mistake(ROW_0, ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
+    mistake("The vectors are brought to length 1.",
+            ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
+    mistake("The vectors of a sequence are added up: each id keeps its own.",
+            ROWS, f"{ROWS}.sum(-2)"),
+    mistake("The axes of the ids are lost.", ROWS, "weight[token_ids.flatten()]"),
+    mistake("Positions, not ids, are used.", ROWS, "weight[: token_ids.shape[-1]]"),
+)  # fmt: skip
+
+
+def _linear(*leading: int, sizes: tuple[int, int] = (3, 2), what: str = "") -> Case:
+    return Case(
+        "Linear",
+        {"x": drawn(*leading, sizes[0], seed=1)},
+        dict(zip(("in_features", "out_features"), sizes, strict=True)),
+        {"weight": drawn(sizes[1], sizes[0], seed=2)},
+        what=what,
+    )
+
+
+LINEAR = Exercise(
+    program=Program(project, linear_of, places={"return x @": "the product"}),
+    mistakes=LINEAR_MISTAKES,
+    cases=(
+        _linear(1),
+        _linear(2),
+        _linear(2, sizes=(3, 3)),
+        _linear(2, 2, what="two leading dimensions"),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def linear(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    learner = Learner(attempt, LINEAR, "class Linear with Linear(in_features, out_features)")
+    found, remarks = judge_class(learner, _linear(2))
+    d_in, d_out = 64, 256
+    others = {
+        2 / (d_in + d_out): "The variance was taken for the standard deviation: √ is missing.",
+        math.sqrt(1 / (d_in + d_out)): "The 2 is missing: the variance is 2 / (d_in + d_out).",
+        math.sqrt(2 / d_in): "The variance is 2 / d_in, not 2 / (d_in + d_out).",
+        math.sqrt(2 / d_out): "The variance is 2 / d_out, not 2 / (d_in + d_out).",
+        math.sqrt(1 / d_in): "The variance is 1 / d_in, not 2 / (d_in + d_out).",
+        math.sqrt(1 / d_out): "The variance is 1 / d_out, not 2 / (d_in + d_out).",
+        1.0: "The standard deviation is 1: these are plain `randn`, not scaled at all.",
+        0.02: "The standard deviation is GPT-2's 0.02: the course asks for √(2 / (d_in + d_out)).",
+    }
+    if is_usable(found):
+        with found("use"):
+            sizes = {"in_features": d_in, "out_features": d_out}
+            weight = only_weight(learner, Case("Linear", {}, sizes))
+            check_drawn(weight, math.sqrt(2 / (d_in + d_out)), others, f"Linear({d_in}, {d_out})")
+    questions = {
+        "A single vector, without leading axes, fails.": _linear(),
+        "Three leading axes fail.": _linear(2, 1, 2),
+    }
+    remarks += open_questions(found, LINEAR, learner, questions)
+    return found.verdict("Right values, and a right first weight.", remarks)
+
+
+def is_usable(found: Findings) -> bool:
+    """Whether all that was found so far leaves the part usable."""
+    return all(wrong.weight != "use" for wrong in found.found)
+
+
+def only_weight(learner: Learner, case: Case) -> Tensor:
+    """The one parameter of a new layer, drawn in the same way each time."""
+    torch.manual_seed(0)
+    (weight,) = learner.make(case).parameters()
+    return weight
+
+
+def _embedding(ids: list, what: str = "") -> Case:
+    sizes = {"num_embeddings": 4, "embedding_dim": 2}
+    table = {"weight": drawn(4, 2, seed=1)}
+    return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, table, what=what)
+
+
+EMBEDDING = Exercise(
+    program=Program(look_up, embedding_of, places={"return weight": "how the rows are taken"}),
+    mistakes=EMBEDDING_MISTAKES,
+    cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1, 1], [3, 2, 0]])),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def embedding(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    signature = "class Embedding with Embedding(num_embeddings, embedding_dim)"
+    learner, case = Learner(attempt, EMBEDDING, signature), EMBEDDING.cases[1]
+    found, remarks = judge_class(learner, case)
+    others = {
+        math.sqrt(2 / (256 + 64)): "That is the standard deviation of Linear: here it is 1.",
+        math.sqrt(1 / 64): "The standard deviation is 1/√d_model: here it is 1.",
+        0.02: "The standard deviation is GPT-2's 0.02: here it is 1.",
+    }
+    if is_usable(found):
+        with found("use"):
+            _check_rows(learner, case)
+        with found("use"):
+            sizes = {"num_embeddings": 256, "embedding_dim": 64}
+            weight = only_weight(learner, Case("Embedding", {}, sizes))
+            check_drawn(weight, 1.0, others, "Embedding(256, 64)")
+            if (weight[0] == 0).all():
+                raise Wrong("Row 0 of a new embedding is 0.", mistake=ROW_0)
+    questions = {
+        "Ids with 1 axis, not 2, fail.": _embedding([1, 0]),
+        "Ids with 3 axes, not 2, fail.": _embedding([[[0], [1]], [[3], [1]]]),
+    }
+    remarks += open_questions(found, EMBEDDING, learner, questions)
+    return found.verdict("The right rows, and a right first weight.", remarks)
+
+
+def _check_rows(learner: Learner, case: Case) -> None:
+    """Raise `Wrong` unless each row learns as often as its id comes."""
+    learner(case).sum().backward()
+    ((name, parameter),) = learner.module.named_parameters()
+    ids = case.inputs["token_ids"]
+    asked = torch.stack([(ids == row).sum().expand(2) for row in range(4)]).float()
+    asked = asked.T if learner.transposed else asked
+    if not alike(parameter.grad, asked):
+        right, got = beside(asked, parameter.grad)
+        raise Wrong(
+            f"The gradient of `{name}` is not the right one.",
+            given=Words(f"the gradient of the sum, for {case}"),
+            expected=right,
+            got=got,
+            mistake=ROW_0 if not parameter.grad[0].any() else None,
+        )
+
+
+# RMSNorm.
+
+ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().mean(-1, keepdim=True)"
+AXIS = "Each vector, along the last axis, has its own root mean square."
+DEVIATION = "Divided by the standard deviation, which subtracts the mean"
+NO_SQUARES, OTHER_AXIS = "The squares are missing.", f"The wrong axis. {AXIS}"
+IN_NORM = (
+    mistake("ε is outside the root: it is √(mean of squares + ε), not √(mean of squares) + ε.",
+            ROOT, "(mean_square.sqrt() + eps)"),
+    mistake("ε is missing: a vector of zeros gives 0 / 0.", ROOT, "mean_square.sqrt()"),
+    mistake("ε is a lower limit here: it must be added to the mean of squares.",
+            ROOT, "mean_square.clamp(min=eps).sqrt()"),
+    mistake("ε is squared: add it as it is.", ROOT, "(mean_square + eps * eps).sqrt()"),
+    mistake("ε is subtracted: add it to the mean of squares.", ROOT, "(mean_square - eps).sqrt()"),
+    mistake("The square root is missing.", ROOT, "(mean_square + eps)"),
+    mistake("Multiplied by the root: divide by it.", f"x / {ROOT}", f"x * {ROOT}"),
+    mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
+            "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
+    mistake(f"{DEVIATION}: it is the mean of squares.",
+            SQUARES, "x.var(-1, keepdim=True, unbiased=False)"),
+    mistake(f"{DEVIATION} (and counts n - 1): it is the mean of squares.",
+            SQUARES, "x.var(-1, keepdim=True)"),
+    mistake("The squares are summed, not averaged: it is the root *mean* square.",
+            SQUARES, "x.square().sum(-1, keepdim=True)"),
+    mistake(NO_SQUARES, SQUARES, "x.abs().mean(-1, keepdim=True).square()"),
+    mistake(NO_SQUARES, SQUARES, "x.mean(-1, keepdim=True)"),
+    mistake(f"One mean of the whole tensor. {AXIS}", SQUARES, "x.square().mean()"),
+    mistake(OTHER_AXIS, SQUARES, "x.square().mean(0, keepdim=True)"),
+    mistake(OTHER_AXIS, SQUARES, "x.square().mean(1, keepdim=True)"),
+    mistake(OTHER_AXIS, SQUARES, "x.square().mean(-2, keepdim=True)"),
+    mistake("The mean lost its axis: without `keepdim=True` it is matched with another one.",
+            SQUARES, "x.square().mean(-1)"),
+    mistake("The gain is forgotten: multiply by the weight.", "sqrt() * gain", "sqrt()"),
+    mistake("1 + gain: the weight itself is the gain.", "sqrt() * gain", "sqrt() * (1 + gain)"),
+    mistake("The gain is added: it must be multiplied.", "sqrt() * gain", "sqrt() + gain"),
+)  # fmt: skip
+NORM_MISTAKES = (
+    *IN_NORM,
+    mistake(
+        "Missing upcast: in half precision the squares overflow. Begin with `x.to(torch.float32)`.",
+        "x = x.double()", "x = x"
+    ),
+    mistake("The `eps` that is handed in is not used.",
+            "mean_square = ", "eps = 1e-5\nmean_square = "),
+    *(
+        mistake("The default of `eps` is 1e-5.", '.get("eps", 1e-5)', f'.get("eps", {eps})')
+        for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, torch.finfo(torch.float32).eps)
+    ),
+)  # fmt: skip
+
+
+def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float32) -> Case:
+    sizes = {"d_model": 4} if eps is None else {"d_model": 4, "eps": eps}
+    gain = {"weight": torch.tensor([0.5, 2.0, -1.0, 1.5])}
+    return Case("RMSNorm", {"x": x.to(dtype)}, sizes, gain, dtype, what)
+
+
+def call_norm(learner: Learner, case: Case) -> Tensor:
+    """What a learner's norm makes of a case. Raises: Wrong where it comes in another type."""
+    result = learner(case)
+    if result.dtype != case.dtype:
+        expected, got = (Words(f"a tensor of {kind(t)}") for t in (case.dtype, result.dtype))
+        raise Wrong(
+            "The result has not the type of the input.",
+            given=str(case),
+            expected=expected,
+            got=got,
+            mistake="After the work in float32 the result must go back to the type that came in: "
+            "`.to(x.dtype)`.",
+        )
+    return result
+
+
+NORM = Exercise(
+    program=Program(
+        rms_norm,
+        norm_of,
+        places={
+            "x = x": "the type in which it is computed",
+            "mean_square = ": "the mean of the squares",
+            "return x / ": "what is done with the mean of the squares",
+        },
+    ),
+    mistakes=NORM_MISTAKES,
+    cases=(
+        _norm(drawn(1, 1, 4, seed=1), 0.5),
+        _norm(drawn(1, 2, 4, seed=1)),
+        _norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
+        _norm(drawn(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
+        _norm(drawn(4, 4, 4, seed=3), 0.5),
+        _norm(drawn(2, 3, 4, seed=4), 0.5),
+        _norm(torch.zeros(1, 1, 4), what="only zeros"),
+        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), dtype=torch.float16),
+        _norm(drawn(1, 2, 4, seed=7), dtype=torch.bfloat16),
+        _norm(drawn(1, 2, 4, seed=8), dtype=torch.float64),
+    ),
+    run=call_norm,
+    same=lambda one, other: alike(one, other, ROUNDED.get(other.dtype, TOLERANCE)),
+    report=compared,
+)
+
+
+def rmsnorm(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    learner = Learner(attempt, NORM, "class RMSNorm with RMSNorm(d_model, eps=1e-5)")
+    found, remarks = judge_class(learner, NORM.cases[2])
+    if is_usable(found):
+        with found("use"):
+            check_first_weights(learner, NORM.cases[1])
+    questions = {
+        f"Inputs with {axes} axes, not 3, fail.": _norm(drawn(*leading, 4, seed=5), 0.5)
+        for axes, leading in ((2, (2,)), (4, (2, 1, 3)))
+    }
+    remarks += open_questions(found, NORM, learner, questions)
+    return found.verdict("Right values, in half precision too, and the type that came in.", remarks)
+
+
+# The feed-forward layer.
+
+GATE_AND_UP, GATED = "silu(project(x, w1)), project(x, w3)", "project(gate * up, w2)"
+SILU = "x * torch.sigmoid(x)"
+NOT_SILU = "SiLU is x · sigmoid(x): here it is "
+IN_FEED_FORWARD = (
+    mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
+            GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
+    mistake("The gate comes after W2 instead of before: W2 (SiLU(W1 x) ⊙ W3 x).",
+            GATED, "project(gate, w2) * up"),
+    mistake("W2 is used on each side: multiply first, then apply W2 once.",
+            GATED, "project(gate, w2) * project(up, w2)"),
+    mistake("SiLU comes after the product: it belongs to W1 x alone.",
+            GATE_AND_UP, "project(x, w1), project(x, w3)", GATED, "project(silu(gate * up), w2)"),
+    mistake("SiLU is applied to W3 x too: only W1 x goes through it.",
+            GATED, "project(gate * silu(up), w2)"),
+    mistake("There is no gate: SiLU(W1 x) must be multiplied by W3 x.", GATED, "project(gate, w2)"),
+    mistake("The gate is added: SiLU(W1 x) and W3 x are multiplied, number by number.",
+            GATED, "project(gate + up, w2)"),
+    mistake("W2 is missing: it leads back from d_ff to d_model.", GATED, "gate * up"),
+    mistake("SiLU is applied to the result as well: only W1 x goes through it.",
+            GATED, f"silu({GATED})"),
+    mistake("x is added inside: that is the block's business.", GATED, f"x + {GATED}"),
+    mistake("There is no SiLU: W1 x must go through it.", SILU, "x"),
+    mistake(NOT_SILU + "sigmoid(x) alone.", SILU, "torch.sigmoid(x)"),
+    mistake(NOT_SILU + "a ReLU.", SILU, "torch.relu(x)"),
+    mistake(NOT_SILU + "a GELU.", SILU, "torch.nn.functional.gelu(x)"),
+    mistake(NOT_SILU + "a GELU.", SILU, 'torch.nn.functional.gelu(x, approximate="tanh")'),
+    mistake(NOT_SILU + "a tanh.", SILU, "torch.tanh(x)"),
+    mistake(NOT_SILU + "a GELU, nearly.", SILU, "x * torch.sigmoid(1.702 * x)"),
+    mistake(NOT_SILU + "x · sigmoid(-x).", SILU, "x * torch.sigmoid(-x)"),
+    mistake(NOT_SILU + "a softplus.", SILU, "torch.nn.functional.softplus(x)"),
+)  # fmt: skip
+
+
+def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3) -> Case:
+    weights = {
+        "w1.weight": drawn(d_ff, d_model, seed=1),
+        "w2.weight": drawn(d_model, d_ff, seed=2),
+        "w3.weight": drawn(d_ff, d_model, seed=3),
+    }
+    x = drawn(*leading, d_model, seed=4)
+    return Case("SwiGLU", {"x": x}, {"d_model": d_model, "d_ff": d_ff}, weights)
+
+
+FEED_FORWARD = Exercise(
+    program=Program(
+        project,
+        silu,
+        swiglu,
+        feed_forward_of,
+        places={
+            "return x * torch": "SiLU",
+            "gate, up = ": "what goes through SiLU",
+            "return project(gate": "how the two sides are joined",
+        },
+    ),
+    mistakes=(*IN_FEED_FORWARD, NO_TRANSPOSE),
+    cases=(
+        _feed_forward(1, 1),
+        _feed_forward(1, 2, d_model=3, d_ff=3),
+        _feed_forward(1, 2, d_model=4, d_ff=2),
+        _feed_forward(2, 3),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def positionwise_feedforward(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    learner = Learner(attempt, FEED_FORWARD, "class SwiGLU with SwiGLU(d_model, d_ff)")
+    found, remarks = judge_class(learner, FEED_FORWARD.cases[3])
+    questions = {
+        f"Inputs with {axes} axes, not 3, fail.": _feed_forward(*leading)
+        for axes, leading in ((2, (2,)), (4, (2, 1, 3)))
+    }
+    remarks += open_questions(found, FEED_FORWARD, learner, questions)
+    return found.verdict("It is W2 (SiLU(W1 x) ⊙ W3 x).", remarks)
+
+
+# RoPE.
+
+PLACES, POWER, BACK = "positions.unsqueeze(-1)", "(-2 * k / d_k)", "(first, second), -1)"
+TURNS, EVEN_ODD = "cos, sin = angles.cos(), angles.sin()", "x[..., 0::2], x[..., 1::2]"
+FIRST, SECOND = "even * cos - odd * sin", "even * sin + odd * cos"
+WOVEN = "torch.stack((first, second), -1).flatten(-2)"
+TO_HALVES, FROM_HALVES = (EVEN_ODD, "x.chunk(2, -1)"), (WOVEN, "torch.cat((first, second), -1)")
+PAIRED = (FIRST, "even * a.cos() - odd * a.sin()", SECOND, "even * b.sin() + odd * b.cos()")
+HALVES = (
+    "RoPE on halves: number k is turned with number k + d_k/2, as Llama's code does. The course "
+    "turns neighbours, (0, 1), (2, 3), and so on."
+)
+SIGN = "The sign of the rotation: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
+OFF_BY_ONE = "Positions are off by one: they count from 0."
+OVERWRITTEN = (
+    "One number of each pair is made of the other's new value: the x that both need was "
+    "overwritten. Write into a new tensor, or keep both old numbers first."
+)
+EXPONENT = (
+    "The exponent of theta is wrong: the frequency of pair k = 0, 1, ... is theta^(-2k/d_k): here "
+)
+DEGREES = "The angles are taken as degrees: they are in radians."
+IN_ROPE = (  # what shows in attention too, where only the products of queries and keys count
+    mistake(HALVES, *TO_HALVES, *FROM_HALVES),
+    mistake(
+        "The angles are in another order than the pairs: neighbours 2k and 2k + 1 share angle k, "
+        "so that each angle comes twice in a row (`repeat_interleave`, not `cat`).",
+        TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
+        *PAIRED
+    ),
+    mistake(HALVES,
+            *TO_HALVES, *FROM_HALVES, TURNS,
+            "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
+    mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
+    mistake(f"A minus is missing. {SIGN}", FIRST, "even * cos + odd * sin"),
+    mistake(SIGN, SECOND, "even * sin - odd * cos"),
+    mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
+    mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
+    mistake("Sines and cosines are added to x: RoPE turns x by them.",
+            WOVEN, "x + torch.stack((sin, cos), -1).flatten(-2)"),
+    mistake("x comes back as it was: nothing is turned.", WOVEN, "x"),
+    mistake(f"{EXPONENT}k begins at 1.", POWER, "(-2 * (k + 1) / d_k)"),
+    mistake(f"{EXPONENT}it is (2k + 1)/d_k.", POWER, "(-(2 * k + 1) / d_k)"),
+    mistake(f"{EXPONENT}it is (2k - 1)/d_k.", POWER, "(-(2 * k - 1) / d_k)"),
+    mistake(f"{EXPONENT}the 2 is missing.", POWER, "(-k / d_k)"),
+    mistake(f"{EXPONENT}it is 4k/d_k, the 2 came twice.", POWER, "(-4 * k / d_k)"),
+    mistake(f"{EXPONENT}the minus is missing.", POWER, "(2 * k / d_k)"),
+    mistake(f"{EXPONENT}it is not divided by d_k.", POWER, "(-k)"),
+    mistake(f"{EXPONENT}it is not divided by d_k.", POWER, "(-2 * k)"),
+    mistake(f"{EXPONENT}all pairs turn alike.", POWER, "(0 * k)"),
+    mistake(f"{EXPONENT}all pairs turn alike.", POWER, "(0 * k - 1)"),
+    mistake(f"{EXPONENT}the last pair turns fastest.", POWER, "(-2 * k.flip(0) / d_k)"),
+    mistake(f"{EXPONENT}it ends at -1.", POWER, "(-2 * k / max(d_k - 2, 1))"),
+    mistake("`theta` is ignored: 10,000 is taken.", "theta **", "10_000.0 **"),
+    mistake("There is a factor of 2π: the angle is position · theta^(-2k/d_k) itself.",
+            f"{PLACES} *", f"2 * math.pi * {PLACES} *"),
+    mistake(DEGREES,
+            TURNS, "angles = torch.deg2rad(angles)\ncos, sin = angles.cos(), angles.sin()"),
+    mistake(DEGREES,
+            TURNS, "angles = torch.rad2deg(angles)\ncos, sin = angles.cos(), angles.sin()"),
+)  # fmt: skip
+ROPE_MISTAKES = (
+    *IN_ROPE,
+    mistake(f"{HALVES} And: {SIGN}",
+            *TO_HALVES, *FROM_HALVES, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
+    mistake("Neighbours are turned, but written back as two halves: weave them together again.",
+            *FROM_HALVES),
+    mistake("Halves are turned, but written back as neighbours: the course turns neighbours.",
+            *TO_HALVES),
+    mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
+    mistake("The two numbers of each pair come back in the wrong order.",
+            BACK, "(second, first), -1)"),
+    mistake(OFF_BY_ONE, PLACES, "(positions + 1).unsqueeze(-1)"),
+    mistake(OFF_BY_ONE, PLACES, "(positions - 1).unsqueeze(-1)"),
+    mistake("`token_positions` is ignored: take the angles of these positions, not of 0, 1, 2, ...",
+            PLACES, "torch.arange(x.shape[-2]).unsqueeze(-1)"),
+    mistake("All numbers are 0: is the rotation still to write?", WOVEN, "torch.zeros_like(x)"),
+)  # fmt: skip
+
+
+def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kind: Any) -> Case:
+    arguments = {"theta": theta, "d_k": x.shape[-1], "max_seq_len": 8}
+    inputs = {"x": x, "token_positions": torch.tensor(positions)}
+    return Case("RotaryPositionalEmbedding", inputs, arguments, what=what, **kind)
+
+
+ROPE = Exercise(
+    program=Program(
+        rotate,
+        rope_of,
+        places={
+            "k = torch": "how the pairs are counted",
+            "frequency =": "the frequencies",
+            "angles =": "the angles",
+            "even, odd =": "which numbers are a pair",
+            "first =": "the first number of each pair",
+            "second =": "the second number of each pair",
+            "return torch.stack": "how the pairs are put together again",
+        },
+    ),
+    mistakes=ROPE_MISTAKES,
+    cases=(
+        _rope(drawn(1, 3, 4, seed=1), [0, 1, 2]),
+        _rope(drawn(1, 3, 4, seed=1), [3, 0, 5]),
+        _rope(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
+        _rope(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
+        _rope(drawn(3, 3, 4, seed=4), [4, 1, 0], what="a batch"),
+        _rope(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
+        _rope(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
+        _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+    ),
+    corners=(
+        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x of two axes, (seq, d_k)"),
+        _rope(
+            drawn(2, 3, 4, seed=6),
+            [[0, 1, 2], [5, 3, 4]],
+            what="positions of their own for each sequence, of shape (batch, seq)",
+        ),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def rope(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    signature = "RotaryPositionalEmbedding(theta, d_k, max_seq_len)"
+    learner = Learner(attempt, ROPE, f"class RotaryPositionalEmbedding with {signature}")
+    found, remarks = judge_class(learner, ROPE.cases[3])
+    if is_usable(found):
+        found.passes.append("Right where all sequences of a batch share their positions.")
+    half = _rope(drawn(1, 3, 4, seed=1).bfloat16(), [3, 0, 5], dtype=torch.bfloat16)
+    if not found and learner.module.state_dict():
+        remarks.append("Its tables are saved with the model: `persistent=False` keeps them out.")
+    questions = {"An x in bfloat16 fails, or comes back in another type.": half}
+    remarks += open_questions(found, ROPE, learner, questions)
+    return found.verdict("Neighbours are turned by the positions that are handed in.", remarks)

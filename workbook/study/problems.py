@@ -220,7 +220,7 @@ _RECORDS = (
     # Chapter 3: the model.
     _problem(
         "linear", "A linear layer",
-        points=1, chapter=3, notebook="03_transformer", check="transformer_linear",
+        points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="Linear(in_features, out_features)",
         nudge="Write down the shapes before the code: the last axis of the input, the two axes of "
             "the weight, the last axis of the output. Which axes are summed over?",
@@ -231,7 +231,7 @@ _RECORDS = (
     ),
     _problem(
         "embedding", "A table of vectors",
-        points=1, chapter=3, notebook="03_transformer", check="transformer_embedding",
+        points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="Embedding(num_embeddings, embedding_dim)",
         nudge="What does a tensor give you when you index it with a tensor of integers?",
         idea="`weight[token_ids]` has the axes of `token_ids` and one more. That is the whole "
@@ -239,7 +239,7 @@ _RECORDS = (
     ),
     _problem(
         "rmsnorm", "Keep vectors at one length",
-        points=1, chapter=3, notebook="03_transformer", check="transformer_rmsnorm",
+        points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="RMSNorm(d_model, eps=1e-5)",
         nudge="Take one vector and a large ε, and compute the result by hand. Where does ε go, "
             "inside the root or outside? And what is 300 squared in float16?",
@@ -249,7 +249,7 @@ _RECORDS = (
     ),
     _problem(
         "positionwise_feedforward", "The gated feed-forward layer",
-        points=2, chapter=3, notebook="03_transformer", check="transformer_feedforward",
+        points=2, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="SwiGLU(d_model, d_ff)",
         nudge="There are two ways up to d_ff and one way back. Which of the two goes through SiLU?",
         idea="W2 (SiLU(W1 x) ⊙ W3 x), and SiLU(x) is x times sigmoid(x), for which "
@@ -257,7 +257,7 @@ _RECORDS = (
     ),
     _problem(
         "rope", "Turn by position",
-        points=2, chapter=3, notebook="03_transformer", check="transformer_rope",
+        points=2, chapter=3, notebook="03_transformer", check="transformer",
         form="class",
         signature="RotaryPositionalEmbedding(theta, d_k, max_seq_len), called with (x, positions)",
         nudge="Draw two numbers as an arrow in the plane, and rotate it by an angle. What happens "
