@@ -145,9 +145,10 @@ class OneMatrixAHead(MultiHeadSelfAttention):
         del self.q_proj, self.k_proj, self.v_proj, self.output_proj
         d_head = d_model // num_heads
         self.wq, self.wk, self.wv = (
-            nn.Parameter(torch.randn(num_heads, d_model, d_head) / d_model) for _ in range(3)
+            nn.Parameter(drawn(d_model, d_model).detach().view(num_heads, d_model, d_head))
+            for _ in range(3)
         )
-        self.wo = nn.Parameter(torch.randn(num_heads, d_head, d_model) / d_model)
+        self.wo = nn.Parameter(drawn(d_model, d_model).detach().view(num_heads, d_head, d_model))
 
     def forward(self, x, token_positions=None):
         q, k, v = (einsum(x, w, "... s c, h c d -> ... h s d") for w in (self.wq, self.wk, self.wv))

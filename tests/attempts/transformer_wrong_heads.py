@@ -251,12 +251,6 @@ class LlamasRope(Steps):
         return halves(x, self.rope.cos[positions], self.rope.sin[positions])
 
 
-@mistake("multihead_self_attention", "`forward` cannot be called")
-class NoPositions(Steps):
-    def forward(self, x):
-        return super().forward(x)
-
-
 @mistake("multihead_self_attention", "other names")
 class StrangeNames(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
@@ -272,15 +266,36 @@ class OfTorch(Steps):
             setattr(self, name, nn.Linear(d_model, d_model, bias=False))
 
 
-@mistake("multihead_self_attention", "theta is the fourth")
-class OtherOrder(Steps):
-    def __init__(self, d_model, num_heads, theta=None, max_seq_len=None):
-        super().__init__(d_model, num_heads, int(max_seq_len or 0), theta)
-
-
 @mistake("multihead_self_attention", "made for d_model numbers")
 class RopeOfTheModel(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         if theta is not None:
             self.rope = RotaryPositionalEmbedding(theta, d_model, max_seq_len)
+
+
+@mistake("multihead_self_attention", "x is added inside")
+class WithResidual(Steps):
+    def forward(self, x, token_positions=None):
+        return x + super().forward(x, token_positions)
+
+
+@mistake("multihead_self_attention", "serves twice")
+class KeysByQueries(Steps):
+    def heads_of(self, x, positions):
+        q, _, v = super().heads_of(x, positions)
+        return q, q, v
+
+
+@mistake("multihead_self_attention", "your third argument is `use_rope`; which one is `theta`?")
+class NoPlaceForTheta(Steps):
+    def __init__(self, d_model, num_heads, use_rope=True):
+        super().__init__(d_model, num_heads, 16, 50.0 if use_rope else None)
+
+
+@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
+class WithoutRope(Steps):
+    """The first of two classes, of which the other has RoPE."""
+
+    def __init__(self, d_model, num_heads, device=None, dtype=None):
+        super().__init__(d_model, num_heads)

@@ -6,6 +6,7 @@ from attempts import (  # noqa: F401 - they fill the lists
     transformer_right,
     transformer_right_functions,
     transformer_right_heads,
+    transformer_right_shapes,
     transformer_right_strict,
     transformer_wrong,
     transformer_wrong_blocks,

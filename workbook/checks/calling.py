@@ -31,6 +31,7 @@ SYNONYMS = {
     "d_ff": "dff ffdim ffndim dimff dimfeedforward dfeedforward feedforwarddim intermediatesize "
     "hiddendim hiddensize dhidden dinner innerdim dmlp mlpdim ff ffsize",
     "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
+    "d_v": "dvalue dimv vdim",
     "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
     "rope_theta": "theta rotarytheta base ropebase thetabase",
     "in_features": "din dimin indim inputdim infeature nin fanin insize inputsize inputfeatures "

@@ -69,6 +69,7 @@ class Learner:
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
             raise NotAttempted("`__init__` is still to write.")
         self.attempt, self.exercise = attempt, exercise
+        self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
         self.layout = 0  # which of several ways to fill in weights was the right one last
         self.transposed: bool | None = None  # how weights are stored, once it is known
@@ -85,8 +86,7 @@ class Learner:
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
-        forward = getattr(self.attempt, "forward", None)
-        return _takes(self.attempt, *names) or _takes(forward, *names)
+        return _takes(self.attempt, *names) or _takes(self.forward, *names)
 
     def needs(self, *names: str) -> bool:
         """Whether the class cannot be made without an argument of one of these meanings."""
@@ -97,7 +97,7 @@ class Learner:
 
     def takes_positions(self) -> bool:
         """Whether `forward` takes positions."""
-        return _takes_positions(self.attempt.forward)
+        return _takes_positions(self.forward)
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""

@@ -5,8 +5,9 @@ needs (`Program`), and the usual mistakes of a small part are looked for in the 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -1139,3 +1140,225 @@ def rope(attempt: Any, part: str | None = None) -> str:
     questions = {"An x in bfloat16 fails, or comes back in another type.": half}
     remarks += open_questions(found, ROPE, learner, questions)
     return found.verdict("Neighbours are turned by the positions that are handed in.", remarks)
+
+
+# Attention with several heads.
+
+SPLIT, MERGE = (
+    "x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)",
+    "x.transpose(-2, -3).flatten(-2)",
+)
+STRAIGHT, STRAIGHT_BACK = (
+    "x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)",
+    "x.reshape(*x.shape[:-3], x.shape[-2], -1)",
+)
+INTERLEAVED, INTERLEAVED_BACK = (
+    "x.unflatten(-1, (-1, num_heads)).movedim(-1, -3)",
+    "x.movedim(-3, -1).flatten(-2)",
+)
+UNSWAPPED, UNSWAPPED_BACK = "x.unflatten(-1, (num_heads, -1))", "x.flatten(-2)"
+TURN = "Q, K = rotate(Q, places, theta), rotate(K, places, theta)"
+TRIANGLE, SIGHT = "dtype=torch.bool).tril()", "causal(Q.shape[-2])"
+ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
+STRAIGHT_SPLIT = (
+    "The heads are split without the transpose: first (seq, heads, d_head), then swap the two "
+    "axes. Viewed straight as (heads, seq, d_head) the numbers of positions and heads mix."
+)
+EVERY_NTH = (
+    "The heads are interleaved: head h takes every num_heads-th number. It should take d_head "
+    "numbers in a row: (heads d_head), not (d_head heads)."
+)
+HEADS_TO_HEADS = (
+    "Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before attention."
+)
+TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
+NO_MASK = "There is no causal mask: a position sees what comes after it."
+DIAGONAL = "The diagonal is masked: a position may look at itself."
+SEES_NEXT = "The mask is off by one: a position sees the one after it."
+FOR_MODEL = (
+    "RoPE is made for d_model numbers: inside a head its d_k is d_head = d_model / num_heads."
+)
+SAME_MATRIX = "One matrix serves twice: queries, keys and values are made by a matrix each."
+LONGEST, THETA = 6, 50.0
+NO_ROPE = mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass")
+IN_HEADS = (
+    mistake(STRAIGHT_SPLIT, SPLIT, STRAIGHT),
+    mistake(STRAIGHT_SPLIT, SPLIT, STRAIGHT, MERGE, STRAIGHT_BACK),
+    mistake(EVERY_NTH, SPLIT, INTERLEAVED),
+    mistake(EVERY_NTH, SPLIT, INTERLEAVED, MERGE, INTERLEAVED_BACK),
+    mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED),
+    mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED, MERGE, UNSWAPPED_BACK),
+    mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED, SIGHT, "causal(x.shape[-2])"),
+    mistake("It is one head as wide as the model: `num_heads` plays no part.",
+            SPLIT, "x.unsqueeze(-3)"),
+    mistake(
+        "The heads are put together without the transpose back: first swap to (seq, heads, "
+        "d_head), then join the last two axes.",
+        MERGE, STRAIGHT_BACK
+    ),
+    mistake("The heads are interleaved when they are put together: (heads d_head), not (d_head "
+            "heads).",
+            MERGE, INTERLEAVED_BACK),
+    mistake("The heads are added up, or averaged: put them side by side.", MERGE, "x.sum(-3)"),
+    mistake(NO_MASK, TRIANGLE, "dtype=torch.bool)"),
+    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
+    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
+    mistake(SEES_NEXT, TRIANGLE, "dtype=torch.bool).tril(1)"),
+    mistake("Scaled by √d_model: inside a head it is √d_head, the width of its queries and keys.",
+            SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
+    mistake("RoPE is applied to the values too: only queries and keys are rotated.",
+            TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
+    mistake("RoPE is applied to the queries only: keys are rotated as well.",
+            TURN, "Q = rotate(Q, places, theta)"),
+    mistake("RoPE is applied to the keys only: queries are rotated as well.",
+            TURN, "K = rotate(K, places, theta)"),
+    mistake(
+        "RoPE is applied to the whole d_model, before the heads are split: rotate each head, with "
+        "d_k = d_head.",
+        TURN, "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
+        "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)"
+    ),
+    mistake(
+        "RoPE is applied before the axes of heads and positions are swapped, so that it counts "
+        "heads: first (heads, seq, d_head), then RoPE.",
+        TURN, "Q, K = (rotate(each.transpose(-2, -3), places, theta) for each in (Q, K))\n"
+        "Q, K = Q.transpose(-2, -3), K.transpose(-2, -3)"
+    ),
+    mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
+    mistake("Queries and keys are swapped.", ROLES, "in (k, q, v))"),
+    mistake("Keys and values are swapped.", ROLES, "in (q, v, k))"),
+    mistake("Queries and values are swapped.", ROLES, "in (v, k, q))"),
+    mistake(SAME_MATRIX, ROLES, "in (q, q, v))"),
+    mistake(SAME_MATRIX, ROLES, "in (q, k, k))"),
+    mistake(SAME_MATRIX, ROLES, "in (q, q, q))"),
+    mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
+)  # fmt: skip
+IN_ATTENTION = (  # without what is another mistake in a head
+    *IN_SCALE,
+    *IN_MASK[1:],
+    *(each for each in IN_WEIGHTS if "swapped" not in each.words),
+)
+MULTIHEAD_MISTAKES = (
+    NO_ROPE,
+    *IN_HEADS,
+    mistake("The third argument is taken for theta: it is max_seq_len, and theta is the fourth.",
+            TURN, f"Q, K = rotate(Q, places, {LONGEST}), rotate(K, places, {LONGEST})"),
+    mistake("x is added inside: that is the block's business.", OUTPUT, f"x + {OUTPUT}"),
+    mistake("`token_positions` is ignored: RoPE always counts from 0.",
+            "if positions is None else positions.unsqueeze(-2)", ""),
+    *(each for each in IN_ROPE if "nothing is turned" not in each.words),
+    *IN_ATTENTION,
+)  # fmt: skip
+HEADS_PLACES = {
+    "x.unflatten": "how the heads are split",
+    "flatten(-2)": "how the heads are put together",
+    "torch.bool).tril": "the causal mask",
+    "Q, K, V = ": "queries, keys and values",
+    "if theta": "when RoPE is applied",
+    "places = ": "the positions that RoPE gets",
+    "Q, K = rotate": "RoPE",
+    "scores = Q": "the scores and their scale",
+    "masked_fill": "what the mask does",
+    "shares = ": "the softmax of the scores",
+    "return shares": "the mean of the values",
+    "merge_heads(gathered)": "the output projection",
+}
+PARTS_OF_HEADS = (
+    project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead,
+)  # fmt: skip
+
+
+def attention_weights(d_model: int, seed: int = 0) -> dict[str, Tensor]:
+    """Four square matrices by the names of the course."""
+    std = 1.5 / math.sqrt(d_model)
+    roles = ("q", "k", "v", "output")
+    return {
+        f"{role}_proj.weight": drawn(d_model, d_model, seed=seed + i, std=std)
+        for i, role in enumerate(roles)
+    }
+
+
+def _heads(
+    x: Tensor, num_heads: int, positions: Any = None, what: str = "", rope: bool = False
+) -> Case:
+    arguments = {"d_model": x.shape[-1], "num_heads": num_heads}
+    inputs: dict[str, Any] = {"x": x}
+    if rope or positions is not None:
+        arguments |= {"max_seq_len": LONGEST, "theta": THETA}
+        inputs["token_positions"] = positions if positions is None else torch.tensor(positions)
+    weights = attention_weights(x.shape[-1], 10)
+    return Case("MultiHeadSelfAttention", inputs, arguments, weights, what=what)
+
+
+WIDE = 128  # numbers of a vector where first weights are looked at
+MULTIHEAD = Exercise(
+    program=Program(*PARTS_OF_HEADS, multihead_of, places=HEADS_PLACES),
+    mistakes=MULTIHEAD_MISTAKES,
+    cases=(
+        _heads(drawn(1, 3, 6, seed=1), 2),
+        _heads(drawn(2, 3, 6, seed=2), 2),
+        _heads(drawn(2, 3, 6, seed=3), 3),
+        _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
+        _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
+        _heads(drawn(2, 3, 8, seed=6), 2, [0, 1, 2], what="RoPE"),
+        _heads(drawn(2, 3, 8, seed=7), 2, [0, 2, 5], what="RoPE, other positions"),
+        _heads(drawn(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
+        _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
+        _heads(drawn(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def without_rope(learner: Learner, cases: Sequence[Case]) -> tuple[tuple[Case, ...], list[str]]:
+    """The cases that a class can be asked for, and remarks on those that it cannot.
+
+    One that always has RoPE cannot go without, and one whose `forward` takes no positions counts.
+    """
+    remarks = []
+    if learner.needs("theta", "rope"):
+        cases = [case for case in cases if "theta" in case.arguments]
+        remarks.append("It cannot do without RoPE, as the ablation of chapter 7 will want it to.")
+    if not learner.takes_positions():
+        cases = [case for case in cases if _from_0(case.inputs.get("token_positions"))]
+        remarks.append("`forward` takes no positions: they are always counted from 0.")
+    return tuple(cases), remarks
+
+
+def _from_0(positions: Tensor | None) -> bool:
+    return positions is None or positions.tolist() == [*range(len(positions))]
+
+
+def multihead_self_attention(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    signature = "MultiHeadSelfAttention(d_model, num_heads, max_seq_len=None, theta=None)"
+    learner = Learner(attempt, MULTIHEAD, f"class MultiHeadSelfAttention with {signature}")
+    x = drawn(2, 3, 8, seed=7)
+    cases, remarks = without_rope(learner, MULTIHEAD.cases)
+    learner.exercise = replace(MULTIHEAD, cases=cases)
+    found, more = judge_class(learner, MULTIHEAD.cases[6 if learner.takes_positions() else 5])
+    remarks += more
+    for wrong in found.found:
+        if wrong.weight == "use" and "RoPE" in getattr(wrong.case, "what", ""):
+            found.passes.append("Right without RoPE.")
+    if not found:
+        with found("corner"):
+            check_first_weights(learner, _heads(torch.zeros(1, 1, WIDE), 2, [0]))
+    questions = {
+        "Inputs with two batch dimensions fail.": _heads(drawn(2, 3, 3, 6, seed=9), 2),
+        "Positions of their own for each sequence of a batch (shape (batch, seq)) fail: they need "
+        "an axis for the heads.": _heads(x, 2, [[0, 1, 2], [3, 2, 5]]),
+        "Where no positions are given it should count them from 0, and does not.": _heads(
+            x, 2, rope=True
+        ),
+        "Positions of shape (1, seq), as in the course's tests, fail.": _heads(x, 2, [[3, 2, 5]]),
+    }
+    askable, _ = without_rope(learner, tuple(questions.values()))
+    questions = {remark: case for remark, case in questions.items() if case in askable}
+    remarks += open_questions(found, MULTIHEAD, learner, questions)
+    return found.verdict("Right with RoPE, and no position sees what follows it.", remarks)

@@ -288,7 +288,7 @@ _RECORDS = (
     ),
     _problem(
         "multihead_self_attention", "Many heads, no look ahead",
-        points=5, chapter=3, notebook="03_transformer", check="transformer_multihead",
+        points=5, chapter=3, notebook="03_transformer", check="transformer",
         form="class",
         signature="MultiHeadSelfAttention(d_model, num_heads, max_seq_len=None, theta=None)",
         nudge="A head sees d_model / num_heads features of every position. In which order must "
