@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbook.checks.calling import call_part, first_of
-from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.modules import (
     Learner,
@@ -270,43 +270,33 @@ NO_KEEPDIM = (
 NO_EXP = "The numbers were divided by their sum: exp comes first."
 SOFTMAX_MISTAKES = (
     NO_SHIFT,
-    mistake(
-        "The maximum of the whole tensor was subtracted. A row far below it becomes 0 / 0: take "
-        "the maximum along `dim`.",
-        MAXIMUM, "x.max()"
-    ),
-    mistake(
-        "The smallest number, or the mean, was subtracted, not the largest: exp still overflows.",
-        MAXIMUM, "x.amin(dim, keepdim=True)"
-    ),
-    mistake(
-        "The smallest number, or the mean, was subtracted, not the largest: exp still overflows.",
-        MAXIMUM, "x.mean(dim, keepdim=True)"
-    ),
-    mistake("The maximum is that of the last axis, whatever `dim` is.",
-            MAXIMUM, "x.amax(-1, keepdim=True)"),
-    mistake("The maximum is that of axis 0, whatever `dim` is.",
-            MAXIMUM, "x.amax(0, keepdim=True)"),
-    mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
+    *instead_of(MAXIMUM, {
+        "x.max()": "The maximum of the whole tensor was subtracted: take it along `dim`.",
+        "x.amin(dim, keepdim=True)": "The minimum, or the mean, was subtracted: exp still "
+        "overflows.",
+        "x.mean(dim, keepdim=True)": "The minimum, or the mean, was subtracted: exp still "
+        "overflows.",
+        "x.amax(-1, keepdim=True)": "The maximum is that of the last axis, whatever `dim` is.",
+        "x.amax(0, keepdim=True)": "The maximum is that of axis 0, whatever `dim` is.",
+        "x.amax(dim)": NO_KEEPDIM,
+    }),
     mistake("2 was raised to the power, not e: use `torch.exp`.", EXP, ".exp2()"),
     mistake("The sign is turned: exp(-x), not exp(x).", EXP, ".neg().exp()"),
     mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", f"x - {MAXIMUM}"),
     mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", "x"),
-    mistake("Divided by the sum of the whole tensor: each row along `dim` must add up to 1.",
-            TOTAL, "powers.sum()"),
-    mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
-    mistake("The sum is that of the last axis, whatever `dim` is.",
-            TOTAL, "powers.sum(-1, keepdim=True)"),
-    mistake("Divided by the mean, not by the sum.", TOTAL, "powers.mean(dim, keepdim=True)"),
-    mistake("Divided by the root of the squares, not by the sum.",
-            TOTAL, "powers.norm(dim=dim, keepdim=True)"),
+    *instead_of(TOTAL, {
+        "powers.sum()": "Divided by the sum of the whole tensor: take the sum along `dim`.",
+        "powers.sum(dim)": NO_KEEPDIM,
+        "powers.sum(-1, keepdim=True)": "The sum is that of the last axis, whatever `dim` is.",
+        "powers.mean(dim, keepdim=True)": "Divided by the mean, not by the sum.",
+        "powers.norm(dim=dim, keepdim=True)": "Divided by the root of the squares, not by the sum.",
+    }),
     mistake("The division by the sum is missing.", f"powers / {TOTAL}", "powers"),
-    mistake("The wrong axis: `dim` is ignored, the last axis is taken.",
-            "powers = (x", "dim = -1\npowers = (x"),
-    mistake("The wrong axis: `dim` is ignored, and axis 0 is taken.",
-            "powers = (x", "dim = 0\npowers = (x"),
-    mistake("The wrong axis: `dim` is ignored, and axis 1 is taken.",
-            "powers = (x", "dim = 1\npowers = (x"),
+    *instead_of("powers = (x", {
+        "dim = -1\npowers = (x": "The wrong axis: `dim` is ignored, the last axis is taken.",
+        "dim = 0\npowers = (x": "The wrong axis: `dim` is ignored, and axis 0 is taken.",
+        "dim = 1\npowers = (x": "The wrong axis: `dim` is ignored, and axis 1 is taken.",
+    }),
     mistake("This is the logarithm of softmax: the numbers should add up to 1.",
             f"powers / {TOTAL}", f"(powers / {TOTAL}).log()"),
 )  # fmt: skip
@@ -373,66 +363,63 @@ SQUARE_ROOT = "Divided by d_k, not by its square root."
 WRONG_AXIS = "The wrong softmax axis: it runs over "
 UNMASKED = "Without a mask every key counts: yours masks what comes later though no mask is given."
 IN_SCALE = (
-    mistake("The scores are not scaled: divide by √d_k.", SCALE, "1"),
-    mistake(SQUARE_ROOT, SCALE, "Q.shape[-1]"),
-    mistake("The scores are multiplied by √d_k: divide by it.",
-            SCALE, "(1 / math.sqrt(Q.shape[-1]))"),
+    *instead_of(SCALE, {
+        "1": "The scores are not scaled: divide by √d_k.",
+        "Q.shape[-1]": SQUARE_ROOT,
+        "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
+    }),
 )  # fmt: skip
 IN_MASK = (
-    mistake("The mask is not used.", FILL, "scores"),
-    mistake(TO_ZERO, HIDDEN, "~mask, 0.0"),
-    mistake(f"{INVERTED} And: {TO_ZERO}", HIDDEN, "mask, 0.0"),
-    mistake(ADDED, FILL, "scores + mask.double()"),
-    mistake(ADDED, FILL, "scores + (~mask).double()"),
-    mistake(ADDED, FILL, "scores - (~mask).double()"),
-    mistake("0 times -inf is NaN: put -inf in with `masked_fill` or `torch.where`.",
-            FILL, "scores + (~mask).double() * -math.inf"),
-    mistake("Masked scores become +inf.", HIDDEN, "~mask, math.inf"),
-    mistake(
-        "The mask comes after the softmax, and the weights no longer add up to 1: mask the scores "
-        "before it.",
-        FILL, "scores", f"return {GATHER}",
-        "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"
-    ),
+    *instead_of(FILL, {
+        "scores": "The mask is not used.",
+        "scores + mask.double()": ADDED,
+        "scores + (~mask).double()": ADDED,
+        "scores - (~mask).double()": ADDED,
+        "scores + (~mask).double() * -math.inf": "0 times -inf is NaN: use `masked_fill`.",
+    }),
+    *instead_of(HIDDEN, {
+        "~mask, 0.0": TO_ZERO,
+        "mask, 0.0": f"{INVERTED} And: {TO_ZERO}",
+        "~mask, math.inf": "Masked scores become +inf.",
+    }),
+    mistake("The mask comes after the softmax: the weights no longer add up to 1.",
+            FILL, "scores", f"return {GATHER}",
+            "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"),
 )  # fmt: skip
 IN_WEIGHTS = (
-    mistake(
-        WRONG_AXIS + "the queries. Each query's weights, along the keys (the last axis), must add "
-        "up to 1.",
-        WEIGH, "soft_max(scores, -2)"
-    ),
-    mistake(WRONG_AXIS + "axis 0. It must run over the keys, the last axis.",
-            WEIGH, "soft_max(scores, 0)"),
-    mistake(WRONG_AXIS + "axis 1. It must run over the keys, the last axis.",
-            WEIGH, "soft_max(scores, 1)"),
+    *instead_of(WEIGH, {
+        "soft_max(scores, -2)": WRONG_AXIS + "the queries. It must run over the keys, the last "
+        "axis.",
+        "soft_max(scores, 0)": WRONG_AXIS + "axis 0. It must run over the keys, the last axis.",
+        "soft_max(scores, 1)": WRONG_AXIS + "axis 1. It must run over the keys, the last axis.",
+        "scores": "The softmax is missing.",
+        "scores.exp()": "The weights do not add up to 1: exp is not yet a softmax.",
+        "torch.sigmoid(scores)": "A sigmoid stands where the softmax should be.",
+    }),
     mistake(WRONG_AXIS + "queries and keys together, not over the keys.",
             WEIGH, "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])"),
-    mistake("The softmax is missing.", WEIGH, "scores"),
-    mistake("The weights do not add up to 1: exp is not yet a softmax.", WEIGH, "scores.exp()"),
-    mistake("A sigmoid stands where the softmax should be.", WEIGH, "torch.sigmoid(scores)"),
     mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
             "Q @ K.transpose(-1, -2)", "K @ Q.transpose(-1, -2)"),
     mistake("K is not transposed: the scores are Q Kᵀ.", "Q @ K.transpose(-1, -2)", "Q @ K"),
-    mistake("The weights are transposed before they meet V.",
-            GATHER, "shares.transpose(-1, -2) @ V"),
+    mistake("The weights are transposed before V.", GATHER, "shares.transpose(-1, -2) @ V"),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )  # fmt: skip
 ATTENTION_MISTAKES = (
     *IN_SCALE,
-    mistake("Scaled by d_v, the width of the values: it is d_k, the width of queries and keys.",
-            SCALE, "math.sqrt(V.shape[-1])"),
-    mistake("Scaled by d_v, and without the square root: divide by √d_k.", SCALE, "V.shape[-1]"),
-    mistake("Scaled by the number of keys: it is √d_k, by the width of queries and keys.",
-            SCALE, "math.sqrt(K.shape[-2])"),
-    mistake("Scaled by the number of queries: it is √d_k, by the width of queries and keys.",
-            SCALE, "math.sqrt(Q.shape[-2])"),
-    mistake("Divided by the fourth root of d_k.", SCALE, "Q.shape[-1] ** 0.25"),
-    mistake("Divided by half of d_k, not by its root.", SCALE, "Q.shape[-1] / 2"),
-    mistake(INVERTED, HIDDEN, "mask, -math.inf"),
-    mistake(INVERTED, HIDDEN, "mask, NEVER"),
+    *instead_of(SCALE, {
+        "math.sqrt(V.shape[-1])": "Scaled by d_v, the width of the values: divide by √d_k.",
+        "V.shape[-1]": "Scaled by d_v, and without the square root: divide by √d_k.",
+        "math.sqrt(K.shape[-2])": "Scaled by the number of keys: divide by √d_k, their width.",
+        "math.sqrt(Q.shape[-2])": "Scaled by the number of queries: divide by √d_k, their width.",
+        "Q.shape[-1] ** 0.25": "Divided by the fourth root of d_k.",
+        "Q.shape[-1] / 2": "Divided by half of d_k, not by its root.",
+    }),
+    *instead_of(HIDDEN, {
+        "mask, -math.inf": INVERTED,
+        "mask, NEVER": INVERTED,
+        "~mask.transpose(-1, -2), -math.inf": "The mask is transposed: its rows are the queries.",
+    }),
     *IN_MASK,
-    mistake("The mask is transposed: its rows are the queries, its columns the keys.",
-            HIDDEN, "~mask.transpose(-1, -2), -math.inf"),
     mistake(UNMASKED, IF, f"{FUTURE}.tril().bool()\n{IF}"),
     mistake(UNMASKED, IF, f"{FUTURE}.tril(1).bool()\n{IF}"),
     *IN_WEIGHTS,
@@ -531,73 +518,56 @@ NO_LOG, NO_TOTAL = (
 OF_FIRST = "Averaged over the first dimension only: "
 OF_LAST = "Averaged over the last batch dimension only: "
 LOSS_MISTAKES = (
-    mistake(
-        "This is the log of a softmax: where a probability is too small it becomes 0, and log(0) "
-        "is -inf. Write log softmax as x - max - log Σ exp(x - max).",
-        LOGS, "soft_max(logits, -1).log()"
-    ),
-    mistake(LOSS_NO_SHIFT, LOGS, "logits - logits.exp().sum(-1, keepdim=True).log()"),
-    mistake(LOSS_NO_SHIFT, LOGS, "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
+    *instead_of(LOGS, {
+        "soft_max(logits, -1).log()": "This is the log of a softmax, and log(0) is -inf: write it "
+        "as x - max - log Σ exp(x - max).",
+        "logits - logits.exp().sum(-1, keepdim=True).log()": LOSS_NO_SHIFT,
+        "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()": LOSS_NO_SHIFT,
+        "logits - logits.logsumexp(-1).max()": "The sum is that of the whole tensor: each row has "
+        "its own.",
+        "logits.log_softmax(0)": "The wrong axis: softmax must run over the vocabulary, the last.",
+        "logits.log_softmax(1)": "The wrong axis: softmax must run over the vocabulary, the last.",
+        f"({LOGS}) / math.log(2)": "The logarithm has base 2: the loss is in nats.",
+        f"({LOGS}) / math.log(10)": "The logarithm has base 10: the loss is in nats.",
+        "soft_max(logits, -1)": NO_LOG,
+        "1 - soft_max(logits, -1)": NO_LOG,
+        "logits": NO_TOTAL,
+        "logits - logits.amax(-1, keepdim=True)": NO_TOTAL,
+        f"{LOGS} + logits.amax(-1, keepdim=True)": "The maximum was subtracted inside log Σ exp "
+        "only.",
+        "soft_max(logits, -1).log_softmax(-1)": "There is a softmax before the loss, a second one.",
+    }),
     *(
         mistake(SMALL, LOGS, f"(soft_max(logits, -1) + 1e-{power}).log()")
         for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30)
     ),
-    mistake("The maximum, or the sum, is that of the whole tensor: each row of logits has its own.",
-            LOGS, "logits - logits.logsumexp(-1).max()"),
-    mistake(
-        "The wrong axis: softmax runs over the first one, and not over the vocabulary, the last.",
-        LOGS, "logits.log_softmax(0)"
-    ),
-    mistake("The wrong axis: softmax runs over axis 1. It must run over the vocabulary, the last.",
-            LOGS, "logits.log_softmax(1)"),
-    mistake("The logarithm has base 2: the loss is in nats, by the natural logarithm.",
-            LOGS, f"({LOGS}) / math.log(2)"),
-    mistake("The logarithm has base 10: the loss is in nats, by the natural logarithm.",
-            LOGS, f"({LOGS}) / math.log(10)"),
-    mistake(NO_LOG, LOGS, "soft_max(logits, -1)"),
-    mistake(NO_LOG, LOGS, "1 - soft_max(logits, -1)"),
-    mistake(NO_TOTAL, LOGS, "logits"),
-    mistake(NO_TOTAL, LOGS, "logits - logits.amax(-1, keepdim=True)"),
-    mistake("The maximum was subtracted inside log Σ exp only: subtract it from the target's logit "
-            "too, or add it again.",
-            LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)"),
-    mistake("There is a softmax before the loss: the logits go through softmax twice.",
-            LOGS, "soft_max(logits, -1).log_softmax(-1)"),
-    mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
-    mistake("The minus sign is missing.", MEAN, "chosen.mean()"),
-    mistake(OF_FIRST + "divide by the number of all targets.", MEAN, "-chosen.sum() / len(chosen)"),
-    mistake(OF_LAST + "divide by the number of all targets.",
-            MEAN, "-chosen.sum() / chosen.shape[-1]"),
-    mistake("One loss for each target: take their mean.", MEAN, "-chosen"),
-    mistake(OF_FIRST + "take the mean over all of them.", MEAN, "-chosen.mean(0)"),
-    mistake(OF_LAST + "take the mean over all of them.", MEAN, "-chosen.mean(-1)"),
-    mistake(
-        "Summed over the sequence, averaged over the batch: divide by the number of all targets.",
-        MEAN, "-chosen.sum(-1).mean()"
-    ),
-    mistake("Averaged over the vocabulary too: divide by the number of targets.",
-            MEAN, "-chosen.mean() / logits.shape[-1]"),
-    mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp()"),
-    mistake("The probabilities are averaged before the logarithm: take the mean of the logarithms.",
-            MEAN, "-chosen.exp().mean().log()"),
-    mistake("The median is not the mean.", MEAN, "-chosen.median()"),
-    mistake(
-        "`[:, targets]` takes every target of each row. Take one number of each row: `gather`, or "
-        "an index with the row's number.",
-        CHOSEN, "logs[:, targets]"
-    ),
-    mistake(
-        "With several batch dimensions the vocabulary is the last axis, not axis 1: `gather(-1, "
-        "targets.unsqueeze(-1))`.",
-        CHOSEN, "logs.gather(1, targets.unsqueeze(1)).squeeze(1)"
-    ),
-    mistake("The largest logit was taken, not the target's.", CHOSEN, "logs.amax(-1)"),
-    mistake("Always the first id is taken, not the target.", CHOSEN, "logs[..., 0]"),
+    *instead_of(MEAN, {
+        "-chosen.sum()": "The losses are summed, not averaged.",
+        "chosen.mean()": "The minus sign is missing.",
+        "-chosen.sum() / len(chosen)": OF_FIRST + "divide by the number of all targets.",
+        "-chosen.sum() / chosen.shape[-1]": OF_LAST + "divide by the number of all targets.",
+        "-chosen": "One loss for each target: take their mean.",
+        "-chosen.mean(0)": OF_FIRST + "take the mean over all of them.",
+        "-chosen.mean(-1)": OF_LAST + "take the mean over all of them.",
+        "-chosen.sum(-1).mean()": "Summed over the sequence: divide by the number of all targets.",
+        "-chosen.mean() / logits.shape[-1]": "Averaged over the vocabulary too: only targets "
+        "count.",
+        "(-chosen.mean()).exp()": "This is the perplexity, exp of it.",
+        "-chosen.exp().mean().log()": "The probabilities are averaged: average their logarithms.",
+        "-chosen.median()": "The median is not the mean.",
+    }),
+    *instead_of(CHOSEN, {
+        "logs[:, targets]": "`[:, targets]` takes every target of each row: use `gather`.",
+        "logs.gather(1, targets.unsqueeze(1)).squeeze(1)": "With several batch dimensions the "
+        "vocabulary is the last axis, not axis 1.",
+        "logs.amax(-1)": "The largest logit was taken, not the target's.",
+        "logs[..., 0]": "Always the first id is taken, not the target.",
+        "logs": "The log probabilities of all ids count, not only the target's.",
+    }),
     mistake("Off by one: the id after the target was taken.",
             "targets.unsqueeze(-1)", "((targets + 1) % logits.shape[-1]).unsqueeze(-1)"),
     mistake("Off by one: the id before the target was taken.",
             "targets.unsqueeze(-1)", "((targets - 1) % logits.shape[-1]).unsqueeze(-1)"),
-    mistake("The log probabilities of all ids count, not only the target's.", CHOSEN, "logs"),
 )  # fmt: skip
 
 
@@ -654,26 +624,25 @@ NO_TRANSPOSE = mistake(
 )
 LINEAR_MISTAKES = (
     NO_TRANSPOSE,
-    mistake("The result is divided by √d_in: the scale belongs to the first weights only.",
-            PRODUCT, f"{PRODUCT} / math.sqrt(x.shape[-1])"),
-    mistake("A bias of 1 is added.", PRODUCT, f"{PRODUCT} + 1"),
-    mistake("A ReLU follows: leave it out.", PRODUCT, f"torch.relu({PRODUCT})"),
+    *instead_of(PRODUCT, {
+        f"{PRODUCT} / math.sqrt(x.shape[-1])": "Divided by √d_in: that belongs to the first "
+        "weights.",
+        f"{PRODUCT} + 1": "A bias of 1 is added.",
+        f"torch.relu({PRODUCT})": "A ReLU follows: leave it out.",
+    }),
 )  # fmt: skip
 ROW_0 = "Row 0 is treated as padding: it is a vector like any other, and learns like any other."
 EMBEDDING_MISTAKES = (
-    mistake("Off by one: row id - 1 was taken.", ROWS, "weight[token_ids - 1]"),
-    mistake("Off by one: row id + 1 was taken.", ROWS, "weight[(token_ids + 1) % len(weight)]"),
-    mistake(
-        "The vectors are multiplied by √d_model, as in the first Transformer: the course does not.",
-        ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"
-    ),
-    mistake(ROW_0, ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
-    mistake("The vectors are brought to length 1.",
-            ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
-    mistake("The vectors of a sequence are added up: each id keeps its own.",
-            ROWS, f"{ROWS}.sum(-2)"),
-    mistake("The axes of the ids are lost.", ROWS, "weight[token_ids.flatten()]"),
-    mistake("Positions, not ids, are used.", ROWS, "weight[: token_ids.shape[-1]]"),
+    *instead_of(ROWS, {
+        "weight[token_ids - 1]": "Off by one: row id - 1 was taken.",
+        "weight[(token_ids + 1) % len(weight)]": "Off by one: row id + 1 was taken.",
+        f"{ROWS} * math.sqrt(weight.shape[1])": "Multiplied by √d_model: leave that out.",
+        f"{ROWS} * (token_ids > 0).unsqueeze(-1)": ROW_0,
+        f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)": "The vectors are brought to length 1.",
+        f"{ROWS}.sum(-2)": "The vectors of a sequence are added up: each id keeps its own.",
+        "weight[token_ids.flatten()]": "The axes of the ids are lost.",
+        "weight[: token_ids.shape[-1]]": "Positions, not ids, are used.",
+    }),
 )  # fmt: skip
 
 
@@ -810,34 +779,35 @@ AXIS = "Each vector, along the last axis, has its own root mean square."
 DEVIATION = "Divided by the standard deviation, which subtracts the mean"
 NO_SQUARES, OTHER_AXIS = "The squares are missing.", f"The wrong axis. {AXIS}"
 IN_NORM = (
-    mistake("ε is outside the root: it is √(mean of squares + ε), not √(mean of squares) + ε.",
-            ROOT, "(mean_square.sqrt() + eps)"),
-    mistake("ε is missing: a vector of zeros gives 0 / 0.", ROOT, "mean_square.sqrt()"),
-    mistake("ε is a lower limit here: it must be added to the mean of squares.",
-            ROOT, "mean_square.clamp(min=eps).sqrt()"),
-    mistake("ε is squared: add it as it is.", ROOT, "(mean_square + eps * eps).sqrt()"),
-    mistake("ε is subtracted: add it to the mean of squares.", ROOT, "(mean_square - eps).sqrt()"),
-    mistake("The square root is missing.", ROOT, "(mean_square + eps)"),
+    *instead_of(ROOT, {
+        "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
+        "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
+        "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean of "
+        "squares.",
+        "(mean_square + eps * eps).sqrt()": "ε is squared: add it as it is.",
+        "(mean_square - eps).sqrt()": "ε is subtracted: add it to the mean of squares.",
+        "(mean_square + eps)": "The square root is missing.",
+    }),
     mistake("Multiplied by the root: divide by it.", f"x / {ROOT}", f"x * {ROOT}"),
     mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
             "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
-    mistake(f"{DEVIATION}: it is the mean of squares.",
-            SQUARES, "x.var(-1, keepdim=True, unbiased=False)"),
-    mistake(f"{DEVIATION} (and counts n - 1): it is the mean of squares.",
-            SQUARES, "x.var(-1, keepdim=True)"),
-    mistake("The squares are summed, not averaged: it is the root *mean* square.",
-            SQUARES, "x.square().sum(-1, keepdim=True)"),
-    mistake(NO_SQUARES, SQUARES, "x.abs().mean(-1, keepdim=True).square()"),
-    mistake(NO_SQUARES, SQUARES, "x.mean(-1, keepdim=True)"),
-    mistake(f"One mean of the whole tensor. {AXIS}", SQUARES, "x.square().mean()"),
-    mistake(OTHER_AXIS, SQUARES, "x.square().mean(0, keepdim=True)"),
-    mistake(OTHER_AXIS, SQUARES, "x.square().mean(1, keepdim=True)"),
-    mistake(OTHER_AXIS, SQUARES, "x.square().mean(-2, keepdim=True)"),
-    mistake("The mean lost its axis: without `keepdim=True` it is matched with another one.",
-            SQUARES, "x.square().mean(-1)"),
-    mistake("The gain is forgotten: multiply by the weight.", "sqrt() * gain", "sqrt()"),
-    mistake("1 + gain: the weight itself is the gain.", "sqrt() * gain", "sqrt() * (1 + gain)"),
-    mistake("The gain is added: it must be multiplied.", "sqrt() * gain", "sqrt() + gain"),
+    *instead_of(SQUARES, {
+        "x.var(-1, keepdim=True, unbiased=False)": f"{DEVIATION}: it is the mean of squares.",
+        "x.var(-1, keepdim=True)": f"{DEVIATION} (and counts n - 1): it is the mean of squares.",
+        "x.square().sum(-1, keepdim=True)": "The squares are summed, not averaged.",
+        "x.abs().mean(-1, keepdim=True).square()": NO_SQUARES,
+        "x.mean(-1, keepdim=True)": NO_SQUARES,
+        "x.square().mean()": f"One mean of the whole tensor. {AXIS}",
+        "x.square().mean(0, keepdim=True)": OTHER_AXIS,
+        "x.square().mean(1, keepdim=True)": OTHER_AXIS,
+        "x.square().mean(-2, keepdim=True)": OTHER_AXIS,
+        "x.square().mean(-1)": "The mean lost its axis: `keepdim=True` is missing.",
+    }),
+    *instead_of("sqrt() * gain", {
+        "sqrt()": "The gain is forgotten: multiply by the weight.",
+        "sqrt() * (1 + gain)": "1 + gain: the weight itself is the gain.",
+        "sqrt() + gain": "The gain is added: it must be multiplied.",
+    }),
 )  # fmt: skip
 NORM_MISTAKES = (
     *IN_NORM,
@@ -928,30 +898,29 @@ NOT_SILU = "SiLU is x · sigmoid(x): here it is "
 IN_FEED_FORWARD = (
     mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
             GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
-    mistake("The gate comes after W2 instead of before: W2 (SiLU(W1 x) ⊙ W3 x).",
-            GATED, "project(gate, w2) * up"),
-    mistake("W2 is used on each side: multiply first, then apply W2 once.",
-            GATED, "project(gate, w2) * project(up, w2)"),
+    *instead_of(GATED, {
+        "project(gate, w2) * up": "The gate comes after W2 instead of before.",
+        "project(gate, w2) * project(up, w2)": "W2 is used on each side: multiply first.",
+        "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
+        "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
+        "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
+        "gate * up": "W2 is missing: it leads back from d_ff to d_model.",
+        f"silu({GATED})": "SiLU is applied to the result as well: only W1 x goes through it.",
+        f"x + {GATED}": "x is added inside: that is the block's business.",
+    }),
     mistake("SiLU comes after the product: it belongs to W1 x alone.",
             GATE_AND_UP, "project(x, w1), project(x, w3)", GATED, "project(silu(gate * up), w2)"),
-    mistake("SiLU is applied to W3 x too: only W1 x goes through it.",
-            GATED, "project(gate * silu(up), w2)"),
-    mistake("There is no gate: SiLU(W1 x) must be multiplied by W3 x.", GATED, "project(gate, w2)"),
-    mistake("The gate is added: SiLU(W1 x) and W3 x are multiplied, number by number.",
-            GATED, "project(gate + up, w2)"),
-    mistake("W2 is missing: it leads back from d_ff to d_model.", GATED, "gate * up"),
-    mistake("SiLU is applied to the result as well: only W1 x goes through it.",
-            GATED, f"silu({GATED})"),
-    mistake("x is added inside: that is the block's business.", GATED, f"x + {GATED}"),
-    mistake("There is no SiLU: W1 x must go through it.", SILU, "x"),
-    mistake(NOT_SILU + "sigmoid(x) alone.", SILU, "torch.sigmoid(x)"),
-    mistake(NOT_SILU + "a ReLU.", SILU, "torch.relu(x)"),
-    mistake(NOT_SILU + "a GELU.", SILU, "torch.nn.functional.gelu(x)"),
-    mistake(NOT_SILU + "a GELU.", SILU, 'torch.nn.functional.gelu(x, approximate="tanh")'),
-    mistake(NOT_SILU + "a tanh.", SILU, "torch.tanh(x)"),
-    mistake(NOT_SILU + "a GELU, nearly.", SILU, "x * torch.sigmoid(1.702 * x)"),
-    mistake(NOT_SILU + "x · sigmoid(-x).", SILU, "x * torch.sigmoid(-x)"),
-    mistake(NOT_SILU + "a softplus.", SILU, "torch.nn.functional.softplus(x)"),
+    *instead_of(SILU, {
+        "x": "There is no SiLU: W1 x must go through it.",
+        "torch.sigmoid(x)": NOT_SILU + "sigmoid(x) alone.",
+        "torch.relu(x)": NOT_SILU + "a ReLU.",
+        "torch.nn.functional.gelu(x)": NOT_SILU + "a GELU.",
+        'torch.nn.functional.gelu(x, approximate="tanh")': NOT_SILU + "a GELU.",
+        "torch.tanh(x)": NOT_SILU + "a tanh.",
+        "x * torch.sigmoid(1.702 * x)": NOT_SILU + "a GELU, nearly.",
+        "x * torch.sigmoid(-x)": NOT_SILU + "x · sigmoid(-x).",
+        "torch.nn.functional.softplus(x)": NOT_SILU + "a softplus.",
+    }),
 )  # fmt: skip
 
 
@@ -1024,7 +993,7 @@ EXPONENT = (
     "The exponent of theta is wrong: the frequency of pair k = 0, 1, ... is theta^(-2k/d_k): here "
 )
 DEGREES = "The angles are taken as degrees: they are in radians."
-IN_ROPE = (  # what shows in attention too, where only the products of queries and keys count
+IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
     mistake(
         "The angles are in another order than the pairs: neighbours 2k and 2k + 1 share angle k, "
@@ -1035,7 +1004,11 @@ IN_ROPE = (  # what shows in attention too, where only the products of queries a
     mistake(HALVES,
             *TO_HALVES, *FROM_HALVES, TURNS,
             "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
-    mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
+    *instead_of(TURNS, {
+        "cos, sin = angles.cos(), -angles.sin()": SIGN,
+        "angles = torch.deg2rad(angles)\ncos, sin = angles.cos(), angles.sin()": DEGREES,
+        "angles = torch.rad2deg(angles)\ncos, sin = angles.cos(), angles.sin()": DEGREES,
+    }),
     mistake(f"A minus is missing. {SIGN}", FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
@@ -1043,25 +1016,23 @@ IN_ROPE = (  # what shows in attention too, where only the products of queries a
     mistake("Sines and cosines are added to x: RoPE turns x by them.",
             WOVEN, "x + torch.stack((sin, cos), -1).flatten(-2)"),
     mistake("x comes back as it was: nothing is turned.", WOVEN, "x"),
-    mistake(f"{EXPONENT}k begins at 1.", POWER, "(-2 * (k + 1) / d_k)"),
-    mistake(f"{EXPONENT}it is (2k + 1)/d_k.", POWER, "(-(2 * k + 1) / d_k)"),
-    mistake(f"{EXPONENT}it is (2k - 1)/d_k.", POWER, "(-(2 * k - 1) / d_k)"),
-    mistake(f"{EXPONENT}the 2 is missing.", POWER, "(-k / d_k)"),
-    mistake(f"{EXPONENT}it is 4k/d_k, the 2 came twice.", POWER, "(-4 * k / d_k)"),
-    mistake(f"{EXPONENT}the minus is missing.", POWER, "(2 * k / d_k)"),
-    mistake(f"{EXPONENT}it is not divided by d_k.", POWER, "(-k)"),
-    mistake(f"{EXPONENT}it is not divided by d_k.", POWER, "(-2 * k)"),
-    mistake(f"{EXPONENT}all pairs turn alike.", POWER, "(0 * k)"),
-    mistake(f"{EXPONENT}all pairs turn alike.", POWER, "(0 * k - 1)"),
-    mistake(f"{EXPONENT}the last pair turns fastest.", POWER, "(-2 * k.flip(0) / d_k)"),
-    mistake(f"{EXPONENT}it ends at -1.", POWER, "(-2 * k / max(d_k - 2, 1))"),
+    *instead_of(POWER, {
+        "(-2 * (k + 1) / d_k)": f"{EXPONENT}k begins at 1.",
+        "(-(2 * k + 1) / d_k)": f"{EXPONENT}it is (2k + 1)/d_k.",
+        "(-(2 * k - 1) / d_k)": f"{EXPONENT}it is (2k - 1)/d_k.",
+        "(-k / d_k)": f"{EXPONENT}the 2 is missing.",
+        "(-4 * k / d_k)": f"{EXPONENT}it is 4k/d_k, the 2 came twice.",
+        "(2 * k / d_k)": f"{EXPONENT}the minus is missing.",
+        "(-k)": f"{EXPONENT}it is not divided by d_k.",
+        "(-2 * k)": f"{EXPONENT}it is not divided by d_k.",
+        "(0 * k)": f"{EXPONENT}all pairs turn alike.",
+        "(0 * k - 1)": f"{EXPONENT}all pairs turn alike.",
+        "(-2 * k.flip(0) / d_k)": f"{EXPONENT}the last pair turns fastest.",
+        "(-2 * k / max(d_k - 2, 1))": f"{EXPONENT}it ends at -1.",
+    }),
     mistake("`theta` is ignored: 10,000 is taken.", "theta **", "10_000.0 **"),
     mistake("There is a factor of 2π: the angle is position · theta^(-2k/d_k) itself.",
             f"{PLACES} *", f"2 * math.pi * {PLACES} *"),
-    mistake(DEGREES,
-            TURNS, "angles = torch.deg2rad(angles)\ncos, sin = angles.cos(), angles.sin()"),
-    mistake(DEGREES,
-            TURNS, "angles = torch.rad2deg(angles)\ncos, sin = angles.cos(), angles.sin()"),
 )  # fmt: skip
 ROPE_MISTAKES = (
     *IN_ROPE,
@@ -1074,10 +1045,11 @@ ROPE_MISTAKES = (
     mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
     mistake("The two numbers of each pair come back in the wrong order.",
             BACK, "(second, first), -1)"),
-    mistake(OFF_BY_ONE, PLACES, "(positions + 1).unsqueeze(-1)"),
-    mistake(OFF_BY_ONE, PLACES, "(positions - 1).unsqueeze(-1)"),
-    mistake("`token_positions` is ignored: take the angles of these positions, not of 0, 1, 2, ...",
-            PLACES, "torch.arange(x.shape[-2]).unsqueeze(-1)"),
+    *instead_of(PLACES, {
+        "(positions + 1).unsqueeze(-1)": OFF_BY_ONE,
+        "(positions - 1).unsqueeze(-1)": OFF_BY_ONE,
+        "torch.arange(x.shape[-2]).unsqueeze(-1)": "`token_positions` is ignored.",
+    }),
     mistake("All numbers are 0: is the rotation still to write?", WOVEN, "torch.zeros_like(x)"),
 )  # fmt: skip
 
