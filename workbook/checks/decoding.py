@@ -1,8 +1,9 @@
-"""The check of `decode`: new ids where there is no choice, and how often each where there is.
+"""The check of `decode`: new tokens where there is no choice, and how often each where there is.
 
 Two models without any learning are asked, whose answers can be worked out on plain numbers: the
-new ids of one that leaves no choice, and the probabilities of the next id of one that always says
-the same. The usual mistakes are variants of that working out.
+new tokens of one that leaves no choice, and the probabilities of the next token of one that always
+says the same. The course fixes no signature. So a learner's function is called as its own names
+say, with ids or with a text and a tokenizer, and may return ids or text, with the prompt or not.
 """
 
 import inspect
@@ -11,8 +12,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -20,122 +20,131 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.likeliest import likeliest
-from workbook.checks.text_variants import Variant, stages
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, kind_of
+from workbook.checks.calling import bind, first_of, meaning
+from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.verdicts import (
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_function,
+    kind_of,
+    shown,
+)
+from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
-DRAWS = 250  # ids drawn at each setting
+NAMES = (
+    "model prompt max_new_tokens temperature top_p end_token tokenizer context_length device"
+).split()
+ENDLESS = 4096  # a context that is never full
+DRAWS = 250  # tokens drawn at each setting
 SURE = 40.0  # a logit so far above the others that the rest is never drawn
-VOCAB = 13
+VOCAB, UNUSED = 13, 99  # ids of a model; one that it never gives
 # Not in order, so that a place in the sorted list is not the id; no sum of them is near a `top_p`.
-SHARES = (0.05, 0.21, 0.09, 0.18, 0.15, 0.11, 0.13, 0.08)
+SHARES = (0.21, 0.05, 0.09, 0.18, 0.15, 0.11, 0.13, 0.08)
+
+
+# Where the model leaves no choice.
 
 
 class Chain(NamedTuple):
-    """What is asked of the model whose next id follows from all ids that it sees."""
+    """What is asked of the model whose next token follows from all that it sees."""
 
     prompt: tuple[int, ...]
     max_new_tokens: int
     end_id: int | None = None
-    context_length: int = 4096
+    context_length: int = ENDLESS
 
 
-class Choice(NamedTuple):
-    """What is asked of the model whose next id has the same probabilities everywhere."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-
-
-def follower(ids: list[int]) -> int:
-    """The id that comes next: each id seen counts, and where it stands."""
+def follower(ids: Sequence[int]) -> int:
+    """The token that comes next: each token seen counts, and where it stands."""
     return sum((place + 2) * (token + 1) for place, token in enumerate(ids)) % VOCAB
 
 
-RIGHT_CHAIN: dict[str, Callable] = {
-    "count": lambda case: case.max_new_tokens,
-    "begin": lambda case: True,
-    "see": lambda ids, case: ids[-case.context_length :],
-    "end": lambda case: case.end_id,
-    "add_end": lambda: False,
-    "return": lambda prompt, new: new,
-}
-
-
-def written(case: Chain, variants: tuple[Variant, ...] = ()) -> list[int]:
-    """What `decode` returns, with the right way of each stage or the variants in their place."""
-    do = stages(RIGHT_CHAIN, variants)
-    new: list[int] = []
-    for _ in range(do["count"](case) if do["begin"](case) else 0):
-        token = follower(do["see"]([*case.prompt, *new], case))
-        if token == do["end"](case):
-            new += [token] * do["add_end"]()
+def written(case: Chain) -> list[int]:
+    """The new tokens."""
+    ids = list(case.prompt)
+    for _ in range(case.max_new_tokens):
+        new_id = follower(ids[-case.context_length :])
+        if new_id == case.end_id:
             break
-        new.append(token)
-    return do["return"](list(case.prompt), new)
+        ids.append(new_id)
+    return ids[len(case.prompt) :]
 
 
-CHAIN_SLIPS = (
-    Variant(
-        "return",
-        lambda prompt, new: prompt + new,
-        "The prompt is returned as well: return the new ids alone.",
-    ),
-    Variant(
-        "return", lambda prompt, new: new[-1:], "Only the last new id is returned: collect them."
-    ),
-    Variant(
-        "add_end",
-        lambda: True,
-        "The end token is returned with the rest: look at a new id before you add it.",
-    ),
-    Variant(
-        "end", lambda case: None, "It goes on behind the end token: stop where `end_id` comes."
-    ),
-    Variant(
-        "end",
-        lambda case: case.end_id or None,
-        "It does not stop where `end_id` is 0, which is false in an `if`: ask `is not None`.",
-    ),
-    Variant(
-        "begin",
-        lambda case: case.end_id not in case.prompt,
-        "An end token in the prompt ends it: look at the new id alone.",
-    ),
-    Variant("count", lambda case: case.max_new_tokens + 1, "It writes one id too many."),
-    Variant("count", lambda case: case.max_new_tokens - 1, "It writes one id too few."),
-    Variant(
-        "count",
-        lambda case: case.max_new_tokens - len(case.prompt),
-        "The prompt is counted, and `max_new_tokens` counts new ids alone.",
-    ),
-    Variant(
-        "see",
-        lambda ids, case: list(case.prompt[-case.context_length :]),
-        "The model sees the prompt alone each time: put each new id behind it.",
-    ),
-    Variant(
-        "see",
-        lambda ids, case: ids[-1:],
-        "The model sees the last id alone: it needs all that come before it, too.",
-    ),
-    Variant(
-        "see",
-        lambda ids, case: ids[:1],
-        "The logits of the first position were taken: those of the last say what comes next.",
-    ),
-    Variant(
-        "see",
-        lambda ids, case: ids[: max(1, len(ids) - 1)],
-        "The logits of the last position but one were taken.",
-    ),
-    Variant(
-        "see",
-        lambda ids, case: ids[: case.context_length],
-        "Where there are more ids than the context holds, the first are kept: keep the last.",
-    ),
+COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
+END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
+GOES_ON = "It goes on behind the end token: stop where it comes."
+TEXT_IS_NO_ID = (
+    "It goes on behind the end token: that is a text here and a new token an id, which are never "
+    "equal. Compare with `tokenizer.encode(end_token)[0]`."
 )
+NO_END = (
+    "It goes on behind the end token: it has no argument that tells which token that is, and no "
+    "tokenizer to ask."
+)
+CHAIN_MISTAKES = (
+    mistake("Only the last new token is returned: collect them.", RETURN, f"{RETURN}[-1:]"),
+    mistake(GOES_ON, END, "if False:"),
+    mistake("It does not stop where `end_id` is 0, which is false in an `if`: ask `is not None`.",
+            END, "if case.end_id and new_id == case.end_id:"),
+    mistake("An end token in the prompt ends it: look at the new token alone.",
+            COUNT, f"{COUNT} if case.end_id not in case.prompt else ()"),
+    mistake("It writes one token too many.", COUNT, "range(case.max_new_tokens + 1)"),
+    mistake("It writes one token too few.", COUNT, "range(case.max_new_tokens - 1)"),
+    mistake("The prompt is counted, and `max_new_tokens` counts new tokens alone.",
+            COUNT, "range(case.max_new_tokens - len(case.prompt))"),
+    mistake("The model sees the prompt alone each time: put each new token behind it.",
+            SEEN, "case.prompt[-case.context_length :]"),
+    mistake("The model sees the last token alone: it needs all that come before it, too.",
+            SEEN, "ids[-1:]"),
+    mistake("The model sees the new tokens alone: it needs the prompt before them, too.",
+            SEEN, "(ids[len(case.prompt) :] or ids)"),
+    mistake("The logits of the first position were taken: those of the last say what comes next.",
+            SEEN, "ids[:1]"),
+    mistake("The logits of the last position but one were taken.",
+            SEEN, "ids[: max(1, len(ids) - 1)]"),
+    mistake("Where there are more tokens than the context holds, the first are kept: keep the "
+            "last.",
+            SEEN, "ids[: case.context_length]"),
+)  # fmt: skip
+CHAINS = (
+    Chain((3,), 1),
+    Chain((5, 1, 2), 6),
+    Chain((2, 7), 8, end_id=9),
+    Chain((2, 7), 8, end_id=4),
+    Chain((3,), 6, end_id=0),
+    Chain((5, 1, 2), 2, end_id=5),
+    Chain((3, 1, 4, 2), 6, context_length=5),
+    Chain((3, 1, 4, 2, 7, 5, 0), 2, context_length=5),
+)
+TRIALS = CHAINS[1], CHAINS[3]  # by which the form of an attempt is found
+
+
+def accepted(case: Chain) -> list[list[int]]:
+    """What may be returned, since the course says nothing of the context.
+
+    Where it is full the text may end, or a window slide that is one token shorter than it could
+    be; and a model may be shown more than it can see.
+    """
+    right = written(case)
+    if case.context_length > len(case.prompt) + case.max_new_tokens:
+        return [right]
+    room = max(0, case.context_length - len(case.prompt))
+    other = [written(case._replace(context_length=c)) for c in (case.context_length - 1, ENDLESS)]
+    return [right, right[:room], right[: room + 1], *other]
+
+
+# Where the same probabilities hold for every token.
+
+
+class Choice(NamedTuple):
+    """What is asked of the model whose next token has the same probabilities everywhere."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
 
 
 def softmax(logits: list[float]) -> list[float]:
@@ -144,158 +153,93 @@ def softmax(logits: list[float]) -> list[float]:
     return [power / sum(powers) for power in powers]
 
 
-def nucleus(shares: list[float], top_p: float) -> list[int]:
-    """The ids of the smallest set whose probabilities reach `top_p`, the likeliest first."""
-    order = sorted(range(len(shares)), key=lambda i: -shares[i])
-    reached = [sum(shares[j] for j in order[:n]) for n in range(len(order))]
-    return [i for i, before in zip(order, reached, strict=True) if before < top_p or top_p >= 1]
-
-
-def _one_too_few(shares: list[float], top_p: float) -> list[int]:
-    kept = nucleus(shares, top_p)
-    return kept if top_p >= 1 else kept[:-1] or kept
-
-
-def _one_too_many(shares: list[float], top_p: float) -> list[int]:
-    order = sorted(range(len(shares)), key=lambda i: -shares[i])
-    return order[: len(nucleus(shares, top_p)) + 1]
-
-
-def _least_likely(shares: list[float], top_p: float) -> list[int]:
-    order = sorted(range(len(shares)), key=lambda i: shares[i])
-    return [i for n, i in enumerate(order) if sum(shares[j] for j in order[:n]) < top_p]
-
-
-def _first_ids(shares: list[float], top_p: float) -> list[int]:
-    return [i for i in range(len(shares)) if sum(shares[:i]) < top_p]
-
-
-def share_out(drawn: list[float], kept: list[int]) -> list[float]:
-    """The weights divided by their sum."""
-    return [weight / sum(drawn) for weight in drawn] if kept else drawn
-
-
-RIGHT_CHOICE: dict[str, Callable] = {
-    "temper": lambda logits, temperature: softmax([logit / temperature for logit in logits]),
-    "measure": lambda shares, plain: shares,
-    "keep": nucleus,
-    "weigh": lambda shares, kept: [shares[i] for i in kept],
-    "name": lambda shares, kept: kept,
-    "normalise": share_out,
-}
-
-
-def probabilities(case: Choice, variants: tuple[Variant, ...] = ()) -> list[float]:
-    """The probability of each id to be drawn, all 0 where nothing is left to draw from."""
-    do = stages(RIGHT_CHOICE, variants)
+def probabilities(case: Choice) -> list[float]:
+    """The probability of each token to be drawn."""
     logits = [math.log(share) for share in SHARES]
-    shares = do["temper"](logits, case.temperature)
-    kept = do["keep"](do["measure"](shares, list(SHARES)), case.top_p)
-    weights = do["weigh"](shares, kept)
-    drawn = [0.0] * len(SHARES)
-    for token, weight in zip(do["name"](shares, kept), weights, strict=True):
-        drawn[token] += weight
-    return do["normalise"](drawn, kept)
+    shares = softmax([logit / case.temperature for logit in logits])
+    order = sorted(range(len(shares)), key=lambda i: -shares[i])
+    before = [sum(shares[j] for j in order[:place]) for place in range(len(order))]
+    kept = [i for i, reached in zip(order, before, strict=True) if reached < case.top_p]
+    weights = [shares[i] for i in kept]
+    drawn = [0.0] * len(shares)
+    for i, weight in zip(kept, weights, strict=True):
+        drawn[i] = weight / sum(weights)
+    return drawn
 
 
-def _rest_to(last: Callable[[list[int]], int]) -> Callable:
-    """What is missing to a sum of 1 falls to one id."""
-
-    def normalise(drawn: list[float], kept: list[int]) -> list[float]:
-        rest = max(0.0, 1 - sum(drawn))
-        return [weight + rest * (i == last(kept)) for i, weight in enumerate(drawn)]
-
-    return normalise
-
-
-def _also_where_all_are_kept(stage: str, function: Callable, mistake: str) -> tuple[Variant, ...]:
-    """The mistake made always, and made only where top-p takes something away."""
-
-    def where_cut(shares: list[float], kept: list[int]) -> list:
-        cut = len(kept) < len(shares)
-        return (function if cut else RIGHT_CHOICE[stage])(shares, kept)
-
-    return Variant(stage, function, mistake), Variant(stage, where_cut, mistake)
-
-
+LOGITS, TEMPERED = "SHARES]", "softmax([logit / case.temperature for logit in logits])"
+ORDER, BELOW = "key=lambda i: -shares[i]", "if reached < case.top_p"
+WEIGHTS, SHARE = "[shares[i] for i in kept]", "weight / sum(weights)"
+NAMED, RESULT = "in zip(kept, weights, strict=True):", "return drawn"
+CUT = "if len(kept) < len(shares) else"
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
-TOP_P = "Top-p keeps the smallest set of the likeliest ids whose probabilities reach p: "
+TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
 NO_SUM = (
-    "What top-p leaves adds up to less than 1, and the rest falls to the last id: divide by "
-    "its sum."
+    "What top-p leaves adds up to less than 1, and the rest falls to the last token: divide by its "
+    "sum."
 )
-CHOICE_SLIPS = (
-    Variant(
-        "temper",
-        lambda logits, temperature: softmax(logits),
-        TEMPERATURE + "yours changes nothing.",
-    ),
-    Variant(
-        "temper",
-        lambda logits, temperature: [share / temperature for share in softmax(logits)],
-        TEMPERATURE + "you divided the probabilities, which changes nothing.",
-    ),
-    Variant(
-        "temper",
-        lambda logits, temperature: softmax([logit * temperature for logit in logits]),
-        TEMPERATURE + "you multiplied.",
-    ),
-    Variant(
-        "temper",
-        lambda logits, temperature: softmax([share / temperature for share in softmax(logits)]),
-        TEMPERATURE + "yours takes the softmax twice.",
-    ),
-    Variant(
-        "temper",
-        lambda logits, temperature: [1 / len(logits)] * len(logits),
-        "All ids are drawn equally often: the logits are not used.",
-    ),
-    Variant("keep", lambda shares, top_p: nucleus(shares, 1.0), TOP_P + "yours keeps all."),
-    Variant("keep", _one_too_few, TOP_P + "yours leaves out the id that reaches p."),
-    Variant("keep", _one_too_many, TOP_P + "yours keeps one more."),
-    Variant("keep", _least_likely, TOP_P + "yours begins with the least likely: sort downwards."),
-    Variant("keep", _first_ids, TOP_P + "yours adds up in the order of the ids: sort first."),
-    Variant(
-        "keep",
-        lambda shares, top_p: [i for i in nucleus(shares, 1.0) if shares[i] >= 1 - top_p],
-        TOP_P + "yours compares each single probability with 1 - p.",
-    ),
-    Variant(
-        "keep",
-        lambda shares, top_p: (
-            [i for i in nucleus(shares, 1.0) if top_p < 1 and shares[i] >= top_p]
-            or nucleus(shares, 0.01 if top_p < 1 else 1.0)
-        ),
-        TOP_P + "yours compares each single probability with p.",
-    ),
-    Variant(
-        "measure",
-        lambda shares, plain: plain,
-        "Top-p looks at the probabilities after the temperature, and yours at those before.",
-    ),
-    Variant("normalise", _rest_to(lambda kept: kept[-1] if kept else 0), NO_SUM),
-    Variant("normalise", _rest_to(lambda kept: len(SHARES) - 1), NO_SUM),
-    *_also_where_all_are_kept(
-        "weigh",
-        lambda shares, kept: [math.exp(shares[i]) for i in kept],
-        "The kept probabilities go through a second softmax: divide them by their sum.",
-    ),
-    *_also_where_all_are_kept(
-        "weigh",
-        lambda shares, kept: [1.0] * len(kept),
-        "All kept ids are drawn equally often: draw by their probabilities.",
-    ),
-    Variant(
-        "weigh",
-        lambda shares, kept: [float(i == kept[0]) for i in kept],
-        "It always takes the likeliest id: draw, with `torch.multinomial`.",
-    ),
-    *_also_where_all_are_kept(
-        "name",
-        lambda shares, kept: list(range(len(kept))),
-        "That is the place in the sorted list, and not the id that stands there: look it up.",
-    ),
+TWICE = "The kept probabilities go through a second softmax: divide them by their sum."
+EQUALLY = "All kept tokens are drawn equally often: draw by their probabilities."
+PLACE = "That is the place in the sorted list, and not the id that stands there: look it up."
+CHOICE_MISTAKES = (
+    mistake(TEMPERATURE + "yours changes nothing.", TEMPERED, "softmax(logits)"),
+    mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
+            TEMPERED, "[share / case.temperature for share in softmax(logits)]"),
+    mistake(TEMPERATURE + "you multiplied.",
+            TEMPERED, "softmax([logit * case.temperature for logit in logits])"),
+    mistake(TEMPERATURE + "yours takes the softmax twice.",
+            TEMPERED, "softmax([share / case.temperature for share in softmax(logits)])"),
+    mistake("All tokens are drawn equally often: the logits are not used.",
+            TEMPERED, "[1 / len(logits)] * len(logits)"),
+    mistake("Token 0 can never be drawn, and no token is forbidden: is there a logit that is set "
+            "to minus infinity?",
+            LOGITS, "SHARES]\nlogits[0] = -SURE"),
+    mistake(TOP_P + "yours keeps all.", BELOW, "if True"),
+    mistake(TOP_P + "yours leaves out the token that reaches p.",
+            BELOW, "if reached + shares[i] < case.top_p + 1e-9 or i == order[0]"),
+    mistake(TOP_P + "yours keeps one more.",
+            "weights = [", "kept = order[: len(kept) + 1]\nweights = ["),
+    mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
+            "weights = [", "kept = order[: max(1, int(case.top_p * len(order)))]\nweights = ["),
+    mistake(TOP_P + "yours begins with the least likely: sort downwards.",
+            ORDER, "key=lambda i: shares[i]"),
+    mistake(TOP_P + "yours adds up in the order of the ids: sort first.", ORDER, "key=None"),
+    mistake(TOP_P + "yours compares each single probability with 1 - p.",
+            BELOW, "if shares[i] >= 1 - case.top_p"),
+    mistake(TOP_P + "yours compares each single probability with p.",
+            BELOW, "if shares[i] >= case.top_p or i == order[0] or case.top_p == 1"),
+    mistake("Top-p looks at the probabilities after the temperature, and yours at those before.",
+            "sum(shares[j]", "sum(SHARES[j]"),
+    mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[kept[-1]] += 1 - sum(drawn)\n{RESULT}"),
+    mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[-1] += 1 - sum(drawn)\n{RESULT}"),
+    mistake(TWICE, WEIGHTS, "[math.exp(shares[i]) for i in kept]"),
+    mistake(TWICE, WEIGHTS, f"[math.exp(shares[i]) for i in kept] {CUT} {WEIGHTS}"),
+    mistake(EQUALLY, WEIGHTS, "[1.0 for i in kept]"),
+    mistake(EQUALLY, WEIGHTS, f"[1.0 for i in kept] {CUT} {WEIGHTS}"),
+    mistake("It always takes the likeliest token: draw, with `torch.multinomial`.",
+            WEIGHTS, "[float(i == kept[0]) for i in kept]"),
+    mistake(PLACE, NAMED, "in enumerate(weights):"),
+    mistake(PLACE, NAMED, f"in enumerate(weights) {CUT} zip(kept, weights, strict=True):"),
+)  # fmt: skip
+CHOICES = (
+    Choice(),
+    Choice(temperature=0.4),
+    Choice(temperature=3.0),
+    Choice(top_p=0.5),
+    Choice(top_p=0.1),
+    Choice(temperature=0.15, top_p=0.93),
+    Choice(temperature=3.0, top_p=0.7),
 )
+ERRORS = {
+    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Nothing, or less than all, is left "
+    "to draw from: top-p always keeps the likeliest token, and what it keeps is divided by its "
+    "sum.",
+    "takes a tensor": "Make a tensor of int64 with the shape (1, T) of the ids, for the model.",
+    "prob_dist must be 1 or 2 dim": "There is one number left, and no probabilities. Give the "
+    "model a batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
+    "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
+    "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
+}
 
 
 class Model(nn.Module):
@@ -307,7 +251,7 @@ class Model(nn.Module):
         self.vocab_size, self.device = vocab_size, torch.device("cpu")
         self.config = SimpleNamespace(context_length=context_length, vocab_size=vocab_size)
         self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
-        self.longest = 0
+        self.longest, self.calls, self.most_calls = 0, 0, 0
         self.with_gradients = False
 
     def forward(self, ids: Tensor, *others: Any, **named: Any) -> Tensor:
@@ -317,6 +261,9 @@ class Model(nn.Module):
             )
         if ids.is_floating_point():
             raise TypeError(f"the model takes a tensor of whole numbers, and got {ids.dtype}")
+        self.calls += 1
+        if self.calls > self.most_calls:
+            raise RuntimeError(f"the model was called more often than {self.most_calls} times")
         self.longest = max(self.longest, ids.shape[-1])
         self.with_gradients |= torch.is_grad_enabled()
         return self.logits(ids) * self.scale
@@ -338,7 +285,7 @@ class Undecided(Model):
     """Says the same of each next id, whatever came before."""
 
     def __init__(self):
-        super().__init__(len(SHARES), 4096)
+        super().__init__(len(SHARES), ENDLESS)
         # The 3 changes no probability, but makes the logits unlike the logarithms of any.
         self.row = torch.tensor(SHARES, dtype=torch.float32, device="cpu").log() + 3
 
@@ -346,61 +293,93 @@ class Undecided(Model):
         return self.row.expand(*ids.shape, len(SHARES))
 
 
-CHAINS = (
-    Chain((3,), 1),
-    Chain((5, 1, 2), 6),
-    Chain((2, 7), 8, end_id=9),
-    Chain((2, 7), 8, end_id=4),
-    Chain((3,), 6, end_id=0),
-    Chain((5, 1, 2), 2, end_id=5),
-    Chain((3, 1, 4, 2), 6, context_length=5),
-    Chain((3, 1, 4, 2, 7, 5, 0), 2, context_length=5),
-)
-CHOICES = (
-    Choice(),
-    Choice(temperature=0.4),
-    Choice(temperature=3.0),
-    Choice(top_p=0.3),
-    Choice(top_p=0.1),
-    Choice(temperature=0.15, top_p=0.93),
-)
-ERRORS = {
-    r"sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Nothing, or less than all, is "
-    "left to draw from: top-p always keeps the likeliest id, and what it keeps is divided by its "
-    "sum.",
-    r"takes a tensor": "Make a tensor of int64 with the shape (1, T) of the ids, for the model.",
-    r"iterat|unsqueeze|'list'|list' object": "`prompt_ids` is a list of ids: make a tensor of it.",
-}
+class Letters:
+    """A tokenizer with a letter for each id, and one id for `<|endoftext|>`."""
+
+    def __init__(self, end_id: int):
+        self.texts = {i: chr(ord("a") + i) for i in range(VOCAB)} | {end_id: END_OF_TEXT}
+        self.vocab = {i: text.encode() for i, text in self.texts.items()}
+        self.special_tokens, self.merges, self.vocab_size = [END_OF_TEXT], [], VOCAB
+        self.end_id = end_id
+
+    def encode(self, text: str, *others: Any, **named: Any) -> list[int]:
+        ids = {text: i for i, text in self.texts.items()}
+        return [ids[piece] for piece in re.findall(re.escape(END_OF_TEXT) + "|.", text, re.S)]
+
+    def decode(self, ids: Any, *others: Any, **named: Any) -> str:
+        return "".join(self.texts[int(i)] for i in np.asarray(ids).reshape(-1))
+
+    def __getattr__(self, name: str) -> Any:
+        """What learners' tokenizers have besides: an id of the end, a vocabulary turned round."""
+        plain = name.lower().replace("_", "")
+        if re.search("(eo[st]|end).*id", plain):
+            return self.end_id
+        if re.search("special.*(id|to)|(id|to).*special", plain):
+            return {END_OF_TEXT: self.end_id, END_OF_TEXT.encode(): self.end_id}
+        if re.search("inv|rev|(to|2)i", plain):
+            return {token: i for i, token in self.vocab.items()}
+        raise AttributeError(f"the tokenizer of the check has no {name}")
 
 
-class Outcome(NamedTuple):
-    """What came of one case: new ids, or how often each was drawn."""
+class Tokens(list):
+    """New ids, or how often each was drawn, with the call that they come from."""
 
-    given: Any
-    got: list
-    right: bool
+    def __init__(self, values: Sequence[int], given: Words):
+        super().__init__(values)
+        self.given = given
 
 
 class Learner:
-    """The learner's function, and how it wants its arguments."""
+    """The learner's function: how it wants its arguments, and what to tell of it."""
 
     def __init__(self, attempt: Callable):
         self.attempt = attempt
-        self.prompt: Callable = list
+        try:
+            parameters = inspect.signature(attempt).parameters.values()
+        except (TypeError, ValueError):
+            parameters = []
+        self.parameters = {meaning(p.name, NAMES): p for p in parameters}
+        self.form: tuple[Callable, bool] = (list, False)  # of the prompt; the end token as text
+        self.returns_prompt = False
         self.notes: dict[str, str] = {}
 
     def find_form(self) -> None:
-        """Learn whether the prompt must be a tensor, which the course leaves open."""
-        forms = (list, torch.tensor, lambda ids: torch.tensor([ids]))
-        for form in forms:
-            self.prompt = form
-            try:
-                self.run(Sure(4096), CHAINS[0].prompt, 1)
-                return
-            except Wrong as failure:
-                if failure.timed_out:
-                    raise
-        self.prompt = list
+        """Learn how the prompt and the end token are to be given: the form that gives most."""
+        prompts: list[Callable] = [list, torch.tensor, lambda ids: torch.tensor([ids])]
+        if "tokenizer" in self.parameters:
+            prompts.insert(0, lambda ids: "".join(chr(ord("a") + i) for i in ids))
+        end, best = self.parameters.get("end_token"), -1
+        kinds = [False, True] if end else [False]
+        if end and (isinstance(end.default, str) or end.annotation in (str, "str")):
+            kinds = [True]
+        elif end and (isinstance(end.default, int) or "int" in str(end.annotation)):
+            kinds = [False]
+        for form in product(prompts, kinds):
+            self.form, points = form, 0
+            for case in TRIALS:
+                try:
+                    points += 1 + (self.written(case) == written(case))
+                except Wrong as failure:
+                    if failure.timed_out:
+                        return
+            if points > best:
+                best, chosen = points, form
+            if points == 4:
+                break
+        self.form = chosen
+        self.notes.clear()
+
+    def written(self, case: Chain) -> Tokens:
+        """The new tokens of a chain. Raises: Wrong."""
+        model = Sure(case.context_length)
+        new = self.run(model, case.prompt, case.max_new_tokens, end_id=case.end_id)
+        return Tokens(written(case), new.given) if new in accepted(case) else new
+
+    def drawn(self, case: Choice) -> Tokens:
+        """How often each token was drawn. Raises: Wrong."""
+        new = self.run(Undecided(), (0,), DRAWS, case.temperature, case.top_p)
+        counts = Counter(new)
+        return Tokens([counts[token] for token in range(len(SHARES))], new.given)
 
     def run(
         self,
@@ -410,31 +389,85 @@ class Learner:
         temperature: float = 1.0,
         top_p: float = 1.0,
         end_id: int | None = None,
-    ) -> list[int]:
-        """The ids that it returns, as a plain list; errors are told with what they come from."""
-        named = {"temperature": temperature, "top_p": top_p, "end_id": end_id}
-        shown = ", ".join(f"{k}={v}" for k, v in named.items() if v is not None)
-        given = Words(f"decode(model, {list(prompt)}, {max_new_tokens}, {shown})")
-        arguments = model, self.prompt(list(prompt)), max_new_tokens
+    ) -> Tokens:
+        """The new ids, without the prompt and without an end token at the end."""
+        as_form, as_text = self.form
+        tokenizer, prompt_given = Letters(UNUSED if end_id is None else end_id), as_form([*prompt])
+        end: Any = END_OF_TEXT if as_text else end_id
+        if end is None and self._default("end_token") is not None:
+            end = UNUSED
+        values = {
+            "model": model,
+            "prompt": prompt_given,
+            "max_new_tokens": max_new_tokens,
+            "temperature": self._or_none("temperature", temperature),
+            "top_p": self._or_none("top_p", top_p),
+            "end_token": end,
+        }
+        about = {"context_length": model.context_length, "device": "cpu"}
+        values |= {name: value for name, value in about.items() if name in self.parameters}
+        args, kwargs = self._bound(values, {"tokenizer": tokenizer})
+        given = self._as_code(args, kwargs, {id(model): "model", id(tokenizer): "tokenizer"})
         model.train()
-        try:
-            inspect.signature(self.attempt).bind(*arguments, *named.values())
-            arguments, named = (*arguments, *named.values()), {}
-        except (TypeError, ValueError):
-            pass  # keyword-only, perhaps
-        try:
-            result = call(self.attempt, *arguments, given=given, **named)
-            if inspect.isgenerator(result):
-                result = call(lambda: list(result), given=given)
-        except Wrong as failure:
-            said = dict(failure.rows).get("got", "")
-            known = (words for piece, words in ERRORS.items() if re.search(piece, said))
-            failure.mistake = next(known, failure.mistake)
-            raise
-        self._note(model)
-        return _ids(result, given)
+        model.calls, model.most_calls = 0, max_new_tokens + len(prompt) + 8
+        result = call(self.attempt, *args, given=given, **kwargs)
+        if inspect.isgenerator(result):
+            result = call(lambda: list(result), given=given)
+        ids = ids_of(result, given, tokenizer if "tokenizer" in self.parameters else None)
+        self._note(model, prompt_given, prompt)
+        return Tokens(self._new(ids, prompt, model.context_length, end_id), given)
 
-    def _note(self, model: Model) -> None:
+    def _default(self, name: str) -> Any:
+        """The default of the parameter that means `name`; None where there is none such."""
+        return getattr(self.parameters.get(name), "default", None)
+
+    def _or_none(self, name: str, value: float) -> float | None:
+        """The value; None for 1 where that is the default, which changes nothing either."""
+        changes_nothing = name in self.parameters and self._default(name) is None and value == 1
+        return None if changes_nothing else value
+
+    def _bound(self, values: dict, extras: dict) -> tuple[tuple, dict]:
+        """The arguments. Who takes a tokenizer may ask it for the end token."""
+        more = ["context_length", "device"]
+        options = {"extras": extras, "given": Words(SIGNATURE)}
+        if "tokenizer" not in self.parameters:
+            try:
+                return bind(self.attempt, values, optional=more, **options)[:2]
+            except Wrong:
+                pass
+        return bind(self.attempt, values, optional=["end_token", *more], **options)[:2]
+
+    def _as_code(self, args: tuple, kwargs: dict, names: dict[int, str]) -> Words:
+        """The call as the learner would type it."""
+        said = [names.get(id(value), shown(value)) for value in args]
+        said += [
+            names.get(id(value), f"{key}={shown(value)}")
+            for key, value in kwargs.items()
+            if key != "device"
+        ]
+        name = getattr(self.attempt, "__name__", "decode").replace("<lambda>", "decode")
+        return Words(f"{name}({', '.join(said)})")
+
+    def _new(
+        self, ids: list[int], prompt: Sequence[int], context_length: int, end_id: int | None
+    ) -> list[int]:
+        """The ids without the prompt and the end token, with a note on either."""
+        for start in (list(prompt), list(prompt[-context_length:])):
+            if len(start) > 1 and ids[: len(start)] == start:
+                self.returns_prompt = True
+            if self.returns_prompt and ids[: len(start)] == start:
+                self.notes["prompt"] = (
+                    "the prompt is returned in front of the new tokens, which the course leaves "
+                    "open: what needs the new text alone must cut it off"
+                )
+                ids = ids[len(start) :]
+                break
+        if end_id is not None and ids[-1:] == [end_id]:
+            self.notes["end"] = "the end token is returned with the rest, which may then be shown"
+            ids = ids[:-1]
+        return ids
+
+    def _note(self, model: Model, given: Any, prompt: Sequence[int]) -> None:
         if model.with_gradients:
             self.notes["gradients"] = (
                 "every call of the model keeps what a backward pass would need: decode under "
@@ -442,18 +475,28 @@ class Learner:
             )
         if model.longest > model.context_length:
             self.notes["context"] = (
-                "a model cannot look at more ids than its `context_length`, and yours is shown "
+                "a model cannot look at more tokens than its `context_length`, and yours is shown "
                 "all: show it the last ones"
             )
         if not model.training:
             self.notes["mode"] = "the model is left in `eval()`, though it was in `train()` before"
+        if not isinstance(given, str) and np.asarray(given).reshape(-1).tolist() != list(prompt):
+            self.notes["changed"] = (
+                "the prompt that is handed in is changed, and a second call with it begins "
+                "elsewhere: copy it first"
+            )
 
 
-def _ids(result: Any, given: Words) -> list[int]:
-    """What was returned as a list of ints, be it a list, a tensor or a list of tensors."""
+def ids_of(result: Any, given: Words, tokenizer: Letters | None) -> list[int]:
+    """What was returned as a list of ids: a list, a tensor, a list of tensors, or a text."""
     if result is None:
         raise NotAttempted
+    result = first_of(result, lambda item: isinstance(item, str | list | Tensor | np.ndarray))
     try:
+        if tokenizer and isinstance(result, list) and all(isinstance(x, str) for x in result):
+            result = "".join(result)
+        if tokenizer and isinstance(result, str):
+            return tokenizer.encode(result)
         if isinstance(result, str | bytes | dict):
             raise TypeError
         flat = np.asarray(
@@ -462,18 +505,90 @@ def _ids(result: Any, given: Words) -> list[int]:
         if flat.size and flat.dtype.kind not in "iu":
             raise TypeError
         return [int(x) for x in flat]
-    except (TypeError, ValueError, RuntimeError):
+    except (KeyError, TypeError, ValueError, RuntimeError):
         raise Wrong(
-            "It does not return ids.",
+            "It returns neither ids nor the text of them.",
             given=given,
             expected=Words("a list of the new ids"),
             got=Words(kind_of(result)),
-            mistake="Turning ids into text is left to the tokenizer: return the ids.",
+            mistake="Without a tokenizer there is no text: return the ids.",
         ) from None
 
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value
+
+
+def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
+    """True where fair draws with these probabilities may well give these counts.
+
+    Of two references both are probabilities, and must agree.
+    """
+    if isinstance(shares, Tokens):  # both are drawn
+        return True
+    if not isinstance(counts, Tokens):
+        return all(map(math.isclose, shares, counts))
+    if any(count and not share for count, share in zip(counts, shares, strict=True)):
+        return False
+    expected = [share * DRAWS for share in shares]
+    chi2 = sum((c - e) ** 2 / e for c, e in zip(counts, expected, strict=True) if e)
+    # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
+    return chi2 < 45 + 3 * sum(share > 0 for share in shares)
+
+
+def _chain_beside(case: Chain, asked: list[int], got: Tokens) -> Wrong:
+    small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
+    given = Words(f"{got.given}, with a model{small} that leaves no choice")
+    return Wrong("The new tokens are not right.", given=given, expected=asked, got=list(got))
+
+
+def _counts_beside(case: Choice, asked: list[float], got: Tokens) -> Wrong:
+    return Wrong(
+        "The tokens are not drawn as often as they should be.",
+        given=Words(
+            f"{got.given}, with a model that gives the ids 0 to {len(SHARES) - 1} the "
+            f"probabilities {list(SHARES)}"
+        ),
+        expected=Words(f"each about so often: {[round(DRAWS * share) for share in asked]}"),
+        got=Words(str(list(got))),
+    )
+
+
+CHAIN = Exercise(
+    program=Program(
+        written,
+        places={
+            "range(": "how many tokens are written",
+            "follower(": "what the model is shown",
+            "if new_id": "where it stops",
+        },
+    ),
+    mistakes=CHAIN_MISTAKES,
+    cases=CHAINS,
+    run=Learner.written,
+    same=lambda one, other: list(one) == list(other),
+    report=_chain_beside,
+    errors=ERRORS,
+)
+CHOICE = Exercise(
+    program=Program(
+        probabilities,
+        places={
+            "shares = softmax": "the temperature",
+            "order =": "how the tokens are sorted for top-p",
+            "before =": "what top-p adds up",
+            "kept =": "which tokens top-p keeps",
+            "drawn[i]": "what is drawn from",
+        },
+    ),
+    mistakes=CHOICE_MISTAKES,
+    cases=CHOICES,
+    run=Learner.drawn,
+    same=plausible,
+    report=_counts_beside,
+    errors=ERRORS,
+)
+CHAIN_WORDS = {each.words for each in CHAIN_MISTAKES}
 
 
 def decoding(attempt: Any, part: str | None = None) -> str:
@@ -483,133 +598,45 @@ def decoding(attempt: Any, part: str | None = None) -> str:
         seed(6)  # so that the same function is judged the same way each time
     learner = Learner(attempt)
     learner.find_form()
-    _check_chains(learner)
-    _check_choices(learner)
-    _check_greedy(learner)
-    praise = "The new ids are right, and each is drawn as often as it should be."
-    return " ".join([praise, *(f"Worth knowing: {note}." for note in learner.notes.values())])
+    found = judge(CHAIN, learner)
+    chain = found.found[0] if found else None
+    if not (chain and (chain.error or chain.timed_out)):
+        draws = judge(CHOICE, learner).found
+        # What spoils the draws may spoil the tokens of a chain too, and has a name there.
+        named = chain and chain.mistake and set(chain.mistake.split(" And: ")) & CHAIN_WORDS
+        found.found = [*found.found, *draws] if named else [*draws, *found.found]
+        if chain and not draws:
+            found.passes.append("Each token is drawn as often as it should be.")
+        elif draws and not chain:
+            found.passes.append("Where there is no choice the new tokens are right.")
+    if chain and chain.mistake == GOES_ON:
+        if learner.form[1]:
+            chain.mistake = TEXT_IS_NO_ID
+        elif not learner.parameters.keys() & {"end_token", "tokenizer", None}:
+            chain.mistake = NO_END
+    if not found:
+        with found("style"):
+            ready = ("softmax", "_softmax", "log_softmax", "_log_softmax")
+            expect_from_scratch(lambda: learner.drawn(CHOICES[3]), [attempt], allowed=ready)
+        _note_habits(learner)
+    notes = (f"{note[0].upper()}{note[1:]}." for note in learner.notes.values())
+    return found.verdict("The new tokens are right, and each is drawn as often as it should.", notes)
 
 
-def _check_chains(learner: Learner) -> None:
-    """Raise `Wrong` unless the ids are right where the model leaves no choice."""
-    outcomes: list[Outcome] = []
-    for case in CHAINS:
-        outcomes.append(_chain(learner, case))
-        if not outcomes[-1].right:
-            slips = _likeliest(
-                CHAIN_SLIPS,
-                outcomes,
-                [partial(_chain, learner, other) for other in CHAINS[len(outcomes) :]],
-                lambda slips, outcome: written(outcome.given, slips) == outcome.got,
-            )
-            if not slips:  # what spoils the draws may spoil these ids, and has a name
-                _check_choices(learner)
-            raise Wrong(
-                "The new ids are not right.",
-                given=_shown_chain(case),
-                expected=written(case),
-                got=outcomes[-1].got,
-                mistake=_words(slips),
-            )
-
-
-def _chain(learner: Learner, case: Chain) -> Outcome:
-    model = Sure(case.context_length)
-    got = learner.run(model, case.prompt, case.max_new_tokens, end_id=case.end_id)
-    return Outcome(case, got, got in _right_chains(case))
-
-
-def _likeliest(
-    slips: Sequence[Variant], outcomes: list[Outcome], more: list[Callable], fits: Callable
-) -> tuple[Variant, ...]:
-    """The mistakes that explain the last outcome; `more` cases tell apart those that agree."""
-    known = list(outcomes)
-    for other in more:
-        with suppress(Wrong, NotAttempted):
-            known.append(other())
-    return likeliest(slips, outcomes[-1], known, fits, pairs=True)
-
-
-def _right_chains(case: Chain) -> list[list[int]]:
-    """What may be returned, since the course says nothing of the context.
-
-    Where it is full the text may end, or a window slide that is one id shorter than it could be;
-    and a model may be shown more than it can see.
-    """
-    right = written(case)
-    if case.context_length > len(case.prompt) + case.max_new_tokens:
-        return [right]
-    room = max(0, case.context_length - len(case.prompt))
-    other = [written(case._replace(context_length=c)) for c in (case.context_length - 1, 4096)]
-    return [right, right[:room], right[: room + 1], *other]
-
-
-def _shown_chain(case: Chain) -> Words:
-    end = "" if case.end_id is None else f", end_id={case.end_id}"
-    small = f" of context_length {case.context_length}" if case.context_length < 4096 else ""
-    return Words(
-        f"decode(model, {list(case.prompt)}, {case.max_new_tokens}{end}), with a model{small} that "
-        "leaves no choice"
-    )
-
-
-def _words(slips: Sequence[Variant]) -> str | None:
-    return " And: ".join(slip.mistake for slip in slips) or None
-
-
-def _check_choices(learner: Learner) -> None:
-    """Raise `Wrong` unless each id is drawn as often as temperature and top-p say."""
-    outcomes: list[Outcome] = []
-    for case in CHOICES:
-        outcomes.append(_choice(learner, case))
-        if not outcomes[-1].right:
-            slips = _likeliest(
-                CHOICE_SLIPS,
-                outcomes,
-                [partial(_choice, learner, other) for other in CHOICES[len(outcomes) :]],
-                lambda slips, outcome: _plausible(outcome.got, probabilities(outcome.given, slips)),
-            )
-            expected = [round(DRAWS * share) for share in probabilities(case)]
-            raise Wrong(
-                "The ids are not drawn as often as they should be.",
-                given=f"decode(model, [0], {DRAWS}, temperature={case.temperature}, "
-                f"top_p={case.top_p}), with a model that gives the ids 0 to {len(SHARES) - 1} the "
-                f"probabilities {list(SHARES)}",
-                expected=Words(f"each about so often: {expected}"),
-                got=Words(str(outcomes[-1].got)),
-                mistake=_words(slips),
-            )
+def _note_habits(learner: Learner) -> None:
+    """Note a seed inside, and what temperature 0 does, which the course does not ask for."""
     one, other = (learner.run(Undecided(), (0,), 40) for _ in range(2))
     if one == other:
         learner.notes["seed"] = (
-            "every call draws the same ids, so the generator is seeded inside: let the caller seed"
+            "every call draws the same tokens, so the generator is seeded inside: let the caller "
+            "seed"
         )
-
-
-def _choice(learner: Learner, case: Choice) -> Outcome:
-    drawn = Counter(learner.run(Undecided(), (0,), DRAWS, case.temperature, case.top_p))
-    counts = [drawn[token] for token in range(len(SHARES))]
-    return Outcome(case, counts, _plausible(counts, probabilities(case)))
-
-
-def _plausible(counts: Sequence[int], shares: Sequence[float]) -> bool:
-    """True where fair draws with these probabilities may well give these counts."""
-    if any(count and not share for count, share in zip(counts, shares, strict=True)):
-        return False
-    expected = [share * DRAWS for share in shares]
-    chi2 = sum((c - e) ** 2 / e for c, e in zip(counts, expected, strict=True) if e)
-    # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
-    return chi2 < 45 + 3 * sum(share > 0 for share in shares)
-
-
-def _check_greedy(learner: Learner) -> None:
-    """Note what temperature 0 does, which the course does not ask for."""
     try:
         got = learner.run(Undecided(), (0,), 5, temperature=0.0)
     except (Wrong, NotAttempted):  # to refuse it is as good
         return
     if got != [SHARES.index(max(SHARES))] * 5:
         learner.notes["greedy"] = (
-            "temperature 0 stands for the likeliest id each time, where it is allowed at all; "
+            "temperature 0 stands for the likeliest token each time, where it is allowed at all; "
             "yours gives something else"
         )
