@@ -5,7 +5,10 @@ import inspect
 import numpy as np
 import torch
 
-from workbook.generation import generate
+from attempts.ours import copied
+
+generate = copied("generation.generate")
+END_OF_TEXT = "<|endoftext|>"
 
 
 @torch.no_grad()
@@ -99,15 +102,90 @@ def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
 
 
-def changed(old, new, *more):
+# As real learners write it, who take a tokenizer, a text, or a method's `self`.
+
+
+@torch.no_grad()
+def from_text(model, tokenizer, prompt: str, max_tokens=50, temperature=1.0, top_p=0.9):
+    """Text and tokenizer; the text returned with the prompt, and with what ended it."""
+    end = tokenizer.encode(END_OF_TEXT)[0]
+    ids = torch.tensor(tokenizer.encode(prompt)).unsqueeze(0)
+    for _ in range(max_tokens):
+        logits = model(ids[:, -model.context_length :])[:, -1, :] / temperature
+        next_id = torch.multinomial(top_p_probs(torch.softmax(logits, -1), top_p), 1)
+        ids = torch.cat([ids, next_id], dim=1)
+        if next_id.item() == end:
+            break
+    return tokenizer.decode(ids[0].tolist())
+
+
+def top_p_probs(probs, top_p):
+    """Nucleus of a batch, by a mask in the order of the ids."""
+    ordered, order = torch.sort(probs, descending=True, dim=-1)
+    gone = ordered.cumsum(-1) - ordered >= top_p
+    gone = torch.zeros_like(gone).scatter(-1, order, gone & (top_p < 1))
+    probs = probs.masked_fill(gone, 0.0)
+    return probs / probs.sum(-1, keepdim=True)
+
+
+def method(self, x, eot_token_id, max_length, temp, top_p=None):
+    """A method of the model, of a tensor (1, T); top_p=None keeps all."""
+    with torch.no_grad():
+        for _ in range(max_length):
+            probs = torch.softmax(self(x[:, -self.context_length :])[:, -1] / temp, -1)
+            new = torch.multinomial(probs if top_p is None else top_p_probs(probs, top_p), 1)
+            x = torch.cat((x, new), dim=1)
+            if new == eot_token_id:
+                break
+    return x
+
+
+def end_as_text(model, enc, text, temp, top_p, max_new, eos="<|endoftext|>", seed=None):
+    """Other order and names; a tuple (text, ids) of what is new."""
+    ids, new = enc.encode(text), []
+    end = {token: i for i, token in enc.vocab.items()}[eos.encode()]
+    for _ in range(max_new):
+        with torch.no_grad():
+            logits = model(torch.tensor([ids[-model.config.context_length :]]))[0, -1]
+        token = torch.multinomial(top_p_probs((logits / temp).softmax(-1), top_p), 1).item()
+        if token == end:
+            break
+        ids, new = [*ids, token], [*new, token]
+    return enc.decode(new), new
+
+
+def pieces(model, tokenizer, prompt_tokens, max_tokens, context_length, temp, top_p, device="cuda"):
+    """Ids in and pieces of text out; the context's length and the device are handed in."""
+    ids = torch.tensor(prompt_tokens, device=device)
+    for _ in range(max_tokens):
+        probs = torch.softmax(model(ids[None, -context_length:])[0, -1] / temp, -1).detach()
+        ids = torch.cat((ids, torch.multinomial(top_p_probs(probs, top_p), 1)))
+        if ids[-1] == tokenizer.eos_token_id:
+            return
+        yield tokenizer.decode([ids[-1]])
+
+
+def drops_the_last(probs, top_p):
+    ordered, order = torch.sort(probs, descending=True, dim=-1)
+    kept = torch.where(ordered.cumsum(-1) <= top_p, ordered, 0) if top_p < 1 else ordered
+    return torch.zeros_like(probs).scatter(-1, order, kept / kept.sum())
+
+
+def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    n = len(prompt_ids)
+    prompt_ids += decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
+    return prompt_ids[n:]
+
+
+def changed(old, new, *more, of=decode):
     """`decode` with pieces of its source replaced."""
-    source = inspect.getsource(decode)
+    source = inspect.getsource(of)
     for before, after in ((old, new), *more):
         assert source.count(before) == 1, before
         source = source.replace(before, after)
-    names = {"torch": torch}
+    names = dict(globals())
     exec(source, names)
-    return names["decode"]
+    return names[of.__name__]
 
 
 RIGHT = [
@@ -122,7 +200,15 @@ RIGHT = [
     changed("torch.tensor([prompt_ids])", "prompt_ids"),
     changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
-]
+    from_text,
+    method,
+    end_as_text,
+    pieces,
+    appends,
+    changed("return new", "return prompt_ids + new"),
+    changed("if token == end_id:\n            break\n        new.append(token)",
+            "new.append(token)\n        if token == end_id:\n            break"),
+]  # fmt: skip
 
 CUT = "sorted_probs[before >= top_p] = 0.0"
 PUT = "torch.zeros_like(probs).scatter(0, order, sorted_probs / sorted_probs.sum())"
@@ -131,13 +217,8 @@ BY_HAND = "min(int((torch.rand(()) > probs.cumsum(0)).sum()), len(probs) - 1)"
 END = "if token == end_id:\n            break\n        new.append(token)"
 
 WRONG = [
-    (changed("return new", "return prompt_ids + new"), "The prompt is returned as well"),
-    (changed("return new", "return new[-1:]"), "Only the last new id"),
-    (changed("return new", "return str(new)"), "left to the tokenizer"),
-    (
-        changed(END, "new.append(token)\n        if token == end_id:\n            break"),
-        "end token is",
-    ),
+    (changed("return new", "return new[-1:]"), "Only the last new token"),
+    (changed("return new", "return str(new)"), "Without a tokenizer there is no text"),
     (changed(END, "new.append(token)"), "goes on behind the end token"),
     (changed("if token == end_id", "if end_id and token == end_id"), "false in an `if`"),
     (
@@ -146,16 +227,16 @@ WRONG = [
             "while end_id not in [*prompt_ids, *new][:-1]:"
             "\n        if len(new) == max_new_tokens:\n            break",
         ),
-        "look at the new id alone",
+        "look at the new token alone",
     ),
-    (changed("range(max_new_tokens)", "range(max_new_tokens + 1)"), "one id too many"),
-    (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one id too few"),
+    (changed("range(max_new_tokens)", "range(max_new_tokens + 1)"), "one token too many"),
+    (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one token too few"),
     (
         changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
-        "`max_new_tokens` counts new ids alone",
+        "`max_new_tokens` counts new tokens alone",
     ),
     (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees the prompt alone"),
-    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees the last id alone"),
+    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees the last token alone"),
     (changed("[0, -1]", "[0, 0]"), "logits of the first position"),
     (changed("[0, -1]", "[0, -2:][0]"), "last position but one"),
     (changed("-model.context_length :", ": model.context_length"), "keep the last"),
@@ -213,5 +294,24 @@ WRONG = [
     (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
     (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
     (changed(PUT, "sorted_probs"), "the place in the sorted list"),
+    (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
+    (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
+    (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
+             ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]")),
+     "Give the model a batch of one"),
+    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
+    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "there is no argument"),
+    # What real learners' code does wrong, and what no test of the course finds.
+    (changed("next_id.item() == end", "END_OF_TEXT in [*map(int, ids[0])]",
+             of=from_text), "goes on behind"),
+    (changed("    end = tokenizer.encode(END_OF_TEXT)[0]\n", "", ("max_tokens=50",
+             'max_tokens=50, eos: str = END_OF_TEXT'), ("next_id.item() == end",
+             "eos in ids[0].tolist()"), of=from_text), "A text never equals an id"),
+    (changed("token == end:", "eos in enc.encode(eos):", of=end_as_text), "A text never equals"),
+    (changed("else top_p_probs(probs, top_p)",
+             "else top_p_probs(probs, top_p).sort(descending=True)[0]", of=method),
+     "the place in the sorted list"),
+    (changed("top_p_probs((logits / temp)", "drops_the_last((logits / temp)", of=end_as_text),
+     "yours leaves out the token that reaches p"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
-]
+]  # fmt: skip

@@ -1,22 +1,19 @@
-from itertools import combinations
-
 import pytest
 import torch
 from attempts import decoding as attempts
 
 from workbook.checks import verdicts
 from workbook.checks.decoding import (
-    CHAIN_SLIPS,
     CHAINS,
-    CHOICE_SLIPS,
-    CHOICES,
     SHARES,
     Choice,
-    Sure,
-    Undecided,
+    Letters,
     probabilities,
+    sure,
+    undecided,
     written,
 )
+from workbook.generation.generate import decode
 from workbook.study.verbs import check
 
 
@@ -38,6 +35,9 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
     assert "show it the last ones" in check("decoding", no_window).message
     assert "seeded inside" in check("decoding", attempts.seeded).message
+    assert "copy it first" in check("decoding", attempts.appends).message
+    told = check("decoding", attempts.from_text).message
+    assert "The prompt is returned" in told and "The end token is returned" in told
     assert "Worth knowing" not in check("decoding", attempts.masked_logits).message
 
 
@@ -68,12 +68,12 @@ def test_what_hangs_is_stopped(monkeypatch):
 
 def test_the_models_say_what_the_reference_expects():
     for case in CHAINS:
-        model, ids = Sure(case.context_length), list(case.prompt)
+        model, ids = sure(case.context_length), list(case.prompt)
         for token in written(case):
             seen = torch.tensor([ids[-case.context_length :]])
             assert model(seen)[0, -1].argmax() == token
             ids.append(token)
-    shares = Undecided()(torch.tensor([[1, 2]])).softmax(-1)
+    shares = undecided()(torch.tensor([[1, 2]])).softmax(-1)
     torch.testing.assert_close(shares[0, 1], torch.tensor(SHARES))
     assert sum(SHARES) == pytest.approx(1)
 
@@ -82,30 +82,20 @@ def test_probabilities_are_those_of_the_course():
     shares = torch.tensor(SHARES, dtype=torch.float64)
     expected = (shares.log() / 0.4).softmax(-1)
     assert probabilities(Choice(temperature=0.4)) == pytest.approx(expected.tolist())
-    first, second = 0.21, 0.18  # the smallest set that reaches 0.3
+    first, second = 0.27, 0.2  # the smallest set that reaches 0.3
     kept = probabilities(Choice(top_p=0.3))
-    assert kept[1] == pytest.approx(first / (first + second)) and kept[3] == pytest.approx(
+    assert kept[0] == pytest.approx(first / (first + second)) and kept[3] == pytest.approx(
         second / (first + second)
     )
     assert sum(share > 0 for share in kept) == 2
 
 
-def test_each_known_mistake_shows_and_no_two_look_alike():
-    for slips, outcome in (
-        (CHAIN_SLIPS, lambda *slip: [written(case, slip) for case in CHAINS]),
-        (CHOICE_SLIPS, lambda *slip: [probabilities(case, slip) for case in CHOICES]),
-    ):
-        seen = {repr(outcome()): "the right way"}
-        for slip in slips:
-            assert repr(outcome(slip)) not in seen, (slip, seen[repr(outcome(slip))])
-            seen[repr(outcome(slip))] = slip
+def test_the_tokenizer_of_the_check_inverts_itself():
+    tokenizer = Letters(end_id=5)
+    assert tokenizer.decode(torch.tensor([[3, 5]])) == "d<|endoftext|>"
+    assert tokenizer.encode("d<|endoftext|>") == [3, 5]
+    assert tokenizer.eos_token_id == tokenizer.token_to_id[b"<|endoftext|>"] == 5
 
 
-def test_two_mistakes_together_can_be_worked_out():
-    for slips, cases, outcome in (
-        (CHAIN_SLIPS, CHAINS, written),
-        (CHOICE_SLIPS, CHOICES, probabilities),
-    ):
-        for two in combinations(slips, 2):
-            if two[0].stage != two[1].stage:
-                assert all(isinstance(outcome(case, two), list) for case in cases)
+def test_our_own_function_is_not_from_scratch():
+    assert check("decoding", decode).status == "almost"

@@ -107,6 +107,10 @@ HOW = {
     "verbose": False,
     "training": False,
     "usecache": False,
+    "seed": 0,
+    "generator": None,
+    "rng": None,
+    "topk": None,
 }
 SWITCH = re.compile(r"(use|with|is|do|enable|has|apply|no)[a-z]+")
 

@@ -54,7 +54,10 @@ WAYS = {
 
 
 def expect_from_scratch(
-    run: Callable[[], Any], made: Iterable[Any] = (), forbidden: Iterable[str] = ()
+    run: Callable[[], Any],
+    made: Iterable[Any] = (),
+    forbidden: Iterable[str] = (),
+    allowed: Iterable[str] = (),
 ) -> None:
     """Raise `Wrong` for what should be written and is ready-made.
 
@@ -62,6 +65,7 @@ def expect_from_scratch(
         run: makes one call of the attempt, which is right.
         made: what the attempt consists of: itself, and the modules inside it.
         forbidden: names of further functions of torch's for this problem.
+        allowed: names of those that belong to an earlier problem, and may be used in this one.
     """
     for part in made:
         for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
@@ -75,7 +79,8 @@ def expect_from_scratch(
             if name in (*FUNCTIONS.split(), *forbidden) and _is_torchs(kind):
                 _refuse(f"`torch`'s ready `{name}`", name)
     for thing, name in _ready_made(run, {*forbidden}):
-        _refuse(thing, name)
+        if name not in allowed:
+            _refuse(thing, name)
 
 
 def _ready_made(run: Callable[[], Any], forbidden: set[str]) -> list[tuple[str, str]]:
