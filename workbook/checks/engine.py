@@ -44,7 +44,8 @@ USUAL = {
     r"RecursionError": "The function calls itself for ever: which call should end it?",
     r"TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
     "value than this line takes it for: print its type.",
-    r"TypeError: .*argument": "This function takes other arguments: look at their number and order.",
+    r"TypeError: .*argument": "This function takes other arguments: compare their number "
+    "and order.",
     r"RuntimeError: a Tensor with": "`item()` and `if` take a tensor of a single number.",
 }
 
