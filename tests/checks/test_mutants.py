@@ -43,6 +43,10 @@ EQUIVALENT = {
         *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "* sorted_probs.sum()"),
         *("sorted_probs.mean()",),
     ],
+    "linear": ["drawn(out_features, in_features, dtype=dtype)"],
+    "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
+    "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],
+    "rope": ["angles.cos())", "angles.sin())", "persistent=True", "2).float()", "len).float()"],
 }
 
 

@@ -192,9 +192,7 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     for axis in range(expected.ndim):
         if expected.shape[axis] > 1 and alike(got, expected.flip(axis)):
             return f"The right numbers, backwards along dimension {axis}."
-    if expected.ndim < 2 or expected.shape[-2] == 1:
-        return None
-    if alike(got, expected.transpose(-1, -2)):
+    if expected.ndim > 1 and alike(got, expected.transpose(-1, -2)):
         return "The right numbers, but rows and columns are swapped."
     return _right_places(expected, got)
 
@@ -212,9 +210,13 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
 
 
 def _right_places(expected: Tensor, got: Tensor) -> str | None:
-    """Which positions (the last axis but one) are right, where it is not none."""
-    right = [alike(got[..., i, :], expected[..., i, :]) for i in range(expected.shape[-2])]
-    if not any(right) or math.isclose(sum(right), len(right)):
-        return None
-    places = ", ".join(str(i) for i, good in enumerate(right) if good)
-    return f"Only position {places} (counted from 0) of {len(right)} is right."
+    """Which positions are right, or which entries of each vector, where it is not none."""
+    for axis, what in ((-2, "position"), (-1, "entry")):
+        if expected.ndim >= -axis:
+            pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
+            right = [i for i, pair in enumerate(pairs) if alike(*pair)]
+            if 0 < len(right) < expected.shape[axis]:
+                places = ", ".join(map(str, right))
+                count = expected.shape[axis]
+                return f"Only {what} {places} (counted from 0) of {count} is right."
+    return None

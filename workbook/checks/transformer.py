@@ -56,13 +56,13 @@ def look_up(token_ids: Tensor, weight: Tensor) -> Tensor:
 def rms_norm(x: Tensor, gain: Tensor, eps: float = 1e-5) -> Tensor:
     """Each vector by its root mean square, times the gain."""
     x = x.double()
-    mean_square = x.square().mean(-1, keepdim=True)
+    mean_square = x.square().sum(-1, keepdim=True) / x.shape[-1]
     return x / (mean_square + eps).sqrt() * gain
 
 
 def silu(x: Tensor) -> Tensor:
     """x · sigmoid(x)."""
-    return x * torch.sigmoid(x)
+    return x / (1 + torch.exp(-x))
 
 
 def swiglu(x: Tensor, weights: Weights) -> Tensor:
@@ -639,6 +639,7 @@ EMBEDDING_MISTAKES = (
         f"{ROWS} * math.sqrt(weight.shape[1])": "Multiplied by √d_model: leave that out.",
         f"{ROWS} * (token_ids > 0).unsqueeze(-1)": ROW_0,
         f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)": "The vectors are brought to length 1.",
+        "weight.T[token_ids]": "The table has one row for each id: yours is stored transposed.",
         f"{ROWS}.sum(-2)": "The vectors of a sequence are added up: each id keeps its own.",
         "weight[token_ids.flatten()]": "The axes of the ids are lost.",
         "weight[: token_ids.shape[-1]]": "Positions, not ids, are used.",
@@ -774,7 +775,7 @@ def _check_rows(learner: Learner, case: Case) -> None:
 
 # RMSNorm.
 
-ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().mean(-1, keepdim=True)"
+ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 AXIS = "Each vector, along the last axis, has its own root mean square."
 DEVIATION = "Divided by the standard deviation, which subtracts the mean"
 NO_SQUARES, OTHER_AXIS = "The squares are missing.", f"The wrong axis. {AXIS}"
@@ -859,15 +860,17 @@ NORM = Exercise(
     mistakes=NORM_MISTAKES,
     cases=(
         _norm(drawn(1, 1, 4, seed=1), 0.5),
-        _norm(drawn(1, 2, 4, seed=1)),
+        _norm(drawn(1, 2, 4, seed=1), what="ε by default, 1e-5"),
         _norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
         _norm(drawn(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
         _norm(drawn(4, 4, 4, seed=3), 0.5),
         _norm(drawn(2, 3, 4, seed=4), 0.5),
         _norm(torch.zeros(1, 1, 4), what="only zeros"),
-        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), dtype=torch.float16),
-        _norm(drawn(1, 2, 4, seed=7), dtype=torch.bfloat16),
-        _norm(drawn(1, 2, 4, seed=8), dtype=torch.float64),
+        _norm(
+            drawn(1, 2, 4, seed=6, std=300, digits=0), what="half precision", dtype=torch.float16
+        ),
+        _norm(drawn(1, 2, 4, seed=7), what="half precision", dtype=torch.bfloat16),
+        _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
     run=call_norm,
     same=lambda one, other: alike(one, other, ROUNDED.get(other.dtype, TOLERANCE)),
@@ -893,7 +896,7 @@ def rmsnorm(attempt: Any, part: str | None = None) -> str:
 # The feed-forward layer.
 
 GATE_AND_UP, GATED = "silu(project(x, w1)), project(x, w3)", "project(gate * up, w2)"
-SILU = "x * torch.sigmoid(x)"
+SILU = "x / (1 + torch.exp(-x))"
 NOT_SILU = "SiLU is x · sigmoid(x): here it is "
 IN_FEED_FORWARD = (
     mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
@@ -941,7 +944,7 @@ FEED_FORWARD = Exercise(
         swiglu,
         feed_forward_of,
         places={
-            "return x * torch": "SiLU",
+            "return x / (1": "SiLU",
             "gate, up = ": "what goes through SiLU",
             "return project(gate": "how the two sides are joined",
         },
@@ -1068,6 +1071,7 @@ ROPE = Exercise(
             "k = torch": "how the pairs are counted",
             "frequency =": "the frequencies",
             "angles =": "the angles",
+            "cos, sin =": "the cosines and sines",
             "even, odd =": "which numbers are a pair",
             "first =": "the first number of each pair",
             "second =": "the second number of each pair",
