@@ -78,7 +78,7 @@ def _to_train(given: Assumptions) -> dict[str, Figure]:
         "parameters": Figure(count, "count"),
         "bytes of the parameters": Figure(one, "bytes"),
         "bytes of the optimizer state": Figure(2 * one, "bytes"),
-        "bytes of all but the activations": Figure(4 * one, "bytes"),
+        "bytes of all but the activations": Figure(given.copies * one, "bytes"),
     }
 
 

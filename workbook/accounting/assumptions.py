@@ -142,7 +142,7 @@ FIELDS = {
     ("transformer_accounting", "c"): f"{_MATMULS}",
     ("transformer_accounting", "d"): f"{_MATMULS}",
     ("transformer_accounting", "e"): f"{_MATMULS} embeddings backward context_length",
-    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes",
+    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes copies",
     ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
     " number_bytes copies every_block memory rounding",
     ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",

@@ -1,289 +1,435 @@
-"""The checks of the two accounting problems: numbers in any form, and what is said about them."""
+"""The checks of the two accounting problems: is a number right, or which assumption gives it?
+
+Right is what the problem states, to the digits that are written. Where the course leaves a choice
+(how AdamW's operations are counted, which activations are kept, d_ff of the smaller models), every
+choice is right. A number that other assumptions give is wrong, and they are named.
+"""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple
 
 from workbook import config
-from workbook.accounting import asked_model, parameters
-from workbook.accounting.answers import MEMORY
-from workbook.accounting.explain import shared_cause
-from workbook.accounting.training import GB
-from workbook.checks.accounting_figures import (
-    ADAMW,
-    KINDS,
-    MODEL,
-    Verdict,
-    as_text,
-    figures,
-    is_row,
-    judged,
-    praise,
-    refuse,
-)
-from workbook.checks.accounting_words import (
-    FACTS,
-    dominant_part,
-    parts_named,
-    refuse_linear,
-    refuse_one_moment,
-    refuse_trend,
-)
-from workbook.checks.figures import is_explained
-from workbook.checks.quoted import Quoted
-from workbook.checks.verdicts import Facts, NotAttempted, Words, Wrong
+from workbook.accounting.answers import significant
+from workbook.accounting.explain import SIZES, Amount, Explanation, listed, outcomes, shared_cause
+from workbook.accounting.explain import ways as explanations
+from workbook.accounting.training import DAY, GB, HOUR
+from workbook.checks.verdicts import NotAttempted, Words, Wrong
+from workbook.checks.written import Number, entry, judged, number
 from workbook.config import Edition
 
-# Numbers that the problems state: nobody has to explain them.
-GIVEN = {2, 4, 16, 25, 32, 48, 80, 0.5, 50, 1_024, 1_600, 4_288, 6_400, 16_384, 50_257}
-GIVEN |= {400_000, 80e9}
+MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
+# What the course leaves open: the assumptions that may be made, and their values.
+OPEN: dict[str, dict[str, tuple]] = {
+    MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
+    ADAMW: {
+        "d_ff": ("8/3",),
+        "matrices": (3,),
+        "residual_copies": (1,),
+        "embedding_output": (True,),
+        "moments": ("2 + 3",),
+        "bias_corrections": (1, 2),
+        "epsilon": (False,),
+        "decay": (3,),
+        "by_parameters": (True,),
+    },
+}
+# How far a number may be off that is computed from rounded ones.
+SLACK = {"seconds": 1e-2, "bytes per sequence": 1e-2, "factor": 1e-2}
+SIZE = {size: f"GPT-2 {size}" for size in SIZES}
+PARTS = {  # of the model
+    "feed-forward": r"ffns?|feed.?forward|mlps?|swi?glu|w[123]",
+    "scores": r"(?:attention )?scores?|quer(?:y|ies).keys?|qk|dot products?|weighted sums?|softmax",
+    "attention": r"(?:self.|multi.head )*attention|attn|mha",
+    "projections": r"(?:attention )?(?:projections?|proj)|qkvo?",
+    "head": r"(?:lm|language|output|final).(?:head|projection)|head|logits?|unembedding|vocab\w*",
+}
+# What an entry of a dict is, by a piece of its key: a piece of the quantity's name.
+LABELS = {rf"\b(?:{names})\b": part for part, names in PARTS.items()} | {
+    r"\bblocks?\b": "blocks",
+    r"\b(?:small|medium|large)\b": "GPT-2",
+    r"growth|factor|ratio": "growth",
+    r"optim|adam|moment|state": "optimizer",
+    r"\bper.param|param|weights|grad": "parameter",
+    r"\bstep": "of a step",
+    r"^a\b|activation|sequence": "per sequence",
+    r"^b\b|fixed|static": "whatever",
+    r"batch": "largest batch",
+    r"share": "share",
+    r"total|\bsum\b|flop|memory|byte|[kmgt]i?b\b|time|hour|day|year|second": "",
+}
+PLACES = {  # what the numbers of a tuple are
+    (MODEL, "a"): ("parameters", "bytes"),
+    (MODEL, "d"): SIZES,
+    (ADAMW, "a"): ("parameters", "gradients", "optimizer", "total"),
+    (ADAMW, "b"): ("a", "b", "batch"),
+}
+CLAIMS = {
+    "count": "That is not the number of parameters.",
+    "bytes": "That is not the memory.",
+    "bytes per sequence": "That is not the memory of one sequence.",
+    "flops": "Those are not the FLOPs.",
+    "share": "That is not the share.",
+    "seconds": "That is not the time.",
+    "batch": "That is not the largest batch.",
+}
+WHY = {  # each other part needs less
+    "scores": "Scores and weighted sums grow with the square of the context; at 1,024 tokens that"
+    " is less than the width of the matrices adds. Put each matmul's FLOPs in a table.",
+    "attention": "Attention has four matmuls of d × d and two of T × T; the feed-forward layer has"
+    " three of d × d_ff, and d_ff is far larger than d. Put each matmul's FLOPs in a table.",
+    "projections": "The projections are d × d; a feed-forward matrix is d × d_ff.",
+    "head": "The head is one large matmul, but there is only one of it; the blocks come 48 times.",
+}
 
 
-def transformer_accounting(attempt: Any, part: str | None) -> str | Facts:
-    """What holds of an attempt at a part of transformer_accounting."""
+class Handed(NamedTuple):
+    """A number that was handed in, and pieces of the name of what it must be."""
+
+    amount: Amount
+    of: tuple[str, ...]
+
+    def fits(self, way: Explanation) -> bool:
+        """True for a number of what is meant."""
+        return all(piece in way.quantity for piece in self.of)
+
+    def agrees(self, way: Explanation) -> bool:
+        """True for the value itself, rounded or cut off to the digits that were written."""
+        for unit, scale, slip in self.amount.readings():
+            if slip or unit != way.unit or not self.fits(way):
+                continue
+            off = way.value - self.amount.value * scale
+            half = max(self.amount.half * scale, 1e-9 * way.value)
+            if unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
+                half = 0
+            cut_off = self.amount.digits > 2 and 0 <= off < 2 * half
+            if cut_off or abs(off) <= half + SLACK.get(unit, 0) * way.value:
+                return True
+        return False
+
+
+class Verdict(NamedTuple):
+    """What can be said about one number."""
+
+    status: Literal["right", "open", "elsewhere", "explained", "none"]
+    handed: Handed
+    ways: tuple[Explanation, ...] = ()
+
+
+def _judged(problem: str, part: str, attempt: Any) -> str | None:
+    """Praise for numbers that all fit; None where one of them is no number."""
     edition = config.edition()
-    if part == "c" and isinstance(attempt, str | tuple | list):
-        said = dominant_part(attempt, edition)
-        if said and not _candidates(attempt, MODEL, part):
-            return said
-    if part == "d":
-        refuse_trend(attempt)
-    if part == "e":
-        refuse_linear(attempt)
-    return _numbers(attempt, MODEL, part, edition)
-
-
-def adamwAccounting(attempt: Any, part: str | None) -> str | Facts:  # noqa: N802 - the problem's id
-    """What holds of an attempt at a part of adamwAccounting."""
-    if part == "a":
-        refuse_one_moment(attempt)
-    return _numbers(attempt, ADAMW, part, config.edition())
-
-
-def _numbers(attempt: Any, problem: str, part: str, edition: Edition) -> str | Facts:
-    """The judgement of all numbers that can answer a part; of prose only what is surely wrong."""
-    found = _candidates(attempt, problem, part)
-    if (problem, part) == (ADAMW, "b"):
-        _refuse_part_of_a_sequence(found)
-    prose = _is_prose(attempt)
-    if not found:
-        if isinstance(attempt, str) and not prose and part not in "cd":
-            if (problem, part) == (ADAMW, "a"):
-                return Facts(FACTS[problem, part])
-            raise NotAttempted("There is no number in it that could be checked.")
-        return Facts(FACTS[problem, part])
-    if problem == MODEL and part == "b" and not isinstance(attempt, str):
-        found = _sum_of_products(found, edition)
-    if (problem, part) == (ADAMW, "c"):
-        found = _operations_in_all(found)
-    verdicts = [judged(each, problem, part, edition) for each in found]
-    if (problem, part) == (MODEL, "d"):
-        _refuse_mixed_sizes(verdicts, as_text(attempt))
-    text = attempt if isinstance(attempt, str) else ""
-    bad = [each for each in verdicts if not each.good]
-    if text:
-        kinds = _kinds_that_are_right(verdicts, edition)
-        steps = [each for each in bad if _is_step(each, kinds, text, prose, edition)]
-        roles = (problem, part) == (ADAMW, "b")
-        bad = [each for each in bad if each not in steps or (roles and _is_role(each.quoted, text))]
-        # Praise is for a text of which everything was recognised: each number, and what it is of.
-        prose = prose or any(not _is_known(each, edition) for each in steps)
-    elif any(each.good for each in verdicts):
-        bad = [each for each in bad if not is_row(each.quoted.value, edition)]
-    if bad:
+    if (problem, part) == (MODEL, "c"):
+        named = _part_of_model(attempt[0] if isinstance(attempt, tuple | list) else attempt)
+        if named and named != "feed-forward":
+            claim = "Another part needs more."
+            raise Wrong(claim, got=Words(named), mistake=WHY[named])
+        if named and isinstance(attempt, str):
+            return "The feed-forward layers: three matmuls with the widest matrices in each block."
+        attempt = {"feed-forward": attempt[1:]} if named else attempt
+    if (problem, part) == (MODEL, "b") and (total := _sum(attempt)):
+        attempt = total
+    found = list(_handed(attempt, problem, part))
+    if None in found:
+        return None
+    verdicts = [_verdict(each, problem, part, edition) for each in found]
+    if bad := [each for each in verdicts if each.status in ("explained", "none")]:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
-        refuse(replace(first, ways=shared or first.ways), problem, part, edition)
-    words = as_text(attempt)
-    good = [each for each in verdicts if each.good]
-    doubtful = not good or ((problem, part) == (ADAMW, "b") and _mixes_units(good))
-    if prose or doubtful or any(_is_unclear(each, words, part) for each in good):
-        return Facts(FACTS[problem, part])
-    return praise(good, edition)
+        _refuse(first._replace(ways=shared or first.ways), problem, part, edition)
+    return _praise(verdicts, edition)
 
 
-def _candidates(attempt: Any, problem: str, part: str) -> list[Quoted]:
-    """The numbers of an attempt that can be meant as an answer to a part."""
-    kinds = KINDS[problem, part]
-    found = figures(attempt, "a number, several, or a text that names them with their units")
-    if (problem, part) == (ADAMW, "b"):  # which gives the memory of the device
-        found = [each for each in found if each.value not in MEMORY.values()]
-    text = isinstance(attempt, str | dict)
-    formula = (problem, part) == (ADAMW, "a") and isinstance(attempt, str)  # its factors are none
-    if len(found) == 1 and not formula and not (text and _is_prose(attempt)):
-        return found
-    return [
-        each
-        for each in found
-        if (each.kind in kinds and each.value >= kinds[each.kind] and not _is_longer(each, found))
-        or (not each.kind and _may_be_meant(each, attempt, text, (problem, part)))
+def _part_of_model(name: Any) -> str | None:
+    """The part of the model that a text is a name of, and nothing else."""
+    plain = re.sub(r"\W+$|\b(?:the|layers?|networks?|parts?|matmuls?|products?|need most)\b", "",
+                   name, flags=re.I) if isinstance(name, str) else ""  # fmt: skip
+    plain = " ".join(plain.split())
+    return next((part for part, names in PARTS.items() if re.fullmatch(names, plain, re.I)), None)
+
+
+def _handed(value: Any, problem: str, part: str, labels: tuple[str, ...] = ()) -> Iterator:
+    """The numbers of an attempt, and what each must be of; None for what is no number."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            nested = isinstance(each, dict | list | tuple)
+            yield from _handed(each if nested else entry(key, each), problem, part, (*labels, key))
+    elif isinstance(value, list | tuple) and not isinstance(value, Number):
+        largest = max((n.value for each in value if (n := number(each))), default=0)
+        for i, each in enumerate(value):
+            place = PLACES.get((problem, part), ())[i : i + 1] if len(value) > 1 else ()
+            if (problem, part) == (MODEL, "b") and (n := number(each)) and n.value < largest:
+                place = ("share",)
+            yield from _handed(each, problem, part, (*labels, *place))
+    else:
+        found = value if isinstance(value, Number) else number(value)
+        yield found and _meant(found, problem, part, " ".join(map(str, labels)))
+
+
+def _meant(found: Number, problem: str, part: str, label: str) -> Handed:
+    """A number with its kind: its unit says it, or its label, or the problem."""
+    if float(found.digits) <= 0:
+        raise Wrong("That is no amount.", got=Words(str(found)))
+    label = label.lower().replace("_", " ")
+    names = [piece for form, piece in LABELS.items() if re.search(form, label)]
+    if label and not names:
+        raise NotAttempted(f"It is not known here what {label!r} is.")
+    if (problem, part) == (MODEL, "c"):
+        names = names or ["feed-forward"]
+    of = tuple(SIZE[size] for size in SIZES if size in label)
+    of += tuple(name for name in names[:1] if name != "GPT-2")
+    right = [way for way in _good(problem, part, config.edition()) if not way.changes]
+    if found.kind == "per parameter" and part == "a":  # 16 P
+        count = next(way.value for way in right if way.unit == "count")
+        found = Number(f"{float(found.digits) * count:.0f}", "bytes", 1, "bytes")
+    of_part = problem == MODEL and bool({*of} & {*PARTS, "blocks", "share"})
+    made = [
+        Handed(_amount(each, str(found)), of)
+        for each in ([found] if found.kind else _units(found, problem, part, label, of_part))
     ]
-
-
-def _is_longer(quoted: Quoted, found: list[Quoted]) -> bool:
-    """True for the 16 by which the context grows, and the 256 by which the scores do."""
-    return quoted.kind == "factor" and quoted.value in (16, 256) and len(found) > 1
-
-
-def _is_prose(attempt: Any) -> bool:
-    return isinstance(attempt, str) and is_explained(attempt)
-
-
-def _may_be_meant(quoted: Quoted, attempt: Any, text: bool, where: tuple[str, str]) -> bool:
-    """True for a number without a unit that is none of those which the problem states."""
-    if not text or (where == (ADAMW, "b") and _is_batch(quoted, as_text(attempt))):
-        return True
-    if quoted.value in GIVEN:
-        return False
-    prose = _is_prose(attempt)
-    small = not prose and where in ((ADAMW, "b"), (ADAMW, "c"))
-    decimals = not float(quoted.value).is_integer() and not prose and quoted.digits > 2
-    return quoted.value >= 1e8 or small or decimals
-
-
-def _sum_of_products(found: list[Quoted], edition: Edition) -> list[Quoted]:
-    """The total alone: the largest number, or the sum of all where that is right."""
-    if len(found) < 3:
-        return found
-    added = replace(
-        found[0],
-        value=sum(each.value for each in found),
-        half=sum(each.half for each in found),
-        text="the sum of your numbers",
-        kind="flops",
-    )
-    if judged(added, MODEL, "b", edition).good:
-        return [added]
-    return [max(found, key=lambda each: each.value)]
-
-
-def _operations_in_all(found: list[Quoted]) -> list[Quoted]:
-    """Of 3 P + 4 P + 5 P + 2 P = 14 P only the last: the others are its terms."""
-    small = [each for each in found if each.value < 1_000]
-    most = max(small, key=lambda each: each.value, default=None)
-    kept = [each for each in found if each not in small or each is most]
-    # A small whole number is one of operations, and never one of GFLOPs.
-    return [
-        replace(each, kind="per parameter")
-        if each is most and not each.kind and float(each.value).is_integer()
-        else each
-        for each in kept
-    ]
-
-
-def _refuse_part_of_a_sequence(found: list[Quoted]) -> None:
-    """Raise `Wrong` for a batch that was not rounded."""
-    if len(found) == 1 and _is_unrounded_batch(found[0]):
+    if (problem, part) == (ADAMW, "a") and not label:
+        made = [h._replace(of=("all but",)) if h.amount.kind == "bytes" else h for h in made]
+    amount = made[0].amount
+    if of_part and amount.kind == "flops":  # is taken as a share of the total
+        total = next(
+            w.value for w in right if w.unit == "flops" and of[0] in (w.quantity, *of[-1:])
+        )
+        kept = {"value": amount.value / total, "half": amount.half / total, "kind": "share"}
+        return Handed(replace(amount, **kept), of)
+    if amount.kind == "batch" and not amount.value.is_integer():
         raise Wrong(
             "A batch is a whole number of sequences.",
-            got=Words(found[0].text),
-            mistake="The room left was divided, and not rounded down: no part of a sequence can be"
+            got=Words(str(found)),
+            mistake="Round down: the room left was divided, and no part of a sequence can be"
             " trained on.",
         )
+    if amount.digits < 2 and amount.kind in ("count", "bytes", "flops", "seconds"):
+        raise NotAttempted("That is too coarse to be checked. Give two digits at least.")
+    good = _good(problem, part, config.edition())
+    return next((each for each in made if any(map(each.agrees, good))), made[0])
 
 
-def _is_unrounded_batch(quoted: Quoted) -> bool:
-    return not quoted.kind and 1 < quoted.value < 10 and not float(quoted.value).is_integer()
+def _units(found: Number, problem: str, part: str, label: str, of_part: bool) -> list[Number]:
+    """A number without a unit in the ones that it may be in; `study.problems` tells which."""
+    value = found.value
+
+    def in_unit(kind: str, scale: float = 1, unit: str = "") -> list[Number]:
+        return [found._replace(kind=kind, scale=scale, unit=unit)]
+
+    if (of_part or (problem, part) == (MODEL, "c")) and value <= 100:
+        return in_unit("share", 1 if value <= 1 else 0.01)
+    if (problem, part) == (MODEL, "e") and value < 1_000:
+        return in_unit("factor")
+    if (problem, part) == (ADAMW, "b"):
+        if not label or "batch" in label:
+            return in_unit("batch")
+        return in_unit("bytes", *((1, "bytes") if value >= 1e6 else (GB, "GB")))
+    if (problem, part) == (ADAMW, "c") and value < 1_000:
+        return in_unit("per parameter")
+    if (problem, part) == (ADAMW, "d"):
+        return in_unit(
+            "seconds", *{"2025": (DAY, "days"), "2026": (HOUR, "hours")}[config.edition()]
+        )
+    if value < 1e6:
+        raise NotAttempted(
+            f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
+            ' stands: write 2.1e9, or a text such as "8.5 GB" or "3.5 TFLOPs".'
+        )
+    if part != "a":
+        return in_unit("flops")
+    count, memory = in_unit("count"), in_unit("bytes", 1, "bytes")
+    if re.search("byte|memory", label):
+        return memory
+    return count + memory if problem == MODEL else memory + count
 
 
-def _is_known(verdict: Verdict, edition: Edition) -> bool:
-    """True for a step on the way that is known by itself, or that an assumption gives."""
-    quoted = verdict.quoted
-    if _is_sure(verdict) or _is_unrounded_batch(quoted):
-        return True
-    count = parameters(asked_model(edition)).total
-    scales = (1,) if quoted.kind else (1, 1e9, 1e12)
-    return any(
-        abs(quoted.value - count / scale) <= quoted.half
-        or is_row(quoted.value * scale, edition, quoted.half * scale)
-        for scale in scales
+def _amount(found: Number, text: str) -> Amount:
+    """A number with what its digits say: the zeros of 350,000,000,000 may only hold the place."""
+    plain = Decimal(found.digits)
+    short = plain.normalize()
+    whole = plain == plain.to_integral_value() and plain >= 1_000_000
+    _, digits, exponent = short.as_tuple()
+    if not (whole and exponent > 1 and len(digits) < 6) and not (whole and "." in found.digits):
+        _, digits, exponent = plain.as_tuple()
+    half = 0.5 * 10.0 ** int(exponent) * found.scale
+    count = len(str(int("".join(map(str, digits)))))
+    return Amount(found.value, half, found.kind, found.unit, count, text)
+
+
+def _sum(attempt: Any) -> float | None:
+    """The sum of the FLOPs of all matmuls, if it is right: then their labels do not matter."""
+    if not isinstance(attempt, dict | list | tuple):
+        return None
+    items = attempt.items() if isinstance(attempt, dict) else enumerate(attempt)
+    found = [entry(*item) for item in items]
+    if not all(found):
+        return None
+    total, half = sum(each.value for each in found), sum(_amount(each, "").half for each in found)
+    good = _good(MODEL, "b", config.edition())
+    right = (way.value for way in good if way.unit == "flops")
+    return total if any(abs(total - value) <= half for value in right) else None
+
+
+@cache
+def _good(problem: str, part: str, edition: Edition) -> tuple[Explanation, ...]:
+    """All numbers of a part that are right, those that make fewest choices first."""
+    sizes = SIZES if (problem, part) == (MODEL, "d") else ("xl",)
+    every = (
+        way
+        for size in sizes
+        for some in outcomes(problem, part, edition, size).values()
+        for way in some
+    )
+    return tuple(
+        sorted(
+            (way for way in every if _is_open(way, problem, part, edition)),
+            key=lambda way: len(way.changes),
+        )
     )
 
 
-def _mixes_units(verdicts: list[Verdict]) -> bool:
-    """True where of numbers without a unit some are right as GB, and others as GiB."""
-    bare = [each for each in verdicts if not each.quoted.kind]
-    ratios = [each.ways[0].value / each.quoted.value for each in bare if each.quoted.value < 1e6]
-    return len({ratio > 1.05 * GB for ratio in ratios if ratio > GB / 2}) > 1
+def _is_open(way: Explanation, problem: str, part: str, edition: Edition) -> bool:
+    """True for a number that the course's own choices give."""
+    allowed = dict(OPEN[problem])
+    if (problem == ADAMW and edition == "2025") or (problem == MODEL and part != "d"):
+        del allowed["d_ff"]  # which is given
+    if problem == MODEL and (way.unit != "share" or part == "b"):  # shares may be of the blocks
+        del allowed["head"], allowed["every_block"]
+    return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
 
 
-def _is_unclear(verdict: Verdict, text: str, part: str) -> bool:
-    """True for a share of which a text may say that it is of another part of the model."""
-    ways = [way for way in verdict.ways if way.unit == "share"]
-    if not ways or not text:
-        return False
-    if part == "d":  # of three sizes, so that nearly every share is somebody's
-        return True
-    named = parts_named(text[: verdict.quoted.start])[-1:]
-    return bool(named) and not any(named[0] in way.quantity for way in ways)
+def _verdict(handed: Handed, problem: str, part: str, edition: Edition) -> Verdict:
+    """The verdict on one number; other editions' values are right there, and said to be."""
+    fitting = tuple(way for way in _good(problem, part, edition) if handed.agrees(way))
+    if fitting:
+        return Verdict("open" if fitting[0].changes else "right", handed, fitting)
+    other: Edition = "2026" if edition == "2025" else "2025"
+    there = (way for way in _good(problem, part, other) if not way.changes and handed.agrees(way))
+    if handed.amount.digits > 2 and (way := next(there, None)):
+        return Verdict("elsewhere", handed, (way,))
+    amount = handed.amount
+    found = [w for w in explanations(problem, amount, part, edition) if handed.fits(w)]
+    if not found and (room := SLACK.get(amount.kind)):  # the nearest cause alone
+        loose = replace(amount, half=amount.half + room * amount.value)
+        near = explanations(problem, loose, part, edition)
+        free = OPEN[problem]
+        found = [
+            way
+            for way in near
+            if handed.fits(way)
+            and bool(way.slip) + sum(s.value not in free.get(s.field, ()) for s in way.flipped) < 2
+        ][:1]
+    return Verdict("explained" if found else "none", handed, tuple(found))
 
 
-def _refuse_mixed_sizes(verdicts: list[Verdict], text: str) -> None:
-    """Raise `Wrong` where a total stands behind the name of another size than its own."""
-    named = {
-        each: match[1].lower()
-        for each in verdicts
-        if (match := re.search(r"\b(small|medium|large)\W{0,4}$", text[: each.quoted.start], re.I))
-    }
-    for each, size in named.items() if len(named) > 1 else ():
-        own = {way.quantity.rpartition(" ")[2] for way in each.ways if way.unit == "flops"}
-        if each.good and own and size not in own:
-            raise Wrong(
-                f"Those are the FLOPs of GPT-2 {' or '.join(sorted(own))}.",
-                got=Words(f"{size}: {each.quoted.text}"),
-                mistake="The sizes are mixed up.",
+def _refuse(verdict: Verdict, problem: str, part: str, edition: Edition) -> None:
+    """Raise `Wrong`, with the assumptions that give the number or with how far off it is."""
+    amount = verdict.handed.amount
+    unbound = Handed(amount, ())
+    if way := next((way for way in _good(problem, part, edition) if unbound.agrees(way)), None):
+        raise Wrong(
+            "That is a right number, but of something else.",
+            got=Words(amount.text),
+            mistake=f"It is: {way.quantity}. Are labels or places mixed up?",
+        )
+    if verdict.status == "explained":
+        fewest = len(verdict.ways[0].changes)
+        few = [way for way in verdict.ways if len(way.changes) == fewest]
+        causes = list(dict.fromkeys(listed(way.changes) for way in few))
+        raise Wrong(
+            CLAIMS.get(verdict.ways[0].unit, "That is not the number."),
+            got=Words(amount.text),
+            mistake="Your number is what comes out when " + "; or when ".join(causes[:3]) + ".",
+        )
+    raise Wrong(
+        "That is not the number, and no stated assumption gives it.",
+        expected=_how_far(verdict.handed, problem, part, edition),
+        got=Words(amount.text),
+    )
+
+
+def _how_far(handed: Handed, problem: str, part: str, edition: Edition) -> Words:
+    """By how much the nearest right number differs."""
+    ratios = [
+        (way.value / (handed.amount.value * scale), way)
+        for way in _good(problem, part, edition)
+        for unit, scale, slip in handed.amount.readings()
+        if unit == way.unit and not slip and handed.fits(way)
+    ]
+    near = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]), default=(0, None))
+    ratio, way = near
+    if not 0.1 < ratio < 10:
+        return Words("a number of another size, or in another unit")
+    where = f", where {listed(way.changes)}" if way.changes else ""
+    if not 0.5 < ratio < 2:
+        return Words(f"about {ratio:.2g} times as much{where}")
+    off = abs(ratio - 1)
+    slip = ": is it a slip in a sum?" if off < 0.03 else ""
+    return Words(f"{significant(off * 100, 2)} % {'more' if ratio > 1 else 'less'}{where}{slip}")
+
+
+def _praise(verdicts: list[Verdict], edition: Edition) -> str:
+    """What is said of numbers that are right, with the assumptions of those in another reading."""
+    said: dict[str, list[str]] = {}
+    other = "2026" if edition == "2025" else "2025"
+    for verdict in verdicts:
+        way = verdict.ways[0]
+        words = f"{way.quantity}."
+        if verdict.status == "open":
+            words = f"{way.quantity}, right where {listed(way.changes)}. Say so in the answer."
+        elif verdict.status == "elsewhere":
+            words = (
+                f"right in edition {other} of the handout ({way.quantity}). Here edition {edition}"
+                f" is chosen: set WORKBOOK_EDITION={other} if yours is that one."
             )
+        said.setdefault(words, []).append(verdict.handed.amount.text)
+    return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())
 
 
-def _kinds_that_are_right(verdicts: list[Verdict], edition: Edition) -> set[str]:
-    """The kinds of numbers of which as many are right as surely wrong: one may be by accident."""
-    right: dict[str, int] = {}
-    for each in verdicts:
-        wrong = _is_sure(each) and not is_row(each.quoted.value, edition)
-        change = 1 if each.good else -1 if wrong else 0
-        right[each.quoted.kind] = right.get(each.quoted.kind, 0) + change
-    good = {each.quoted.kind for each in verdicts if each.good}
-    return {kind for kind in good if right[kind] >= 0}
-
-
-def _is_sure(verdict: Verdict) -> bool:
-    """True for a number that assumptions explain and that has digits enough to tell."""
-    quoted = verdict.quoted
-    return verdict.status == "explained" and quoted.digits > (quoted.kind in ("", "share")) + 1
-
-
-def _is_step(verdict: Verdict, right: set[str], text: str, prose: bool, edition: Edition) -> bool:
-    """True for a number of a text that may be a step on the way, so that it is not refused.
-
-    `right` are the kinds of those numbers of the text that are right. In prose nothing is refused
-    unless assumptions are known that give it.
-    """
-    quoted, sure = verdict.quoted, _is_sure(verdict)
-    beside = quoted.kind in right or bool(right and not quoted.kind)
-    flipped = [[switch.field for switch in way.flipped] for way in verdict.ways]
-    if (prose or beside) and ["context_length"] in flipped:
-        return True  # what it was before the context grew
-    if beside and (prose or not sure or is_row(quoted.value, edition)):
-        return True
-    if beside and ["number_bytes"] in flipped:
-        return True  # what it would be in another precision
-    if quoted.kind == "share" and not sure:
-        return True  # rounded more coarsely than a share can be judged
-    called = r"\b(?:total|sum|altogether|overall|in all)\b[^.;]*$"
-    total = re.search(called, text[: quoted.start], re.I)
-    return prose and (not sure or (is_row(quoted.value, edition) and not total))
-
-
-def _is_role(quoted: Quoted, text: str) -> bool:
-    """True for the a of "a·batch + b", and for the batch."""
-    slope = r"\s*[·*×]?\s*(?:B|b|bs|batch\w*)\b\s*\+"
-    return bool(re.match(slope, text[quoted.end :])) or _is_batch(quoted, text)
-
-
-def _is_batch(quoted: Quoted, text: str) -> bool:
-    """True for a whole number that a text calls the batch."""
-    if quoted.kind or not float(quoted.value).is_integer() or quoted.value > 512:
-        return False
-    named = r"(?:batch[\w ]*|max\w*|\bB|\bso|->|=>|→)\s*(?:is|of|[:=≤~]|<=)?\s*$"
-    return bool(re.search(named, text[: quoted.start], re.I))
+FACTS = {
+    MODEL: {
+        "a": """
+            the number of parameters
+            the bytes for it in float32, in GB or GiB, and which of the two""",
+        "b": """
+            each matmul with its shapes: Q, K, V, scores, weighted sum, output, feed-forward, head
+            how often it occurs: once per block, the head once
+            the total for one sequence of 1,024 tokens""",
+        "c": """
+            which part needs most
+            its share of the total""",
+        "d": """
+            a total and the shares for each of the three sizes
+            the rule that d_ff follows, since the handout gives it for XL alone
+            what grows with the model (feed-forward, projections), what shrinks (head, scores)""",
+        "e": """
+            the new total, and how many times the old one it is
+            that the T × T matmuls need most now: they alone grow with the square of T""",
+    },
+    ADAMW: {
+        "a": """
+            parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each
+            the activations tensor by tensor: norms, attention with its T × T maps, feed-forward,\
+ last norm, logits, cross-entropy
+            the sum of the four""",
+        "b": """
+            memory as a·batch + b, with units
+            the largest whole batch in 80 GB""",
+        "c": """
+            the operations for one parameter, step by step: moments, update, decay
+            their number times P""",
+        "d": """
+            the FLOPs of one step: forward and twice as much backward, times the batch
+            the FLOP/s that half the peak is
+            the time, in days or hours""",
+    },
+}
+JUDGES = {
+    problem: {part: partial(_judged, problem, part) for part in FACTS[problem]} for problem in FACTS
+}
+transformer_accounting = partial(judged, JUDGES[MODEL], FACTS[MODEL])
+adamwAccounting = partial(judged, JUDGES[ADAMW], FACTS[ADAMW])  # noqa: N816 - the id

@@ -89,6 +89,13 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
             self.rows.append(("got", shown(got)))
 
 
+class Unreadable(Wrong):
+    """What a part does not take; `study.verbs` adds what it does take."""
+
+    def __init__(self, attempt: Any):
+        super().__init__("That cannot be read.", got=Words(kind_of(attempt)))
+
+
 class Findings:
     """All that is wrong with an attempt, by weight, so that it is told at once.
 

@@ -113,11 +113,11 @@ _RECORDS = (
     # Chapter 2: Unicode and tokenizers.
     _problem(
         "unicode1", "The character with number 0",
-        points=1, chapter=2, notebook="01_unicode", check="unicode",
+        points=1, chapter=2, notebook="01_unicode", check="written",
         parts=("a", "b", "c"),
         takes={
             "a": 'a code point, such as "U+0041", or a sentence',
-            "b": "the repr, or a sentence",
+            "b": "the repr and what is printed, or their lengths, as a pair; or a sentence",
             "c": "the length of such a text, or a sentence",
         },
         nudge="Type `chr(0)` alone in a cell, then `print(chr(0))`, then `len(chr(0))`. Which of "
@@ -128,10 +128,10 @@ _RECORDS = (
     ),
     _problem(
         "unicode2", "From characters to bytes",
-        points=3, chapter=2, notebook="01_unicode", check="encodings",
+        points=3, chapter=2, notebook="01_unicode", check="written",
         parts=("a", "b", "c"),
         takes={
-            "a": "a sentence or two",
+            "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": 12}, or a sentence',
             "b": "bytes on which the function fails",
             "c": "two bytes, such as bytes([0x68, 0x69])",
         },
@@ -161,10 +161,11 @@ _RECORDS = (
     ),
     _problem(
         "train_bpe_tinystories", "A tokenizer for simple stories",
-        points=2, chapter=2, notebook="02_bpe", check="tokenizer_experiments",
+        points=2, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b"), asks_corpora=("tinystories",),
         takes={
-            "a": 'the longest token as bytes, such as b" hello", or a sentence',
+            "a": 'a dict such as {"seconds": 62, "gigabytes": 1.9, "longest": b" hello"}, some of '
+                 "these, or a sentence",
             "b": "a sentence: the slowest step, and how you know",
         },
         requires={"a": Requirement(quantities=("time", "memory"))},
@@ -176,7 +177,7 @@ _RECORDS = (
     ),
     _problem(
         "train_bpe_expts_owt", "A tokenizer for the web",
-        points=2, chapter=2, notebook="02_bpe", check="tokenizer_experiments",
+        points=2, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b"), asks_corpora=("tinystories", "owt"),
         takes={
             "a": 'the longest token as bytes, such as b" hello", or a sentence',
@@ -201,13 +202,14 @@ _RECORDS = (
     ),
     _problem(
         "tokenizer_experiments", "Two tokenizers at work",
-        points=4, chapter=2, notebook="02_bpe", check="tokenizer_experiments",
+        points=4, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b", "c", "d"), asks_corpora=("tinystories", "owt"),
         takes={
-            "a": "a number of bytes per token, or a sentence",
-            "b": "a number of bytes per token, or a sentence",
-            "c": "a pair, bytes per second and hours, or a sentence",
-            "d": "a sentence",
+            "a": "bytes per token: a number, or a dict by corpus; or a sentence",
+            "b": "bytes per token: a number, or a dict by corpus; or a sentence",
+            "c": 'a pair, bytes per second and hours, or {"mb_per_s": 2.5, "days": 12}; or a '
+                 "sentence",
+            "d": "the largest number in uint16, or a sentence",
         },
         requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
         nudge="Which way round is the ratio? Think about what a better tokenizer does to your "
@@ -327,11 +329,16 @@ _RECORDS = (
         parts=("a", "b", "c", "d", "e"),
         differs="the inner width of the feed-forward layer",
         takes={
-            "a": "a number of parameters, such as 124e6, or a sentence",
-            "b": "a number of FLOPs, such as 3.5e12, or a sentence",
-            "c": 'a part in words, such as "the output head"',
-            "d": "a sentence or two",
-            "e": "a number of FLOPs, such as 5e13, or a sentence",
+            "a": 'the number of parameters, such as 124e6, or {"parameters": 124e6, "gb": 0.5}; or '
+                 "a sentence",
+            "b": 'FLOPs, such as 3.5e12, a list of those of all matmuls, or {"total": 3.5e12, '
+                 '"head": 1e11}; or a sentence',
+            "c": 'a part, such as "the output head", a pair such as ("head", 12) with its share in '
+                 "percent, or a sentence",
+            "d": 'FLOPs of small, medium and large, in this order, or {"small": {"total": 3e11, '
+                 '"head": 12}} with shares in percent; or a sentence',
+            "e": 'FLOPs, such as 5e13, or {"flops": 5e13, "growth": 12, "scores": 40} with a share '
+                 "in percent; or a sentence",
         },
         requires={"a": Requirement(quantities=("memory",))},
         nudge="Build the model on the meta device, where it takes no memory, and print the name "
@@ -357,7 +364,7 @@ _RECORDS = (
     ),
     _problem(
         "learning_rate_tuning", "Three learning rates",
-        points=1, chapter=4, notebook="05_optimizer", check="optimizer_tuning",
+        points=1, chapter=4, notebook="05_optimizer", check="written",
         takes={"": "a dict of losses, such as {10: [...], 100: [...]}, or a sentence"},
         nudge="Print all ten losses of each run, with an exponent (`:.3g`), and divide each by "
             "the one before. At which learning rate does the loss fall fastest, and at which does "
@@ -386,10 +393,13 @@ _RECORDS = (
         parts=("a", "b", "c", "d"),
         differs="the feed-forward layer, the GPU and the unit of time",
         takes={
-            "a": "a number of bytes, or the formula in words",
-            "b": "a batch size, or a sentence",
-            "c": "FLOPs, for each parameter or for the step, or a sentence",
-            "d": 'a time with its unit, such as "12 days", or a sentence',
+            "a": 'the bytes of all but the activations, such as 5e9, "5 GB", or a multiple of P '
+                 'such as "7 P"; {"parameters_gb": 5, "gradients_gb": 5, "optimizer_gb": 5}; or a '
+                 "sentence",
+            "b": 'the largest batch, or {"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB; or '
+                 "a sentence",
+            "c": "FLOPs per parameter, or of the step, or a sentence",
+            "d": 'days (edition 2025) or hours (2026), a text such as "12 days", or a sentence',
         },
         requires={"d": Requirement(quantities=("time",))},
         nudge="How many numbers does AdamW keep for each parameter, the parameter and its "
@@ -449,7 +459,7 @@ _RECORDS = (
     ),
     _problem(
         "training_together", "The training script",
-        points=4, chapter=5, notebook="06_training", check="training_words",
+        points=4, chapter=5, notebook="06_training", check="written",
         form="script",
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
@@ -517,9 +527,9 @@ _RECORDS = (
     ),
     _problem(
         "generate", "Read what it writes",
-        points=1, chapter=7, notebook="07_generation", check="training_words",
+        points=1, chapter=7, notebook="07_generation", check="written",
         asks_corpora=("tinystories",),
-        takes={"": "the text and what you say of it, its ids, or its number of tokens"},
+        takes={"": "the number of tokens, the tokens, or the text and what you say of it"},
         requires={"": Requirement(tokens_at_least=256)},
         nudge="Draw several texts at several temperatures before you choose one. Count the "
             "tokens, too: how many are asked for at least?",

@@ -19,6 +19,7 @@ from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
 from workbook.checks.verdicts import (
     Facts,
     NotAttempted,
+    Unreadable,
     Words,
     Wrong,
     ended_process,
@@ -241,6 +242,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
     """Report what is wrong: "almost" where only a corner or the manner is."""
     claim = wrong.claim
+    if isinstance(wrong, Unreadable):
+        wrong.rows.insert(0, ("expected", _taken(problem, part)))
     if wrong.weight == "corner":
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         open_corners = "one corner is" if corners == 1 else f"{corners} corners are"
@@ -299,10 +302,7 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     if nothing and (problem.takes or problem.kind == "code"):  # other checks say what they take
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
-        expected = Words("a number, bytes or a text, such as the result of a call")
-        raise Wrong(
-            "This problem is answered in words.", expected=expected, got=Words(kind_of(attempt))
-        )
+        raise Unreadable(attempt)
     if problem.form == "function":
         expect_function(attempt, problem.signature)
     if problem.form == "class":
@@ -313,8 +313,12 @@ def _how_to_begin(problem: Problem, part: str | None) -> str:
     """Tell what to hand in to a learner who has nothing yet."""
     if problem.kind == "code":
         return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
-    words = problem.takes.get(part or "", "numbers, a table or a text")
-    return f"Nothing to check yet. Hand in {words}, and run this cell again."
+    return f"Nothing to check yet. Hand in {_taken(problem, part)}, and run this cell again."
+
+
+def _taken(problem: Problem, part: str | None) -> str:
+    """Name what a part of a written problem takes."""
+    return problem.takes.get(part or "", problem.hand_in or "numbers, a table or a text")
 
 
 def hint(problem: str) -> Hint:

@@ -1,0 +1,181 @@
+"""Values are judged in every form that a part takes, sentences are read and never called wrong."""
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from attempts.written import READ, RIGHT, UNCLEAR, WRONG
+
+from workbook import config
+from workbook.checks.verdicts import Wrong
+from workbook.checks.written import entry, number, unicode2
+from workbook.study.problems import PROBLEMS
+from workbook.study.verbs import check
+
+OURS = [problem for problem in PROBLEMS.values() if problem.check == "written"]
+PARTS = [(problem.id, part) for problem in OURS for part in problem.parts or [None]]
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt", "words"), RIGHT)
+def test_right_values_pass_in_many_forms(problem, part, attempt, words):
+    report = check(problem, attempt, part)
+    assert report.status == "correct" and words in report.message, report
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt", "words"), WRONG)
+def test_wrong_values_are_told_why(problem, part, attempt, words):
+    report = check(problem, attempt, part)
+    assert report.status == "wrong" and words in report.message, report
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt"), READ)
+def test_a_sentence_is_read_and_facts_are_shown(problem, part, attempt):
+    report = check(problem, attempt, part)
+    assert report.status == "read" and 2 <= len(report.facts) <= 4, report
+    assert report.message.count("[ ]") == len(report.facts)
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt"), UNCLEAR)
+def test_what_does_not_say_what_it_is_of_is_asked_for_anew(problem, part, attempt):
+    assert check(problem, attempt, part).status == "not attempted"
+
+
+@pytest.mark.parametrize("nothing", [None, ..., "\n", [], {}])
+@pytest.mark.parametrize(("problem", "part"), PARTS)
+def test_an_empty_cell_is_not_attempted(problem, part, nothing):
+    assert check(problem, nothing, part).status == "not attempted"
+
+
+@pytest.mark.parametrize(("problem", "part"), PARTS)
+def test_what_is_of_no_use_is_told_what_is_taken(problem, part):
+    report = check(problem, object(), part)
+    assert report.status == "wrong" and "That cannot be read." in report.message
+    report = check(problem, "a. " * 10_000, part)
+    assert report.status == "wrong" and "longer than an answer can be" in report.message
+
+
+def test_every_pair_is_judged_as_python_decodes_it():
+    for code in range(0, 65_536, 7):
+        pair = code.to_bytes(2, "big")
+        try:
+            pair.decode()
+        except UnicodeDecodeError:
+            assert unicode2(pair, "c"), pair
+        else:
+            with pytest.raises(Wrong, match="valid"):
+                unicode2(pair, "c")
+
+
+def test_without_a_part_the_fitting_one_is_found():
+    assert check("unicode2", b"\xc3\x28").part == "c"
+    assert check("unicode2", "é".encode()).part == "b"
+    assert check("unicode2", 20).part == "a"
+    assert check("unicode1", "\x00").part == "a"
+
+
+def test_the_training_script_is_not_judged_but_facts_are_shown():
+    def train(config, data):
+        raise AssertionError("it must not be run")
+
+    for attempt in (train, math, Path("train.py"), "python train.py --lr 1e-3", print):
+        report = check("training_together", attempt)
+        assert report.status == "read" and len(report.facts) >= 4
+        assert "No check can judge a training script" in report.message
+
+
+def test_a_training_script_that_is_not_written_is_not_attempted():
+    def passing(config): ...
+
+    def raising(config):
+        """With a docstring."""
+        raise NotImplementedError
+
+    for attempt in (passing, raising):
+        assert check("training_together", attempt).status == "not attempted"
+
+
+# Claims of published write-ups, handed in as values; a sentence among them is read.
+HANDED = {
+    "chr(0) returns b'\\x00'": "b'\\x00'",
+    "'hello' in UTF-32 is 20 bytes": {"UTF-32": 20, "UTF-16": 12},  # its next claim
+    "'hello' in UTF-16 is 12 bytes": {"UTF-16": 12},
+    "UTF-32 would need a vocabulary of about 4 billion": 4e9,
+    "1029.17 s, 0.08 GB": {"seconds": 1029.17, "gb": 0.08},
+    "61.72 s, 158.3 MB": {"seconds": 61.72, "mb": 158.3},
+    "longest token 'accomplishment', 15 bytes": ("accomplishment", 15),
+    "TinyStories 2.86": {"TinyStories": 2.86},
+    "0.67 MB/s, Pile in 342 h": ("0.67 MB/s", "342 h"),
+    "713258.83 B/s, Pile in 14 d": (713258.83, "14 d"),
+    "a sample of 60 tokens": "60 tokens",
+}
+SENTENCES = ("printed,", "62.44 s, 0.1084 GB (184", "the slowest part", "with lr = 100")
+
+
+def test_what_write_ups_claimed_is_judged_as_recorded():
+    path = config.repository() / "data" / "reported" / "claims.csv"
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["problem"] in {p.id for p in OURS}]
+    assert HANDED.keys() <= {row["claimed"] for row in rows}
+    for row in rows:
+        attempt = row["claimed"].replace(" decodes to nothing", "")
+        status = check(row["problem"], HANDED.get(attempt, attempt), row["part"]).status
+        bad = row["verdict"] in ("wrong", "doubtful", "incomplete")
+        if attempt.startswith(SENTENCES):
+            assert status == "read", row
+        else:
+            assert (status == "wrong") == bad, row
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("2,127,057,600", 2_127_057_600, ""),
+        ("2 127 057 600", 2_127_057_600, ""),
+        ("2.13B parameters", 2.13e9, "count"),
+        ("1.56 Billion", 1.56e9, "count"),
+        ("8.51GB", 8.51e9, "bytes"),
+        ("8.51 gigabytes", 8.51e9, "bytes"),
+        ("7.92 GiB", 7.92 * 1024**3, "bytes"),
+        ("8,508,230,400 B", 8_508_230_400, "bytes"),
+        ("4,513 GFLOPs", 4.513e12, "flops"),
+        ("4.5 trillion FLOPs", 4.5e12, "flops"),
+        ("4.51·10¹²", 4.51e12, ""),
+        ("4.51*10**12", 4.51e12, ""),
+        (r"$4.51 \times 10^{12}$", 4.51e12, ""),
+        (r"66.9\%", 0.669, "share"),
+        ("5,115 days", 5_115 * 86_400, "seconds"),
+        ("20 ms", 0.02, "seconds"),
+        ("14P", 14, "per parameter"),
+        ("14 times the number of parameters", 14, "per parameter"),
+        ("x33.2", 33.2, "factor"),
+        ("33.1 times", 33.1, "factor"),
+        ("0.67 MB/s", 670_000, "rate"),
+        ("100 kB per second", 100_000, "rate"),
+    ],
+)
+def test_one_number_with_its_unit_is_read_as_people_write_it(text, value, kind):
+    found = number(text)
+    assert (found.value, found.kind) == (pytest.approx(value), kind)
+
+
+@pytest.mark.parametrize("text", ["34 GB or so", "3 and 4", "19.5 TFLOP/s", "1e999", "three", ""])
+def test_of_any_other_text_no_number_is_read(text):
+    assert number(text) is None
+    assert number(math.nan) is None and number([3]) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "value"),
+    [
+        ("peak memory (MB)", "bytes", 3e6),
+        ("pile_days", "seconds", 3 * 86_400),
+        ("mb_per_s", "rate", 3e6),
+        ("gib", "bytes", 3 * 1024**3),
+        ("a", "", 3),
+        ("b", "", 3),
+    ],
+)
+def test_a_key_may_name_the_unit(key, kind, value):
+    assert (entry(key, 3).kind, entry(key, 3).value) == (kind, value)
+    assert entry(key, "2 days").kind == "seconds"
