@@ -77,6 +77,14 @@ def test_what_passes_is_said_before_the_corners():
     assert report.message.count("Each piece was encoded by itself") == 1
 
 
+def test_what_is_wrong_with_encode_and_with_decode_is_told_at_once():
+    class Both(tokenizer_wrong.OnlyBytes):
+        decode = tokenizer_wrong_streams.Strips.decode
+
+    report = check("tokenizer", Both)
+    assert "No merge was applied" in report.likely and "`decode` does not give" in report.also[0]
+
+
 def test_lines_of_a_file_are_told_before_cuts_in_a_word():
     report = check("tokenizer", tokenizer_wrong_streams.EachPiece)
     assert r"encode_iterable(['\n', '\n']) of a tokenizer" in dict(report.rows)["input"]
@@ -179,4 +187,4 @@ def test_a_mistake_that_nobody_foresaw_is_told_by_the_tokens():
 def test_the_small_reference_agrees_with_the_package():
     for case in (*checks.TEXTS, *checks.ODD_TEXTS):
         ours = Tokenizer(case.setup.vocab(), case.setup.merges, case.setup.special_tokens)
-        assert ours.encode(case.text) == checks.ENCODE.expected(case)
+        assert ours.encode(case.given) == checks.ENCODE.expected(case)

@@ -1,8 +1,7 @@
 """The check of the class `Tokenizer`: encode, decode, encode_iterable, from_files.
 
-Each method is an exercise of its own, and the four share one reference. What nearly every text and
-every tokenizer needs is ordinary use. An empty list of special tokens, one that the vocabulary
-lacks, ids in no order, and a stream that is cut inside a token are corners.
+What nearly every text needs is ordinary use. An empty list of special tokens, one that the
+vocabulary lacks, ids in no order, and a stream that is cut inside a token are corners.
 """
 
 import inspect
@@ -12,8 +11,8 @@ import random
 import tempfile
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partialmethod
 from itertools import accumulate, cycle, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,34 +37,21 @@ from workbook.checks.verdicts import (
 from workbook.tokenization.bpe import Pair, merge_pair, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
-SIGNATURE = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
 QUICK, LONG = 5.0, 20.0  # seconds that a short text and a long one may take
-REPLACED = "\ufffd"
-END = "<|endoftext|>"
-# What the corners are about.
-NO_SPECIALS = "an empty list of special tokens"
-LACKING = "a special token that the vocabulary lacks"
-NO_ORDER = "a vocabulary whose ids are not in the order of the merges"
-LINES = "blank lines in a row, or indented lines"
-CUTS = "pieces that are cut inside a token"
-EMPTY = "no pieces, or empty ones"
-CORNERS = NO_SPECIALS, LACKING, NO_ORDER, LINES, CUTS, EMPTY
+REPLACED, END = "\ufffd", "<|endoftext|>"
 
 # What is encoded and decoded, and the tokenizer that does it.
 
-LAYOUTS: dict[str, Callable[[list[bytes], list[bytes]], list[bytes]]] = {
-    "the 256 bytes, merges, special tokens": lambda tokens, specials: [*tokens, *specials],
-    "special tokens, the 256 bytes, merges": lambda tokens, specials: [*specials, *tokens],
-    "GPT-2's: visible bytes first, the others, merges, special tokens": lambda tokens, specials: [
-        *sorted(tokens[:256], key=lambda token: byte_alphabet()[token[0]]),
-        *tokens[256:],
-        *specials,
-    ],
-    "in no order": lambda tokens, specials: random.Random(336).sample(
-        [*tokens, *specials], len(tokens) + len(specials)
+LAYOUTS: dict[str, Callable[[list, list, list], list[bytes]]] = {  # of bytes, merges and specials
+    "the 256 bytes, merges, special tokens": lambda b, m, s: b + m + s,
+    "special tokens, the 256 bytes, merges": lambda b, m, s: s + b + m,
+    "GPT-2's: visible bytes first, the others, merges, special tokens": lambda b, m, s: (
+        sorted(b, key=lambda byte: byte_alphabet()[byte[0]]) + m + s
     ),
+    "in no order": lambda b, m, s: random.Random(336).sample(b + m + s, len(b + m + s)),
 }
 BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED = LAYOUTS
+ALL_BYTES = [bytes([byte]) for byte in range(256)]
 
 
 class Setup(NamedTuple):
@@ -79,9 +65,9 @@ class Setup(NamedTuple):
     @lru_cache  # noqa: B019 - setups are few and stay
     def vocab(self) -> dict[int, bytes]:
         """The vocabulary that is handed to the learner's class."""
-        tokens = [bytes([byte]) for byte in range(256)]
-        tokens += [left + right for left, right in self.merges]
-        return dict(enumerate(LAYOUTS[self.layout](tokens, [t.encode() for t in self.known])))
+        tokens = [left + right for left, right in self.merges]
+        known = [token.encode() for token in self.known]
+        return dict(enumerate(LAYOUTS[self.layout](ALL_BYTES, tokens, known)))
 
     @lru_cache  # noqa: B019
     def ids(self) -> dict[bytes, int]:
@@ -95,42 +81,18 @@ class Setup(NamedTuple):
         """The special tokens, none where the argument is None."""
         return self.special_tokens or ()
 
-    def lacking(self) -> list[str]:
-        """The special tokens that the vocabulary lacks."""
-        return [token for token in self.specials() if token not in self.known]
 
-
-class Text(NamedTuple):
-    """An input of `encode`."""
+class Case(NamedTuple):
+    """A call of one method of a tokenizer."""
 
     setup: Setup
-    text: str
+    method: str
+    given: Any  # a text, ids, or the pieces of a text
     what: str = ""  # its kind, told where it fails
 
+    text = property(lambda self: "".join(self.given), doc="What is encoded, its pieces joined.")
+    with_what = property(lambda self: f" with {self.what}" if self.what else "")
 
-class Pieces(NamedTuple):
-    """An input of `encode_iterable`."""
-
-    setup: Setup
-    pieces: tuple[str, ...]
-    what: str = ""
-
-    @property
-    def text(self) -> str:
-        """The pieces joined."""
-        return "".join(self.pieces)
-
-
-class Ids(NamedTuple):
-    """An input of `decode`."""
-
-    setup: Setup
-    ids: tuple[int, ...]
-    what: str = ""
-
-
-Case = Text | Pieces | Ids
-METHOD = {Text: "encode", Pieces: "encode_iterable", Ids: "decode"}
 
 # The reference.
 
@@ -155,12 +117,12 @@ def merged(data: bytes, ranks: dict[Pair, int], ids: dict[bytes, int]) -> list[b
     return symbols
 
 
-def encoded(case: Text) -> list[int]:
+def encoded(case: Case) -> list[int]:
     """The ids of a text."""
     ids, tokens = case.setup.ids(), case.setup.specials()
     ranks = {pair: rank for rank, pair in enumerate(case.setup.merges)}
     result = []
-    for part, special in cut_specials(decode(case.text.encode()), tokens):
+    for part, special in cut_specials(decode(case.given.encode()), tokens):
         if special:
             result.append(ids[part.encode()])
             continue
@@ -170,28 +132,24 @@ def encoded(case: Text) -> list[int]:
     return result
 
 
-def decoded(case: Ids) -> str:
+def decoded(case: Case) -> str:
     """The text of ids; malformed bytes become U+FFFD."""
     token_of = {token_id: token for token, token_id in case.setup.ids().items()}
-    tokens = [token_of[token_id] for token_id in case.ids]
+    tokens = [token_of[token_id] for token_id in case.given]
     return b"".join(tokens).decode("utf-8", errors="replace")
 
 
-def texts_of(pieces: Sequence[str], tokens: Sequence[str]) -> Sequence[str]:
-    """The texts that are encoded one after the other."""
-    return ["".join(pieces)]
-
-
-def streamed(case: Pieces) -> list[int]:
+def streamed(case: Case) -> list[int]:
     """The ids of the joined pieces."""
-    texts = texts_of(case.pieces, case.setup.specials())
-    return [token_id for text in texts for token_id in ids_of_text(case.setup, text)]
+    pieces = case.given
+    texts = ["".join(pieces)]
+    return [token_id for text in texts for token_id in ids_of(case.setup, text)]
 
 
 @lru_cache(maxsize=4096)
-def ids_of_text(setup: Setup, text: str) -> list[int]:
+def ids_of(setup: Setup, text: str) -> list[int]:
     """The right ids of a text."""
-    return encoded(Text(setup, text))
+    return encoded(Case(setup, "encode", text))
 
 
 # Mistakes, and what they do where it is no single line.
@@ -242,15 +200,12 @@ WORDS = (
             MERGE, "return swept(symbols, ranks, True)"),
     mistake("There was only one pass over the word: look again after merging, until no merge fits.",
             MERGE, "return swept(symbols, ranks, False)"),
-    mistake("Merges were applied in the order of their place in the word: the earliest merge of "
-            "the list goes first.",
+    mistake("Merges were applied in the order of their place in the word: take the earliest.",
             MERGE, "symbols = swept(symbols, ranks, False)"),
     mistake("Only one merge was applied to each word: go on until no merge fits.",
             MERGE, "return merge_pair(symbols, min(pairs, key=ranks.get))"),
-    mistake("Each merge was applied at one place of the word only: it applies wherever its pair "
-            "is.",
-            BYTES, f"{BYTES}\nfor pair in ranks:\n    symbols = once(symbols, pair)\n"
-            "return symbols"),
+    mistake("Each merge was applied at one place of the word only: it applies wherever it can.",
+            BYTES, f"{BYTES}\nfor p in ranks:\n    symbols = once(symbols, p)\nreturn symbols"),
     mistake("No merge was applied: the ids are those of single bytes.",
             BYTES, "return [bytes([byte]) for byte in data]"),
     mistake("A word that is no token as a whole fell apart into bytes: apply the merges to it.",
@@ -260,13 +215,11 @@ WORDS = (
     mistake("The id of the merged token was taken for the rank of the merge: the order of `merges` "
             "counts, and ids may be in any order.",
             FIRST, 'min(pairs, key=lambda pair: ids[b"".join(pair)])'),
-    mistake("The merge that makes the longest token was applied first: it is the earliest of the "
-            "list that goes first.",
+    mistake("The merge that makes the longest token was applied first: take the earliest.",
             FIRST, 'min(pairs, key=lambda pair: (-len(b"".join(pair)), ranks[pair]))'),
     mistake("Equal pairs were merged from right to left: aaa becomes aa a.",
             MERGE, "symbols = once(symbols, min(pairs, key=ranks.get), last=True)"),
-    mistake("Words were split into characters: BPE starts from bytes, and é or 猫 is several of "
-            "them.",
+    mistake("Words were split into characters: BPE starts from bytes, and é or 猫 is several.",
             BYTES, "symbols = [character.encode() for character in data.decode()]"),
 )  # fmt: skip
 
@@ -288,9 +241,8 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
     return setup.ids() | ids
 
 
-NONE, ALL, IDS = "if not tokens:", "tokens = case.setup.ids(), case.setup.specials()", "ids, tokens"
-ESCAPED, SORTED = "map(regex.escape, sorted(", "sorted(tokens, key=len, reverse=True)"
-GROUP, KEPT = 'f"({pattern})"', "enumerate(parts) if part]"
+NONE, ALL = "if not tokens:", "tokens = case.setup.ids(), case.setup.specials()"
+SORTED, GROUP = "sorted(tokens, key=len, reverse=True)", 'f"({pattern})"'
 LONGEST = "Of special tokens that overlap, the longest wins: "
 STRIPPED = "White space beside a special token was stripped: it belongs to the text."
 EMPTY_PATTERN = (
@@ -300,13 +252,11 @@ EMPTY_PATTERN = (
 VOCAB = "Ids come from the vocabulary, whose order is free: "
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 SPECIALS = (
-    mistake("Special tokens were encoded like ordinary text: cut the text at them first, and give "
-            "each its own id.",
+    mistake("Special tokens were encoded like ordinary text: cut the text at them first.",
             NONE, "if True:"),
     mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or `*` "
             "are operators: use `re.escape`.",
-            "map(regex.escape, sorted(tokens, key=len, reverse=True))", SORTED,
-            "at % 2 == 1", "part in tokens"),
+            f"map(regex.escape, {SORTED})", SORTED, "at % 2 == 1", "part in tokens"),
     mistake(LONGEST + "sort them by length, longest first, before you join them to a pattern.",
             SORTED, "tokens"),
     mistake(LONGEST + "the text was cut at one after the other; cut at all of them in one pass.",
@@ -319,49 +269,41 @@ SPECIALS = (
             "ordinary text, even if the vocabulary holds it.",
             ALL, f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
     mistake("The special tokens are missing from the ids: split with a group, `(...)`, keeps them.",
-            KEPT, "enumerate(parts) if part and at % 2 == 0]"),
+            "(parts) if part", "(parts) if part and at % 2 == 0"),
     mistake(STRIPPED, "(part, at % 2 == 1)", "(part if at % 2 else part.strip(), at % 2 == 1)"),
     mistake(STRIPPED, GROUP, r'rf"\s*({pattern})\s*"'),
     mistake("Only the first special token of the text was found: it may hold many.",
             GROUP + ", text", GROUP + ", text, maxsplit=1"),
-    mistake("Special tokens were found only where white space stands around them: they count "
-            "anywhere, also inside a word.",
+    mistake("Special tokens were found only where white space stands around them.",
             GROUP, r'rf"(?<!\S)({pattern})(?!\S)"'),
     mistake(EMPTY_PATTERN,
             "return [(text, False)]", "return [(character, False) for character in text]"),
-    mistake(EMPTY_PATTERN,
-            "in pretokens(part)",
+    mistake(EMPTY_PATTERN, "in pretokens(part)",
             "in (part if case.setup.special_tokens == () else pretokens(part))"),
     mistake(VOCAB + "here the byte b was given the id b, and merge i the id 256 + i.",
             ALL, f"{ALL}\nids = counted_up(case.setup, 0)"),
     mistake(VOCAB + "here the byte b was given the id b.",
             ALL, f"{ALL}\nids = counted_up(case.setup, 0, merges=False)"),
-    mistake(VOCAB + "here the special tokens were thought to come first, then the bytes and "
-            "merges.",
+    mistake(VOCAB + "here special tokens were thought to come first, then bytes and merges.",
             ALL, f"{ALL}\nids = counted_up(case.setup, len(tokens))"),
-    mistake(APPEND,
-            ALL, f"{ALL}\nids = {{token: i for i, token in case.setup.vocab().items()}}"),
+    mistake(APPEND, ALL, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}"),
     mistake(APPEND, ALL, f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]"),
 )  # fmt: skip
 
-JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
+EACH = '"".join(token.decode("utf-8", errors="{}") for token in tokens)'
+JOINED, ERRORS = 'b"".join(tokens).decode("utf-8", errors="replace")', 'errors="replace"'
 BY_ITSELF = "Each token was decoded by itself: a character may be spread over several tokens. "
 DECODING = (
-    mistake(BY_ITSELF + "Join all the bytes first, then decode once.",
-            JOINED, '"".join(token.decode("utf-8", errors="replace") for token in tokens)'),
-    mistake(BY_ITSELF + "What is no whole character was dropped. Join all the bytes first, then "
-            'decode once, with `errors="replace"`.',
-            JOINED, '"".join(token.decode("utf-8", errors="ignore") for token in tokens)'),
-    mistake(BY_ITSELF + "Join all the bytes first, then decode once.",
-            JOINED, '"".join(token.decode("utf-8") for token in tokens)'),
-    mistake('Malformed bytes were dropped (`errors="ignore"`): they become U+FFFD, '
-            '`errors="replace"`.',
-            'errors="replace"', 'errors="ignore"'),
+    *(mistake(BY_ITSELF + "Join all the bytes first, then decode once.", JOINED, EACH.format(how))
+      for how in ("replace", "strict")),
+    mistake(BY_ITSELF + "What is no whole character was dropped.", JOINED, EACH.format("ignore")),
+    mistake('Malformed bytes were dropped (`errors="ignore"`): use `errors="replace"`, for U+FFFD.',
+            ERRORS, 'errors="ignore"'),
     mistake("Ids may stand for bytes that are no UTF-8, and decoding them raises an error: use "
             '`errors="replace"`, which gives U+FFFD.',
-            'errors="replace"', 'errors="strict"'),
+            ERRORS, 'errors="strict"'),
     mistake('Malformed bytes were written as \\x..: they become U+FFFD, `errors="replace"`.',
-            'errors="replace"', 'errors="backslashreplace"'),
+            ERRORS, 'errors="backslashreplace"'),
     mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
             '"utf-8"', '"latin-1"'),
     mistake("The tokens were joined with spaces: the spaces are part of the tokens.",
@@ -369,9 +311,8 @@ DECODING = (
     mistake("White space at the ends was stripped: the text must come back as it was.",
             JOINED, JOINED + ".strip()"),
     mistake("The special tokens are missing from the text: they are decoded like the others.",
-            "for token_id in case.ids",
-            "for token_id in case.ids if token_of[token_id].decode(errors='replace') not in "
-            "case.setup.specials()"),
+            "(tokens)", "(t for t in tokens if t.decode(errors='replace') not in tokens_left_out)",
+            "tokens = [", "tokens_left_out = case.setup.specials()\ntokens = ["),
 )  # fmt: skip
 
 
@@ -401,37 +342,33 @@ def parts_of(text: str, tokens: Sequence[str]) -> list[str]:
     return [each for part, special in parts for each in ([part] if special else pretokens(part))]
 
 
-WHOLE = '["".join(pieces)]'
 LAST_ONLY = (
     "Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
     "for a special token, that comes in two parts."
 )
-STREAMING = (
-    mistake("Each piece was encoded by itself. A cut may go through a word, a run of white space, "
-            "a contraction or a special token: keep back the end that the next piece may still "
-            "change.",
-            WHOLE, "pieces"),
-    mistake("The pieces were stripped: their white space is text.",
-            WHOLE, "[piece.strip() for piece in pieces]"),
-    mistake("A line end was added to each piece: the pieces are the text.",
-            WHOLE, r'[f"{piece}\n" for piece in pieces]'),
-    mistake("The pieces were split into words, and their spaces are lost.",
-            WHOLE, "[word for piece in pieces for word in piece.split()]"),
-    mistake("The pieces were joined with spaces.", WHOLE, '[" ".join(pieces)]'),
-    mistake("The pieces were joined with line ends.", WHOLE, r'["\n".join(pieces)]'),
-    mistake("The text was cut at the last white space: in a run of spaces or line ends, all but "
-            "the last one belong together, and a special token may hold a space.",
-            WHOLE, r'held_back(r"\s", pieces)'),
-    mistake("The text was cut behind the last line end: several line ends in a row are one run.",
-            WHOLE, r'held_back(r"(?<=\n)", pieces)'),
-    mistake(LAST_ONLY, WHOLE, "last_part(pretokens, pieces)"),
-    mistake(LAST_ONLY, WHOLE, "last_part(lambda text: parts_of(text, tokens), pieces)"),
-    mistake("What was kept back at the end was never encoded: do so when the pieces are used up.",
-            WHOLE, r'held_back("[ \n]", pieces)[:-1]'),
-    mistake("The last piece was never encoded.", WHOLE, '["".join(pieces[:-1])]'),
-    mistake("Only the first piece was encoded: a `return` stands inside the loop.",
-            WHOLE, "pieces[:1]"),
-)  # fmt: skip
+STREAMING = tuple(mistake(words, '["".join(pieces)]', new) for words, new in (
+    ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
+     "contraction or a special token: keep back the end that the next piece may still change.",
+     "pieces"),
+    ("The pieces were stripped: their white space is text.", "[piece.strip() for piece in pieces]"),
+    ("A line end was added to each piece: the pieces are the text.",
+     r'[f"{piece}\n" for piece in pieces]'),
+    ("The pieces were split into words, and their spaces are lost.",
+     "[word for piece in pieces for word in piece.split()]"),
+    ("The pieces were joined with spaces.", '[" ".join(pieces)]'),
+    ("The pieces were joined with line ends.", r'["\n".join(pieces)]'),
+    ("The text was cut at the last white space: in a run of spaces or line ends, all but the last "
+     "one belong together, and a special token may hold a space.",
+     r'held_back(r"\s", pieces)'),
+    ("The text was cut behind the last line end: several line ends in a row are one run.",
+     r'held_back(r"(?<=\n)", pieces)'),
+    (LAST_ONLY, "last_part(pretokens, pieces)"),
+    (LAST_ONLY, "last_part(lambda text: parts_of(text, case.setup.specials()), pieces)"),
+    ("What was kept back at the end was never encoded: do so when the pieces are used up.",
+     r'held_back("[ \n]", pieces)[:-1]'),
+    ("The last piece was never encoded.", '["".join(pieces[:-1])]'),
+    ("Only the first piece was encoded: a `return` stands inside the loop.", "pieces[:1]"),
+))  # fmt: skip
 
 # The cases. Each keeps a few usual mistakes apart; the first that fails is told.
 
@@ -471,69 +408,73 @@ def setup(
     known: tuple[str, ...] | None = None,
 ) -> Setup:
     """A tokenizer; the vocabulary holds the special tokens, or only those that are `known`."""
-    holds = special_tokens if known is None else known
-    return Setup(layout, learnt(), holds or (), special_tokens)
+    known = special_tokens if known is None else known
+    return Setup(layout, learnt(), known or (), special_tokens)
+
+
+def cases(method: str, *entries: tuple) -> tuple[Case, ...]:
+    """Cases of one method, from (setup, what is given, its kind)."""
+    return tuple(Case(entry[0], method, *entry[1:]) for entry in entries)
+
+
+def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
+    """The ids of single bytes."""
+    return tuple(one.ids()[bytes([byte])] for byte in byte_string)
 
 
 PLAIN, OWN, AS_GPT2, MIXED = map(setup, LAYOUTS)
+ENDED, LACKS = setup(GPT2, (END,)), setup(GPT2, (END,), known=())
 HANDOUT = (b"t", b"h"), (b" ", b"c"), (b" ", b"a"), (b"th", b"e"), (b" a", b"t")
 NESTED = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
 OUTSIDE, MARKED = "characters outside ASCII", "special tokens"
-TEXTS = (
-    Text(Setup(BYTES_FIRST, HANDOUT, (), None), "the cat ate"),
-    Text(PLAIN, "", "an empty text"),
-    Text(PLAIN, "nat gat"),
-    Text(PLAIN, "gathered ban\nanas"),
-    Text(PLAIN, "aaaaa aaaaaaa ababa abcab"),
-    Text(AS_GPT2, "the other cat"),
-    Text(OWN, "the banana that gathered"),
-    Text(AS_GPT2, "café 猫狗 🙂🙃 naïve", OUTSIDE),
-    Text(PLAIN, "It's we'll don't 'the' WE'LL"),
-    Text(PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
-    Text(OWN, "in 2026 the19 x²x² ١٢ the_end (the) the!!\r\nend"),
-    Text(setup(GPT2, (END,)), f"the{END}the end{END}{END} cat \n{END}\n", MARKED),
-    Text(setup(SPECIALS_FIRST, None, known=(END,)), f"the{END} end"),
-    Text(setup(GPT2, (STAR, END)), f"a {STAR}b.*{END}c|>{STAR}<|x|>", MARKED),
-    Text(setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the", MARKED),
-    Text(setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
-    Text(AS_GPT2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½", OUTSIDE),
-    Text(setup(GPT2, (END,)), f"{LEARNT_FROM}{END}" * 3, MARKED),
+# What the corners are about.
+LACKING = "a special token that the vocabulary lacks"
+NO_ORDER = "a vocabulary whose ids are not in the order of the merges"
+LINES, CUTS = "blank lines in a row, or indented lines", "pieces that are cut inside a token"
+NO_SPECIALS, EMPTY = "an empty list of special tokens", "no pieces, or empty ones"
+TEXTS = cases(
+    "encode",
+    (Setup(BYTES_FIRST, HANDOUT, (), None), "the cat ate"),
+    (PLAIN, "", "an empty text"),
+    (PLAIN, "nat gat"),
+    (PLAIN, "gathered ban\nanas"),
+    (PLAIN, "aaaaa aaaaaaa ababa abcab"),
+    (AS_GPT2, "the other cat"),
+    (OWN, "the banana that gathered"),
+    (AS_GPT2, "café 猫狗 🙂🙃 naïve", OUTSIDE),
+    (PLAIN, "It's we'll don't 'the' WE'LL"),
+    (PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
+    (OWN, "in 2026 the19 x²x² ١٢ the_end (the) the!!\r\nend"),
+    (ENDED, f"the{END}the end{END}{END} cat \n{END}\n", MARKED),
+    (setup(SPECIALS_FIRST, None, known=(END,)), f"the{END} end"),
+    (setup(GPT2, (STAR, END)), f"a {STAR}b.*{END}c|>{STAR}<|x|>", MARKED),
+    (setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the", MARKED),
+    (setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
+    (AS_GPT2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½", OUTSIDE),
+    (ENDED, f"{LEARNT_FROM}{END}" * 3, MARKED),
 )
-ODD_TEXTS = (
-    Text(setup(BYTES_FIRST, (), known=(END,)), f"the{END}end", NO_SPECIALS),
-    Text(setup(BYTES_FIRST, (END,), known=()), f"the{END}end", LACKING),
-    Text(MIXED, "the banana that gathered", NO_ORDER),
-    Text(MIXED, "café 猫狗 anana", NO_ORDER),
+ODD_TEXTS = cases(
+    "encode",
+    (setup(BYTES_FIRST, (), known=(END,)), f"the{END}end", NO_SPECIALS),
+    (setup(BYTES_FIRST, (END,), known=()), f"the{END}end", LACKING),
+    (MIXED, "the banana that gathered", NO_ORDER),
+    (MIXED, "café 猫狗 anana", NO_ORDER),
 )
-FRESH = tuple(Text(one, "bathe nettle") for one in (MIXED, PLAIN))  # words of no other case
-
-
-def ids_case(one: Setup, text: str | bytes, what: str = "") -> Ids:
-    """The ids of a text, or of single bytes, to decode."""
-    ids = ids_of_text(one, text) if isinstance(text, str) else [one.ids()[bytes([b])] for b in text]
-    return Ids(one, tuple(ids), what)
-
-
-ID_LISTS = (
-    ids_case(PLAIN, "the cat"),
-    ids_case(PLAIN, ""),
-    ids_case(AS_GPT2, "é猫".encode()),
-    ids_case(AS_GPT2, " the \n"),
-    ids_case(setup(GPT2, (END,)), f"a {END}the{END}"),
-    ids_case(AS_GPT2, bytes([0x61, 0xC3, 0x62, 0xF0, 0x9F])),
-    ids_case(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"),
+ID_LISTS = cases(
+    "decode",
+    (PLAIN, tuple(ids_of(PLAIN, "the cat"))),
+    (PLAIN, ()),
+    (AS_GPT2, single("é猫".encode(), AS_GPT2)),
+    (AS_GPT2, tuple(ids_of(AS_GPT2, " the \n"))),
+    (ENDED, tuple(ids_of(ENDED, f"a {END}the{END}"))),
+    (AS_GPT2, single(b"a\xc3b\xf0\x9f", AS_GPT2)),
+    (MIXED, tuple(ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
 )
-ODD_ID_LISTS = (ids_case(setup(GPT2, (END,), known=()), f"a {END}the{END}", LACKING),)
-
-
-def blocks(text: str, size: int) -> tuple[str, ...]:
-    """The text cut into blocks of one size."""
-    return tuple(text[at : at + size] for at in range(0, len(text), size))
-
-
+ODD_ID_LISTS = cases("decode", (LACKS, tuple(ids_of(LACKS, f"a {END}the{END}")), LACKING))
 GAPS = "".join(
     f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
 )
+BLOCKS = f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{GAPS}"
 CUT_UP = (
     (PLAIN, "there gathered"),
     (PLAIN, "we'll they'd"),
@@ -541,31 +482,26 @@ CUT_UP = (
     (MIXED, "café 猫狗2026!!"),
     (setup(GPT2, (END, "<|endof")), f"the{END}end<|endof {END}{END}"),
 )
-STREAMS = (
-    Pieces(PLAIN, ("the cat\n", "ate\n")),
-    Pieces(PLAIN, ("the cat ate the hat",)),
-    Pieces(setup(GPT2, (END,)), ORDINARY),
-    Pieces(setup(SPECIALS_FIRST, (END,)), (f"the end\n{END}\n", "\n", "then\n", f"{END}\n") * 2),
-    Pieces(AS_GPT2, ORDINARY * 3),
+STREAMS = cases(
+    "encode_iterable",
+    (PLAIN, ("the cat\n", "ate\n")),
+    (PLAIN, ("the cat ate the hat",)),
+    (ENDED, ORDINARY),
+    (setup(SPECIALS_FIRST, (END,)), (f"the end\n{END}\n", "\n", "then\n", f"{END}\n") * 2),
+    (AS_GPT2, ORDINARY * 3),
 )
-ODD_STREAMS = (
-    Pieces(PLAIN, ("the\n", "\n", "\n", "end\n"), LINES),
-    Pieces(PLAIN, ("the\n", "  end\n", "   the\n"), LINES),
-    Pieces(setup(GPT2, (END,)), tuple(LEARNT_FROM.splitlines(keepends=True)) * 2, LINES),
-    Pieces(setup(GPT2, (END,)), tuple(GAPS.splitlines(keepends=True)), LINES),
-    Pieces(PLAIN, ("the cat ", "ate"), CUTS),
-    *(
-        Pieces(one, (text[:at], text[at:]), CUTS)
-        for one, text in CUT_UP
-        for at in range(1, len(text))
-    ),
-    *(Pieces(one, tuple(text), CUTS) for one, text in CUT_UP),
-    *(
-        Pieces(setup(GPT2, (END,)), blocks(f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{GAPS}", n), CUTS)
-        for n in (1, 7, 16, 61, 100, 333)
-    ),
-    Pieces(PLAIN, (), EMPTY),
-    Pieces(PLAIN, ("", "the", "", " end", ""), EMPTY),
+ODD_STREAMS = cases(
+    "encode_iterable",
+    (PLAIN, ("the\n", "\n", "\n", "end\n"), LINES),
+    (PLAIN, ("the\n", "  end\n", "   the\n"), LINES),
+    (ENDED, (*LEARNT_FROM.splitlines(True),) * 2, LINES),
+    (ENDED, tuple(GAPS.splitlines(True)), LINES),
+    (PLAIN, ("the cat ", "ate"), CUTS),
+    *((one, (t[:at], t[at:]), CUTS) for one, t in CUT_UP for at in range(1, len(t))),
+    *((one, tuple(text), CUTS) for one, text in CUT_UP),
+    *((ENDED, tuple(regex.findall(f"(?s).{{1,{n}}}", BLOCKS)), CUTS) for n in (1, 7, 16, 61, 333)),
+    (PLAIN, (), EMPTY),
+    (PLAIN, ("", "the", "", " end", ""), EMPTY),
 )
 
 # A learner's tokenizer at work.
@@ -577,38 +513,36 @@ class Learner:
     def __init__(self, attempt: type):
         self.attempt = attempt
         self.changed: set[str] = set()  # the arguments that the class changed
-        self.remarks: list[str] = []
 
     def make(self, one: Setup, given: Words | None = None) -> Any:
         """A tokenizer. Raises: Wrong or NotAttempted, as `verdicts.call`."""
-        given = given or Words(described_setup(one))
+        given = given or Words(made_of(one))
         values = {"vocab": dict(one.vocab()), "merges": list(one.merges)}
         before = dict(one.vocab()), list(one.merges)
         extras = {"special_tokens": None}
         if one.special_tokens is not None:
-            extras, values = {}, {**values, "special_tokens": list(one.special_tokens)}
+            values, extras = {**values, "special_tokens": list(one.special_tokens)}, {}
         args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
         made = call(self.attempt, *args, given=given, **kwargs)
         self.changed |= {k for k, v in zip(values, before, strict=False) if values[k] != v}
         return made
 
     def __call__(self, case: Case, tokenizer: Any = None) -> list[int] | str:
-        """What the method that the case is for returns, in one form."""
+        """What the method returns, in one form. Raises: Wrong and NotAttempted."""
         given = described(case)
-        tokenizer = self.make(case.setup, given) if tokenizer is None else tokenizer
-        method = getattr(tokenizer, METHOD[type(case)])
+        made = self.make(case.setup, given) if tokenizer is None else tokenizer
+        method = getattr(made, case.method)
         try:
-            if isinstance(case, Text):
-                return ids_in(call(method, case.text, seconds=QUICK, given=given), given)
-            if isinstance(case, Ids):
-                return text_in(call(method, list(case.ids), seconds=QUICK, given=given), given)
-            ids = call(lambda: used_up(method, case.pieces), seconds=QUICK, given=given)
-            return ids_in(ids, given, "encode_iterable")
+            if case.method == "encode_iterable":
+                result = call(lambda: used_up(method, case.given), seconds=QUICK, given=given)
+            else:
+                value = list(case.given) if case.method == "decode" else case.given
+                result = call(method, value, seconds=QUICK, given=given)
         except Wrong as wrong:
             if wrong.error:
-                with_what = f" with {case.what}" if case.what else ""
-                wrong.claim = f"`{METHOD[type(case)]}` raised an error{with_what}."
+                wrong.claim = f"`{case.method}` raised an error{case.with_what}."
             raise
+        return in_one_form(result, case.method, given)
 
 
 def used_up(method: Callable, pieces: Sequence[str]) -> Any:
@@ -617,62 +551,42 @@ def used_up(method: Callable, pieces: Sequence[str]) -> Any:
     return result if result is None or isinstance(result, str | bytes) else list(result)
 
 
-def _malformed(method: str, given: Words, asked: str, got: str, why: str | None) -> Wrong:
-    """What is said of a result that is not of the kind asked for."""
-    claim = f"`{method}` does not give {asked}."
-    return Wrong(
-        claim, given=given, expected=Words(asked), got=Words(got), mistake=why or f"{got}."
-    )
-
-
-def ids_in(result: Any, given: Words, method: str = "encode") -> list[int]:
-    """A result as a list of ints. Raises: Wrong where it holds something else."""
-    asked = "a list of ids" if method == "encode" else "ids, one after the other"
+def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
+    """A result as a str or a list of ints. Raises: Wrong where it is something else."""
+    got, why, asked = kind_of(result), None, "a str" if method == "decode" else "a list of ids"
     if result is None:
         raise NotAttempted(f"`{method}` returned None: is a `return` still to write?")
-    if isinstance(result, str | bytes):
+    if method == "decode":
+        if isinstance(result, str):
+            return result
+        parts = "Bytes" if isinstance(result, bytes | bytearray) else "The parts"
+        why = f"{parts} must still be {'decoded' if parts == 'Bytes' else 'joined'}."
+    elif isinstance(result, str | bytes):
         why = "The result is text: look up the id of each token."
-        raise _malformed(method, given, asked, kind_of(result), why)
-    if isinstance(result, Iterator):
+    elif isinstance(result, Iterator):
         why = "`encode` is a generator (it has a `yield`): return a list."
-        raise _malformed(method, given, asked, kind_of(result), why)
-    if not hasattr(result, "__iter__"):
-        raise _malformed(method, given, asked, kind_of(result), f"The result is {kind_of(result)}.")
-    ids = []
-    for item in result:
+    elif isinstance(result, Iterable):
         try:
-            ids.append(operator.index(item))
+            return [operator.index(item) for item in result]
         except TypeError:
-            why = "Among the ids is something else."
-            if isinstance(item, list | tuple):
-                why = "There are lists in place of ids: add their items (`yield from`)."
-            elif isinstance(item, bytes | str):
+            odd = next((item for item in result if not hasattr(item, "__index__")), None)
+            got = f"among the ids, {kind_of(odd)}"
+            why = "There are lists in place of ids: add their items (`yield from`)."
+            if isinstance(odd, bytes | str):
                 why = "There are tokens in place of ids: look each one up in the vocabulary."
-            got = f"among the ids, {kind_of(item)}"
-            raise _malformed(method, given, asked, got, why) from None
-    return ids
-
-
-def text_in(result: Any, given: Words) -> str:
-    """A result that is a str. Raises: Wrong where it is something else."""
-    if result is None:
-        raise NotAttempted("`decode` returned None: is a `return` still to write?")
-    if not isinstance(result, str):
-        why = "Decode the bytes of all tokens, joined."
-        if isinstance(result, bytes | bytearray):
-            why = "Bytes must still be decoded."
-        elif isinstance(result, list | tuple):
-            why = "The parts must still be joined."
-        raise _malformed("decode", given, "a str", kind_of(result), why)
-    return result
+    raise Wrong(
+        f"`{method}` does not give {asked}.",
+        given=given,
+        expected=Words(asked),
+        got=Words(got),
+        mistake=why or f"The result is {got}.",
+    )
 
 
 def same(one: list[int] | str, other: list[int] | str) -> bool:
     """True for equal ids, and for equal texts however many U+FFFD stand for a malformed stretch."""
     if isinstance(one, str) and isinstance(other, str):
-        return regex.sub(f"{REPLACED}+", REPLACED, one) == regex.sub(
-            f"{REPLACED}+", REPLACED, other
-        )
+        one, other = (regex.sub(f"{REPLACED}+", REPLACED, text) for text in (one, other))
     return one == other
 
 
@@ -681,35 +595,29 @@ def same(one: list[int] | str, other: list[int] | str) -> bool:
 
 def described(case: Case) -> Words:
     """The call, and what the tokenizer is made of as far as it matters."""
-    if isinstance(case, Ids):
-        return Words(f"decode(ids), the ids being {readable(list(case.ids), case.setup)}")
-    argument = case.text if isinstance(case, Text) else list(case.pieces)
-    made_of = described_setup(case.setup, case.text)
-    return Words(f"{METHOD[type(case)]}({shown(argument)}) of a tokenizer {made_of}")
+    if case.method == "decode":
+        return Words(f"decode(ids), the ids being {readable(list(case.given), case.setup)}")
+    argument = case.given if case.method == "encode" else list(case.given)
+    made = made_of(case.setup, case.text)
+    return Words(f"{case.method}({shown(argument)}) of a tokenizer {made}")
 
 
-def described_setup(one: Setup, text: str = "") -> str:
+def made_of(one: Setup, text: str = "") -> str:
     """The merges that can apply to a text, the special tokens and the order of the ids."""
-    data = text.encode()
-    merges = [pair for pair in one.merges if b"".join(pair) in data]
+    merges = [pair for pair in one.merges if b"".join(pair) in text.encode()]
     others = len(one.merges) - len(merges)
+    words = f"with the merges {merges}" if merges else "without merges"
     if len(merges) > 8 or (others and not merges):
         words = f"with {len(one.merges)} merges"
-    else:
-        words = f"with the merges {merges}" if merges else "without merges"
-        if others:
-            words += " (and others that cannot apply)"
-    if one.special_tokens is None:
-        words += "; special_tokens is None"
-    else:
-        words += f"; special_tokens={list(one.special_tokens)}"
-    if one.lacking():
-        words += f", of which the vocabulary lacks {', '.join(one.lacking())}"
+    elif others:
+        words += " (and others that cannot apply)"
+    tokens = one.special_tokens
+    words += "; special_tokens" + (" is None" if tokens is None else f"={list(tokens)}")
+    if lacking := [token for token in one.specials() if token not in one.known]:
+        words += f", of which the vocabulary lacks {', '.join(lacking)}"
     if only := [token for token in one.known if token not in one.specials()]:
         words += f", though the vocabulary holds {', '.join(only)}"
-    if one.layout != BYTES_FIRST:
-        words += f"; order of the vocabulary: {one.layout}"
-    return words
+    return words + (f"; order of the vocabulary: {one.layout}" if one.layout != BYTES_FIRST else "")
 
 
 def readable(ids: list[int], one: Setup) -> Words:
@@ -723,31 +631,23 @@ def readable(ids: list[int], one: Setup) -> Words:
 
 def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
     """What is said of a result that is wrong."""
-    with_what = f" with {case.what}" if case.what in CORNERS else ""
+    ids = case.method != "decode"
+    torn = "A whole character was torn apart: join all bytes first, then decode once."
     return Wrong(
-        f"`{METHOD[type(case)]}` does not give the expected result{with_what}.",
+        f"`{case.method}` does not give the expected result{case.with_what}.",
         given=described(case),
-        expected=asked if isinstance(case, Ids) else readable(asked, case.setup),
-        got=got if isinstance(case, Ids) else readable(got, case.setup),
-        mistake=_of_text(asked, got) if isinstance(case, Ids) else _of_ids(case, asked, got),
+        expected=readable(asked, case.setup) if ids else asked,
+        got=readable(got, case.setup) if ids else got,
+        mistake=seen(case, asked, got) if ids else torn if REPLACED in got else None,
     )
 
 
-def _of_text(asked: str, got: str) -> str:
-    """What can be seen from a text that no known mistake explains."""
-    if REPLACED in asked and REPLACED not in got:
-        return 'Bytes that are no UTF-8 must become U+FFFD: decode with `errors="replace"`.'
-    if REPLACED in got and REPLACED not in asked:
-        return "A whole character was torn apart: join all bytes first, then decode once."
-    return "The text is all the bytes of the tokens, joined and then decoded as UTF-8."
-
-
-def _of_ids(case: Text | Pieces, asked: list[int], got: list[int]) -> str:
+def seen(case: Case, asked: list[int], got: list[int]) -> str:
     """What can be seen from ids that no known mistake explains."""
     names = {token_id: token for token, token_id in case.setup.ids().items()}
     right, known = ([names.get(token_id, b"") for token_id in ids] for ids in (asked, got))
-    at, wrong_from = first_difference(asked, got), 0
-    wrong_from, start, part = len(b"".join(right[:at])), 0, ""
+    at, start, part = first_difference(asked, got), 0, ""
+    wrong_from = len(b"".join(right[:at]))
     for part in parts_of(case.text, case.setup.specials()):
         if wrong_from < start + len(part.encode()):
             break
@@ -755,28 +655,27 @@ def _of_ids(case: Text | Pieces, asked: list[int], got: list[int]) -> str:
     if part in case.setup.specials() and at < len(got):
         if part.encode().startswith(known[at] or b"?"):
             return f"The special token {part!r} was encoded like ordinary text."
-        holds = "holds" if part in case.setup.known else "lacks"
-        given = "its id there is" if part in case.setup.known else "it gets the next free id,"
-        right_id = case.setup.ids()[part.encode()]
-        return f"The vocabulary {holds} the special token {part!r}: {given} {right_id}."
+        new_id = case.setup.ids()[part.encode()]
+        if part in case.setup.known:
+            return f"The vocabulary holds the special token {part!r}: its id there is {new_id}."
+        return (
+            f"The vocabulary lacks the special token {part!r}: it gets the next free id, {new_id}."
+        )
     if strange := [token_id for token_id in got if token_id not in names]:
         return f"{strange[0]} is not an id of the vocabulary, nor of a special token added to it."
     if b"".join(known) != case.text.encode():
         spelt = b"".join(known).decode("utf-8", "replace")
         return f"The ids spell another text, {spelt!r}: nothing may be lost or added."
-    if wrong_from + len(known[at]) > start + len(part.encode()):
-        return (
-            f"The token {known[at]!r} reaches across the border of two pre-tokens of GPT-2's "
-            "pattern."
-        )
-    if isinstance(case, Text):
+    stop = start + len(part.encode())
+    if wrong_from + len(known[at]) > stop:
+        return f"The token {known[at]!r} reaches across two pre-tokens of GPT-2's pattern."
+    if case.method == "encode":
         return (
             f"In {part!r} the token {right[at]!r} should come where {known[at]!r} is: of the "
-            "merges that apply, the earliest in the list goes first, again and again until none is "
-            "left."
+            "merges that apply, the earliest in the list goes first, until none is left."
         )
-    cuts = {len(case.text[:cut].encode()) for cut in accumulate(map(len, case.pieces))}
-    if any(start < cut < start + len(part.encode()) for cut in cuts):
+    cuts = [len(case.text[:cut].encode()) for cut in accumulate(map(len, case.given))]
+    if any(start < cut < stop for cut in cuts):
         return (
             f"The cut between two pieces goes through {part!r}: keep back the end of a piece until "
             "it is certain what follows."
@@ -789,150 +688,128 @@ def _of_ids(case: Text | Pieces, asked: list[int], got: list[int]) -> str:
 
 def first_difference(one: list, other: list) -> int:
     """The first index at which two lists differ; the shorter length where one begins the other."""
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def simpler(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case that still fails: less to encode, then less that the tokenizer is of."""
-    if isinstance(case, Ids):
-        ids = shrink_list(list(case.ids), lambda ids: fails(case._replace(ids=tuple(ids))))
-        return case._replace(ids=tuple(ids))
-    if isinstance(case, Text):
-        case = case._replace(text=shrink(case.text, lambda text: fails(case._replace(text=text))))
-    else:
-        case = case._replace(pieces=_fewer_pieces(case, fails))
+    """The smallest case that still fails: less is given, then the tokenizer is made of less."""
 
     def tries(**changes: Any) -> bool:
         nonlocal case
         other = case._replace(setup=case.setup._replace(**changes))
-        if fails(other):
-            case = other
+        case = other if fails(other) else case
         return case == other
 
+    if case.method == "encode":
+        case = case._replace(given=shrink(case.given, lambda t: fails(case._replace(given=t))))
+    else:
+        case = case._replace(given=_fewer(case, fails))
+    if case.method == "decode":
+        return case
     data = case.text.encode()
     tries(merges=tuple(pair for pair in case.setup.merges if b"".join(pair) in data))
     shrink_list(list(case.setup.merges), lambda merges: tries(merges=tuple(merges)))
     tries(layout=BYTES_FIRST)
     if not tries(special_tokens=None, known=()):
-        for token in case.setup.specials():
-            left = tuple(other for other in case.setup.specials() if other != token)
-            tries(special_tokens=left, known=tuple(t for t in case.setup.known if t != token))
+        for gone in case.setup.specials():
+            kept = [tuple(t for t in ts if t != gone) for ts in case.setup[:1:-1]]
+            tries(special_tokens=kept[0], known=kept[1])
     return case
 
 
-def _fewer_pieces(case: Pieces, fails: Callable[[Case], bool]) -> tuple[str, ...]:
-    """Fewer and shorter pieces that still fail; lines stay lines."""
-    lines = all(piece.endswith("\n") for piece in case.pieces)
+def _fewer(case: Case, fails: Callable[[Case], bool]) -> tuple:
+    """Fewer ids, or fewer and shorter pieces, that still fail; lines stay lines."""
+    as_lines = case.what == LINES
 
-    def still(pieces: Sequence[str]) -> bool:
-        as_before = not lines or all(map(regex.compile(r"[^\n]*\n").fullmatch, pieces))
-        return as_before and fails(case._replace(pieces=tuple(pieces)))
+    def still(items: list) -> bool:
+        fits = not as_lines or all(regex.fullmatch(r"[^\n]*\n", piece) for piece in items)
+        return fits and fails(case._replace(given=tuple(items)))
 
-    pieces = shrink_list(list(case.pieces), still)
-    for at in range(1, len(pieces)):
-        two = ["".join(pieces[:at]), "".join(pieces[at:])]
-        if len(pieces) > 2 and still(two):
-            pieces = two
-            break
-    for at in range(len(pieces)):
-        before, after = pieces[:at], pieces[at + 1 :]
-        pieces[at] = shrink(
-            pieces[at], lambda text, b=before, a=after: still([*b, text, *a]), seconds=1.0
-        )
-    return tuple(pieces)
+    items = shrink_list(list(case.given), still)
+    if case.method == "encode_iterable":
+        halves = [["".join(items[:at]), "".join(items[at:])] for at in range(1, len(items))]
+        items = next(filter(still, halves if len(items) > 2 else ()), items)
+        for at, piece in enumerate(items):
+            items[at] = shrink(
+                piece, lambda text, at=at: still([*items[:at], text, *items[at + 1 :]]), seconds=1.0
+            )
+    return tuple(items)
 
 
 # The exercises.
 
-PER_METHOD = {"run": lambda learner, case: learner(case), "same": same, "report": beside}
+COMMON = {"run": Learner.__call__, "same": same, "report": beside, "smaller": simpler}
+PLACES = {
+    FOUND: "how the text is cut into pre-tokens",
+    "pattern =": "how special tokens are found",
+    "enumerate(parts)": "what becomes of the parts between special tokens",
+    "[bytes([byte])": "how a word becomes single bytes",
+    "min(pairs": "which merge goes first",
+    "ranks = {": "the ranks of the merges",
+    "ids[symbol]": "how tokens become ids",
+}
 ENCODE = Exercise(
-    program=Program(
-        decode,
-        pretokens,
-        cut_specials,
-        merged,
-        encoded,
-        places={
-            FOUND: "how the text is cut into pre-tokens",
-            "pattern =": "how special tokens are found",
-            "enumerate(parts)": "what becomes of the parts between special tokens",
-            "[bytes([byte])": "how a word becomes single bytes",
-            "min(pairs": "which merge goes first",
-            "ranks = {": "the ranks of the merges",
-            "ids[symbol]": "how tokens become ids",
-        },
-    ),
+    program=Program(decode, pretokens, cut_specials, merged, encoded, places=PLACES),
     mistakes=(*WORDS, *SPECIALS, *CUTTING, *READING, LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    smaller=simpler,
     errors={
         r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, "
         "which stands for no special tokens: `special_tokens or []`.",
     },
-    **PER_METHOD,
+    **COMMON,
 )
-DECODE = Exercise(
-    program=Program(decoded),
-    mistakes=DECODING,
-    cases=ID_LISTS,
-    corners=ODD_ID_LISTS,
-    smaller=simpler,
-    **PER_METHOD,
-)
+DECODE = Exercise(Program(decoded), DECODING, ID_LISTS, corners=ODD_ID_LISTS, **COMMON)
 STREAM = Exercise(
-    program=Program(texts_of, streamed),
+    program=Program(streamed),
     mistakes=STREAMING,
     cases=STREAMS,
     corners=ODD_STREAMS,
-    smaller=simpler,
     errors={
         "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
         "a list: loop over it, and do not ask for its length, an item or `read`.",
     },
-    **PER_METHOD,
+    **COMMON,
 )
 
 # What no single call shows.
 
 
+def disturbed(case: Case, got: list[int], claim: str, why: str) -> Wrong:
+    """What is said of a call that another one disturbs."""
+    wrong = beside(case, encoded(case._replace(given=case.text)), got)
+    wrong.claim, wrong.mistake = claim, why
+    return wrong
+
+
 def expect_independent(learner: Learner) -> None:
     """Raise `Wrong` where a tokenizer is disturbed by another one, or by an earlier call."""
-    here, there = FRESH
+    here, there = cases("encode", (MIXED, "bathe nettle"), (PLAIN, "bathe nettle"))  # new words
     try:
-        one = learner.make(here.setup)
-        if learner(here, one) != ENCODE.expected(here):
-            return  # it is wrong for another reason
-        other = learner.make(there.setup)
-        results = (there, learner(there, other)), (here, learner(here, one))
+        one, other = learner.make(here.setup), learner.make(there.setup)
+        before, beside_it, after = learner(here, one), learner(there, other), learner(here, one)
     except Wrong:
         return
-    for (case, got), wrong in zip(results, (here, there), strict=True):
-        if got == ENCODE.expected(wrong) or (case is here and got != ENCODE.expected(here)):
-            raise Wrong(
-                "Two tokenizers, made of different vocabularies, disturb each other.",
-                given=Words(f"{described(case)}, used in turn with another one"),
-                expected=readable(ENCODE.expected(case), case.setup),
-                got=readable(got, case.setup),
-                mistake="Something is shared between instances or calls: a class attribute, a "
-                "global, a default argument such as `cache={}`. Keep it on `self`.",
-            )
+    if before == encoded(here) and (beside_it == before or after != before):
+        raise disturbed(
+            *((there, beside_it) if beside_it == before else (here, after)),
+            "Two tokenizers, made of different vocabularies, disturb each other.",
+            "Something is shared between instances or calls: a class attribute, a global, a "
+            "default argument such as `cache={}`. Keep it on `self`.",
+        )
 
 
 def expect_the_same_twice(learner: Learner) -> None:
     """Raise `Wrong` where a second stream knows the first one."""
-    case = STREAMS[0]
-    tokenizer = learner.make(case.setup)
-    learner(case, tokenizer)
-    again = learner(case, tokenizer)
-    if again != STREAM.expected(case):
-        wrong = beside(case, STREAM.expected(case), again)
-        wrong.claim = "The second `encode_iterable` of a tokenizer differs from the first."
-        wrong.mistake = (
-            "What was kept back is still there: keep it in a local variable, not on self."
+    case, tokenizer = STREAMS[0], learner.make(STREAMS[0].setup)
+    if learner(case, tokenizer) != (again := learner(case, tokenizer)):
+        raise disturbed(
+            case,
+            again,
+            "The second `encode_iterable` of a tokenizer differs from the first.",
+            "What was kept back is still there: keep it in a local variable, not on self.",
         )
-        raise wrong
 
 
 SLOW = {
@@ -941,6 +818,7 @@ SLOW = {
     "encode_iterable": "Probably what was read before is encoded again with each piece: keep only "
     "the end that is not certain yet.",
 }
+MANY_LINES, ONE_WORD = ORDINARY * (80_000 // len("".join(ORDINARY))), ("gathered" * 6,) * 40
 
 
 def expect_quick(learner: Learner, method: str, pieces: Sequence[str], what: str) -> None:
@@ -950,25 +828,23 @@ def expect_quick(learner: Learner, method: str, pieces: Sequence[str], what: str
     encode = getattr(learner.make(PLAIN), method)
     run = (lambda: encode(text)) if method == "encode" else (lambda: used_up(encode, pieces))
     try:
-        ids = ids_in(call(run, seconds=LONG, given=given), given, method)
+        ids = in_one_form(call(run, seconds=LONG, given=given), method, given)
     except Wrong as wrong:
         if wrong.timed_out:
             wrong.claim = f"`{method}` is hopelessly slow: stopped after {LONG:g} s."
             wrong.mistake = SLOW[method]
         raise
-    if ids != (right := ids_of_text(PLAIN, text)):
+    if ids != (right := ids_of(PLAIN, text)):
         at = first_difference(right, ids)
         raise Wrong(
             f"`{method}` of a long text differs, though short texts are right.",
             given=given,
             expected=right[at : at + 8],
             got=Words(f"{ids[at : at + 8]}, from id {at:,} on"),
-            mistake=_of_ids(Pieces(PLAIN, tuple(pieces)), right, ids),
+            mistake=seen(Case(PLAIN, "encode_iterable", tuple(pieces)), right, ids),
         )
 
 
-MANY_LINES = ORDINARY * (80_000 // len("".join(ORDINARY)))
-ONE_WORD = ("gathered" * 6,) * 40
 READ_AHEAD = 1_500_000  # characters that may be read before the first id comes
 BUFFER = 32_000  # who reads further ahead than this is not measured: a buffer is no leak
 FEW, MANY = 8_000, 40_000  # characters after which memory is measured
@@ -977,8 +853,7 @@ FEW, MANY = 8_000, 40_000  # characters after which memory is measured
 class Source:
     """An endless stream of lines, which counts what is read and stops at a limit."""
 
-    def __init__(self):
-        self.read = 0
+    read = 0
 
     def __iter__(self) -> Iterator[str]:
         for line in cycle(ORDINARY):
@@ -992,11 +867,25 @@ def expect_lazy(learner: Learner) -> None:
     """Raise `Wrong` where the stream is read to its end first, or what was read is kept."""
     given, source = Words("the first id of `encode_iterable(lines)`, of endless lines"), Source()
 
-    def first() -> Any:
-        return next(iter(learner.make(PLAIN).encode_iterable(iter(source))))
+    def started(source: Source) -> Iterator:
+        return iter(learner.make(PLAIN).encode_iterable(iter(source)))
+
+    def bytes_in_use() -> list[int]:
+        source, held = Source(), []
+        ids = started(source)
+        tracemalloc.start(1)
+        try:
+            for characters in (FEW, MANY):
+                while source.read < characters:
+                    for _ in islice(ids, 50):
+                        pass
+                held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+        return held
 
     try:
-        ids_in([call(first, seconds=LONG, given=given)], given, "encode_iterable")
+        call(lambda: next(started(source)), seconds=LONG, given=given)
     except Wrong as wrong:
         if source.read <= READ_AHEAD and not wrong.timed_out:
             raise
@@ -1009,30 +898,11 @@ def expect_lazy(learner: Learner) -> None:
             "certain while you read on. Joining the pieces, or making a list, needs memory for all "
             "of the text.",
         ) from None
-    if source.read < BUFFER:
-        _expect_little_memory(learner)
-
-
-def _expect_little_memory(learner: Learner) -> None:
-    """Raise `Wrong` where the memory in use grows with what was read."""
     given = Words(f"`encode_iterable(lines)`, with {MANY:,} characters of lines")
-
-    def held() -> list[int]:
-        source = Source()
-        ids, in_use = iter(learner.make(PLAIN).encode_iterable(iter(source))), []
-        tracemalloc.start(1)
-        try:
-            for characters in (FEW, MANY):
-                while source.read < characters:
-                    for _ in islice(ids, 50):
-                        pass
-                in_use.append(tracemalloc.get_traced_memory()[0])
-        finally:
-            tracemalloc.stop()
-        return in_use
-
+    if source.read > BUFFER:
+        return
     try:
-        before, after = call(held, seconds=LONG, given=given)
+        before, after = call(bytes_in_use, seconds=LONG, given=given)
     except Wrong as wrong:
         if wrong.timed_out:
             return  # memory is counted at the price of time: that is no fault of the tokenizer
@@ -1059,8 +929,6 @@ OPEN = (
 def remarks_on_files(learner: Learner) -> list[str]:
     """Remarks on `from_files`. Raises: Wrong where it cannot be called or makes no tokenizer."""
     method = inspect.getattr_static(learner.attempt, "from_files")
-    if is_stub(getattr(method, "__func__", method)):
-        raise NotAttempted
     if not isinstance(method, classmethod | staticmethod):
         raise Wrong(
             "`from_files` belongs to the class, not to an instance.",
@@ -1068,65 +936,47 @@ def remarks_on_files(learner: Learner) -> list[str]:
             got=Words("a method that needs an instance"),
             mistake="`@classmethod` is missing above `def from_files(cls, ...)`.",
         )
-    case = Text(setup(GPT2, (END,)), f"the cat{END} é\n")
+    case = Case(ENDED, "encode", f"the cat{END} é\n")
+    spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
+    lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        vocab, merges = _written(case.setup, Path(folder))
-        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
+        vocab, merges = Path(folder, "vocab.json"), Path(folder, "merges.txt")
+        vocab.write_text(json.dumps(spelt), encoding="utf-8")
+        merges.write_text("".join(lines), encoding="utf-8", newline="\n")
+        names = ("vocab_filepath", "merges_filepath", "special_tokens")
+        values = dict(zip(names, (str(vocab), str(merges), [END]), strict=True))
         args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
-            if inspect.isclass(made) or not (hasattr(made, "encode") and hasattr(made, "decode")):
-                raise Wrong(
-                    "`from_files` does not make a tokenizer.",
-                    given=FROM_FILES,
-                    expected=Words("a tokenizer"),
-                    got=Words(kind_of(made)),
-                    mistake="End it with `return cls(vocab, merges, special_tokens)`.",
-                )
-            return [] if learner(case, made) == ENCODE.expected(case) else [OPEN]
-        except Wrong as wrong:
-            if wrong.mistake and not wrong.error:
-                raise
+            if not inspect.isclass(made) and hasattr(made, "encode") and hasattr(made, "decode"):
+                return [] if learner(case, made) == ENCODE.expected(case) else [OPEN]
+        except Wrong:
             return [OPEN]
-
-
-def _written(one: Setup, folder: Path) -> tuple[str, str]:
-    """The paths of the vocabulary and the merges, as GPT-2 has them."""
-    vocab, merges = folder / "vocab.json", folder / "merges.txt"
-    special = [token.encode() for token in one.known]
-    names = {
-        token.decode() if token in special else to_readable(token): token_id
-        for token_id, token in one.vocab().items()
-    }
-    vocab.write_text(json.dumps(names), encoding="utf-8")
-    lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in one.merges]
-    merges.write_text("".join(lines), encoding="utf-8", newline="\n")
-    return str(vocab), str(merges)
+    raise Wrong(
+        "`from_files` does not make a tokenizer.",
+        given=FROM_FILES,
+        expected=Words("a tokenizer"),
+        got=Words(kind_of(made)),
+        mistake="End it with `return cls(vocab, merges, special_tokens)`.",
+    )
 
 
 # The verdict.
 
 
 class Watched(tuple):
-    """A merge that counts how often it is looked at."""
+    """A merge; how often any is looked at is counted."""
 
     looks = 0
 
-    def __iter__(self):
+    def _look(self, how: Callable, *arguments: Any) -> Any:
         Watched.looks += 1
-        return super().__iter__()
+        return how(self, *arguments)
 
-    def __getitem__(self, at):
-        Watched.looks += 1
-        return super().__getitem__(at)
-
-    def __eq__(self, other):
-        Watched.looks += 1
-        return super().__eq__(other)
-
-    def __hash__(self):
-        Watched.looks += 1
-        return super().__hash__()
+    __iter__ = partialmethod(_look, tuple.__iter__)
+    __getitem__ = partialmethod(_look, tuple.__getitem__)
+    __eq__ = partialmethod(_look, tuple.__eq__)
+    __hash__ = partialmethod(_look, tuple.__hash__)
 
 
 def remarks_on_encode(learner: Learner) -> list[str]:
@@ -1160,8 +1010,7 @@ def check_encode(learner: Learner) -> Findings:
     found = Findings()
     with found("use"):
         expect_independent(learner)
-    if not found:
-        found = judge(ENCODE, learner)
+    found = found if found else judge(ENCODE, learner)
     if not fails_in_use(found):
         with found("use"):
             expect_quick(learner, "encode", MANY_LINES, "of lines")
@@ -1176,76 +1025,65 @@ def check_stream(learner: Learner) -> Findings:
         with found("use"):
             expect_quick(learner, "encode_iterable", MANY_LINES, "of lines")
             expect_the_same_twice(learner)
-    if not fails_in_use(found):
-        with found("corner"):
-            expect_lazy(learner)
-    if not found:
-        with found("use"):
-            expect_quick(learner, "encode_iterable", ONE_WORD, "without any space")
+            with found("corner"):
+                expect_lazy(learner)
+            if not found:
+                expect_quick(learner, "encode_iterable", ONE_WORD, "without any space")
+            else:
+                found.passes = ["`encode_iterable` is right for the lines of ordinary text."]
     return found
-
-
-def check_files(learner: Learner) -> Findings:
-    """What is wrong with `from_files`."""
-    found = Findings()
-    with found("use"):
-        learner.remarks += remarks_on_files(learner)
-    return found
-
-
-def _list(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 CHECKS = {
     "encode": check_encode,
     "decode": lambda learner: judge(DECODE, learner),
     "encode_iterable": check_stream,
-    "from_files": check_files,
 }
 
 
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    expect_class(attempt, SIGNATURE)
+    expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
     if "__init__" in vars(attempt) and is_stub(attempt.__init__):
         raise NotAttempted("`__init__` is still to write.")
-    learner, found, right, missing = Learner(attempt), Findings(), [], {}
-    for name, check in CHECKS.items():
+    learner, found, right, missing, remarks = Learner(attempt), Findings(), [], {}, []
+    for name in ("encode", "decode", "encode_iterable", "from_files"):
         if name not in ("encode", "decode") and fails_in_use(found):
-            break  # `encode_iterable` and `from_files` rest on the other two
+            break  # these two rest on the others
+        new = Findings()
         try:
             if not callable(getattr(attempt, name, None)) or is_stub(getattr(attempt, name)):
                 raise NotAttempted
-            new = check(learner)
+            if name in CHECKS:
+                new = CHECKS[name](learner)
+            else:
+                with new("use"):
+                    remarks += remarks_on_files(learner)
         except NotAttempted as stub:
             missing[name] = str(stub) or f"`{name}` is still to write."
             continue
-        if not new:
-            right.append(f"`{name}`")
-        elif name == "encode_iterable" and not fails_in_use(new):
-            found.passes.append("`encode_iterable` is right for the lines of ordinary text.")
-        told = {wrong.case.what for wrong in found.found if wrong.case}
+        right += [] if new else [f"`{name}`"]
+        found.passes += new.passes
+        told = [wrong.case.what for wrong in found.found if wrong.weight == "corner" and wrong.case]
         for wrong in new.found if "encode" not in missing else ():  # which the others may call
             if any(wrong.mistake == other.mistake for other in found.found):
                 wrong.mistake = None  # told already
-            if not (wrong.case and wrong.case.what in told):
+            if not (wrong.weight == "corner" and wrong.case and wrong.case.what in told):
                 found.found.append(wrong)
     if right:
-        found.passes.insert(0, _list(right) + (" are right." if len(right) > 1 else " is right."))
-    still = list(dict.fromkeys(missing.values()))
+        names = " and ".join(filter(None, [", ".join(right[:-1]), right[-1]]))
+        found.passes.insert(0, f"{names} {'are' if len(right) > 1 else 'is'} right.")
+    found.passes += dict.fromkeys(missing.values())
     if missing and not fails_in_use(found):
-        claims = [wrong.claim for wrong in found.found]
-        raise NotAttempted(" ".join([*found.passes, *still, *claims]))
-    found.passes += still
+        raise NotAttempted(" ".join([*found.passes, *(wrong.claim for wrong in found.found)]))
     if not found:
-        learner.remarks += remarks_on_encode(learner)
+        remarks += remarks_on_encode(learner)
         with found("style"):
             expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
-    for argument in sorted(learner.changed):
-        learner.remarks.append(
-            f"The constructor changed the {argument} that it was given: make a copy, so that a "
-            "second tokenizer of the same vocabulary is not surprised."
-        )
+    remarks += [
+        f"The constructor changed the {argument} that it was given: make a copy, so that a second "
+        "tokenizer of the same vocabulary is not surprised."
+        for argument in sorted(learner.changed)
+    ]
     praise = "Every text is encoded and decoded like the reference does it, in pieces too."
-    return found.verdict(praise, learner.remarks)
+    return found.verdict(praise, remarks)
