@@ -6,7 +6,10 @@ import numpy as np
 import torch
 from torch.optim import Optimizer
 
-from workbook.optimizer import optimizers
+from attempts.ours import copied
+from workbook.optimizer.optimizers import AdamW
+
+optimizers = copied("optimizer.optimizers")
 
 
 class Handout(Optimizer):
@@ -164,10 +167,6 @@ class Functional(Paper):
         p.grad = None
 
 
-class OfTorch(torch.optim.AdamW):
-    """Torch's own, subclassed."""
-
-
 class Before(optimizers.AdamW):
     """The package's, with the decay first."""
 
@@ -217,6 +216,18 @@ class Greek(Optimizer):
         return loss
 
 
+class TwoBetas(Handout):
+    """The betas as two numbers, and gradients that are cleared in the step."""
+
+    def __init__(self, parameters, learning_rate, beta1, beta2, wd, epsilon=1e-8, foreach=False):
+        super().__init__(parameters, learning_rate, (beta1, beta2), epsilon, wd)
+
+    def step(self, closure=None):
+        loss = super().step(closure)
+        self.zero_grad()
+        return loss
+
+
 RIGHT = [
     Handout,
     Paper,
@@ -225,11 +236,35 @@ RIGHT = [
     OtherKeys,
     Foreach,
     Functional,
-    OfTorch,
     Before,
     AnySettings,
     Strict,
     Greek,
+    TwoBetas,
     optimizers.AdamW,
-    torch.optim.AdamW,
 ]
+
+
+class OfTorch(torch.optim.AdamW):
+    """Torch's own, subclassed."""
+
+
+class Wrapped(Optimizer):
+    """Torch's own, inside."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        params = list(params)
+        settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, settings)
+        self.inner = torch.optim.AdamW(params, **settings)
+        self.state, self.param_groups = self.inner.state, self.inner.param_groups
+
+    def step(self, closure=None):
+        return self.inner.step(closure)
+
+    def load_state_dict(self, state):
+        self.inner.load_state_dict(state)
+        self.state, self.param_groups = self.inner.state, self.inner.param_groups
+
+
+NOT_FROM_SCRATCH = [OfTorch, Wrapped, AdamW, torch.optim.AdamW]

@@ -331,7 +331,7 @@ class Alone:
         return self.inner.step(closure)
 
 
-@mistake("read the rate there, each time")
+@mistake("read the learning rate there, each time")
 class StoredRate(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         super().__init__(params, lr, betas, eps, weight_decay)
@@ -425,3 +425,21 @@ class SecondBetaForM(Plain):
     def first(self, m, g, b1):
         beta = self.param_groups[0]["betas"][1]
         return beta * m + (1 - beta) * g
+
+
+@mistake("Nothing is changed: `p = p - ...`")
+class Rebound(LocalName):
+    """Step and decay are both lost."""
+
+    def decay(self, p, lr, weight_decay, corrected):
+        p = p - lr * weight_decay * p
+
+
+@mistake("has `p.grad` None: skip it")
+class ReadsTheDataOfNone(Plain):
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.update(p, p.grad.data, self.state_of(p), group)
+        return loss

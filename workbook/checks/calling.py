@@ -53,6 +53,10 @@ SYNONYMS = {
     "logits": "inputs input preds pred predictions outputs output yhat scores predlogits",
     "targets": "target labels label ytrue gold nexttokens xnext answers",
     # optimizer and training
+    "params": "parameters param modelparams modelparameters weights",
+    "lr": "learningrate alpha stepsize rate eta maxlr",
+    "betas": "beta",
+    "weight_decay": "decay wd lam lambd lambda weightdecayrate",
     "parameters": "params param modelparams modelparameters weights parameterlist grads",
     "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
     "it": "step iteration iter stepnum currentstep currentiter curstep",

@@ -375,7 +375,7 @@ _RECORDS = (
     ),
     _problem(
         "adamw", "The optimizer",
-        points=2, chapter=4, notebook="05_optimizer", check="optimizer_adamw",
+        points=2, chapter=4, notebook="05_optimizer", check="optimizer",
         form="class", signature="AdamW(params, lr, betas, eps, weight_decay)",
         nudge="Copy the shape of the handout's SGD example: `__init__` passes a dict of settings "
             "to `super().__init__`, and `step` goes through `self.param_groups`. Where do m, v "
