@@ -14,6 +14,7 @@ from functools import cache
 
 from attempts import (
     decoding,
+    optimizer_adamw_right,
     optimizer_schedule_and_clipping,
     transformer_right,
     transformer_right_functions,
@@ -34,10 +35,12 @@ SOLUTIONS = {
     "rmsnorm": transformer_right.RMSNorm,
     "positionwise_feedforward": transformer_right.SwiGLU,
     "rope": transformer_right.RotaryPositionalEmbedding,
+    "adamw": optimizer_adamw_right.Paper,
     "decoding": decoding.decode,
 }
 # What behaves as the right one does, or is another right one: by problem, a piece of the mutant.
 EQUIVALENT = {
+    "adamw": ["if False", "loss = None\n        if True", "pass\n"],
     "decoding": [
         *("temperature=2", "temperature=0", "top_p=2", "top_p=0", "top_p <= 1", "top_p < 2"),
         *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "* sorted_probs.sum()"),

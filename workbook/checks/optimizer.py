@@ -904,8 +904,8 @@ def adamw(attempt: Any, part: str | None = None) -> str:
         )
     if is_stub(attempt.__init__) or is_stub(inspect.unwrap(attempt.step)):
         raise NotAttempted("`__init__` or `step` is still to write.")
-    # The first optimizer of a process loads torch's compiler, which takes seconds: no learner's call
-    # is to be stopped for that.
+    # The first optimizer of a process loads torch's compiler, which takes seconds: no call of a
+    # learner is to be stopped for that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
     stepper, results = Stepper(attempt), []
     with suppress(Wrong):  # an error is told by the judge
