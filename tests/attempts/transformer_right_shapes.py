@@ -1,12 +1,21 @@
 """Right parts that are made and called as learners' repositories do it, not as the handout does."""
 
+from dataclasses import dataclass
+
 import torch
 from einops import rearrange
 from torch import nn
 
 from attempts import transformer_right_heads as heads
 from attempts.transformer_lists import almost, right
-from attempts.transformer_right import Linear, RotaryPositionalEmbedding, drawn
+from attempts.transformer_right import (
+    Embedding,
+    Linear,
+    RMSNorm,
+    RotaryPositionalEmbedding,
+    SwiGLU,
+    drawn,
+)
 from attempts.transformer_right_functions import attention
 from attempts.transformer_wrong_heads import Steps
 
@@ -132,3 +141,175 @@ class TooNarrow(heads.Fused):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         self.qkv_proj.weight.data = torch.randn(3 * d_model, d_model) / d_model
+
+
+# Blocks.
+
+
+class Block(heads.TransformerBlock):
+    """A right block of another attention layer."""
+
+    def with_attention(self, layer):
+        self.attn = layer
+        return self
+
+
+@right("transformer_block")
+class BlockByKeyword(Block):
+    def __init__(self, d_model, num_heads, d_ff, *, theta, max_seq_len):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+
+
+@right("transformer_block")
+class BlockWithASwitch(Block):
+    def __init__(
+        self, d_model, num_heads, d_ff, use_rope=False, max_seq_len=None, theta=None, device=None
+    ):
+        rope = (max_seq_len, theta) if use_rope else (None, None)
+        super().__init__(d_model, num_heads, d_ff, *rope)
+
+
+@right("transformer_block")
+class BlockOfOtherOrder(Block):
+    def __init__(self, d_ff, d_model, n_heads, base=None, seq_len=None):
+        super().__init__(d_model, n_heads, d_ff, seq_len, base)
+
+
+@right("transformer_block")
+class HandedRopeBlock(Block):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, rope=None):
+        super().__init__(d_model, num_heads, d_ff)
+        self.with_attention(HandedRope(d_model, num_heads, max_seq_len, rope))
+
+
+@right("transformer_block")
+class RopeInForwardBlock(Block):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__(d_model, num_heads, d_ff)
+        self.with_attention(RopeInForward(d_model, num_heads))
+
+    def forward(self, x, rope=None, token_positions=None):
+        x = x + self.attn(self.ln1(x), rope, token_positions)
+        return x + self.ffn(self.ln2(x))
+
+
+@right("transformer_block")
+class BlockWithACache(Block):
+    def forward(self, x, token_positions=None, kv_cache=None):
+        return super().forward(x, token_positions), kv_cache
+
+
+@right("transformer_block")
+class MisspeltBlock(nn.Module):
+    """Names with a slip of the pen, and of its own."""
+
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
+        super().__init__()
+        self.muti_head_att = heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
+        self.swi_glu = SwiGLU(d_model, d_ff)
+        self.pre_attn_norm, self.pre_ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
+
+    def forward(self, x):
+        x = x + self.muti_head_att(self.pre_attn_norm(x))
+        return x + self.swi_glu(self.pre_ffn_norm(x))
+
+
+# Language models.
+
+
+@right("transformer_lm")
+class ModelOfOtherOrder(heads.TransformerLM):
+    def __init__(
+        self, d_model, num_heads, d_ff, context_length, vocab_size, num_layers, theta=10_000.0
+    ):
+        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta)
+
+
+@dataclass(kw_only=True)
+class Config:
+    vocab_size: int
+    max_seq_len: int
+    hidden_size: int = 512
+    n_layers: int = 4
+    n_heads: int = 16
+    d_ff: int | None = None
+    rope_theta: float = 10_000.0
+    eps: float = 1e-5
+
+
+@right("transformer_lm")
+class ModelOfAConfig(heads.TransformerLM):
+    def __init__(self, cfg: Config):
+        sizes = (cfg.hidden_size, cfg.n_layers, cfg.n_heads, cfg.d_ff)
+        super().__init__(cfg.vocab_size, cfg.max_seq_len, *sizes, cfg.rope_theta)
+
+
+class Fields:
+    """A class of settings like pydantic's, which takes them by name."""
+
+    model_fields = dict.fromkeys(
+        ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta"]
+    )
+
+    def __init__(self, **fields):
+        vars(self).update({name: fields[name] for name in self.model_fields})
+
+
+@right("transformer_lm")
+class ModelOfFields(heads.TransformerLM):
+    def __init__(self, config: Fields):
+        super().__init__(**vars(config))
+
+
+@right("transformer_lm")
+class RopeInForwardModel(nn.Module):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff):
+        super().__init__()
+        self.embed = Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(
+            RopeInForwardBlock(d_model, num_heads, d_ff) for _ in range(num_layers)
+        )
+        self.final_norm, self.output_embed = RMSNorm(d_model), Linear(d_model, vocab_size)
+
+    def forward(self, x, rope, token_positions=None):
+        x = self.embed(x)
+        for layer in self.layers:
+            x = layer(x, rope, token_positions)
+        return self.output_embed(self.final_norm(x))
+
+
+@right("transformer_lm")
+class DrawnByTheModel(heads.TransformerLM):
+    """Layers that leave their weights empty; the model draws them all."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        for parameter in self.parameters():
+            parameter.data = torch.empty_like(parameter)
+        self.apply(self.draw)
+
+    def draw(self, layer):
+        if isinstance(layer, Linear):
+            layer.weight.data = drawn(*layer.weight.shape).detach()
+        elif isinstance(layer, Embedding):
+            nn.init.trunc_normal_(layer.weight, std=1, a=-3, b=3)
+        elif isinstance(layer, RMSNorm):
+            nn.init.ones_(layer.weight)
+
+
+@right("transformer_lm")
+class CompiledModel(heads.TransformerLM):
+    def __init__(
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+    ):
+        super().__init__(
+            vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+        )
+        self.layers = nn.ModuleList(torch.compile(layer) for layer in self.layers)
+
+
+@almost("transformer_lm", "the gain `ln_final.weight` does not start at 1")
+class DrawnGain(heads.TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        nn.init.normal_(self.ln_final.weight)

@@ -243,3 +243,25 @@ def random(self, ids):
 @model("must be long")
 def ids_as_floats(self, ids):
     return self.lm_head(self.ln_final(through(self, ids.float())))
+
+
+@block("the way back fails")
+def adds_in_place(self, x):
+    y = x + self.attn(self.ln1(x))
+    y += self.ffn(self.ln2(y))
+    return y
+
+
+@mistake("transformer_lm", "rounded up to a multiple of 64")
+class RoundedWidth(transformer_right_heads.TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
+        sizes = (vocab_size, context_length, d_model, num_layers, num_heads)
+        super().__init__(*sizes, (d_ff + 63) // 64 * 64, theta)
+
+
+@mistake("transformer_lm", "your seventh argument is `use_rope`; which one is `rope_theta`?")
+class NoPlaceForTheta(transformer_right_heads.TransformerLM):
+    def __init__(
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, use_rope=True
+    ):
+        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, 50.0)

@@ -1,7 +1,5 @@
 """What the checks of chapter 3 say, and that nothing a learner's part does disturbs them."""
 
-from importlib import import_module
-
 import pytest
 import torch
 from attempts import (
@@ -14,9 +12,9 @@ from attempts.transformer_wrong_heads import Steps, halves
 from torch import nn
 from work import calls
 
-from workbook.checks.transformer_names import place as place_of
-from workbook.checks.transformer_names import place_of_learners
-from workbook.checks.transformer_weights import layouts
+from workbook.checks import modules
+from workbook.checks.modules import layouts, place_of_learners
+from workbook.checks.modules import place as place_of
 from workbook.checks.verdicts import Wrong
 from workbook.study.verbs import check
 
@@ -124,8 +122,7 @@ def test_an_error_names_the_line():
 
 
 def test_an_endless_loop_is_stopped(monkeypatch):
-    for module in ("transformer_functions", "transformer_modules"):
-        monkeypatch.setattr(import_module(f"workbook.checks.{module}"), "QUICK", 0.5)
+    monkeypatch.setattr(modules, "QUICK", 0.5)
 
     class Endless(transformer_right.Linear):
         def forward(self, x):
@@ -231,8 +228,18 @@ def test_names_of_other_code_are_understood():
         "W_q W_k W_v W_o", "wq.weight wk.weight wv.weight wo.weight", "query key value out_proj",
         "to_q.weight to_k.weight to_v.weight to_out.weight", "attn.Wq attn.Wk attn.Wv attn.proj",
         "q_linear.W k_linear.W v_linear.W output_linear.W", "query_proj k values.weight w_out",
+        "muti_head_att.W_Q muti_head_att.W_K muti_head_att.W_V muti_head_att.W_O",
     ):  # fmt: skip
         assert [place_of_learners(name, attention) for name in names.split()] == attention, names
+
+
+def test_the_head_and_the_embedding_are_told_apart_by_name():
+    places = [place_of(name) for name in ("token_embeddings.weight", "lm_head.weight")]
+    for names in (
+        "embed.embeddings output_embed.w", "tok_emb.weight out_head.weight",
+        "embedding.W unembedding.W", "wte.weight head.weight",
+    ):  # fmt: skip
+        assert [place_of_learners(name, places) for name in names.split()] == places, names
 
 
 def test_a_weight_of_ten_candidates_is_not_guessed_for_ever():

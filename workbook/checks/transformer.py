@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbook.checks.calling import call_part, first_of
-from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.checks.engine import Exercise, Mistake, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.modules import (
     Learner,
@@ -1120,6 +1120,12 @@ def rope(attempt: Any, part: str | None = None) -> str:
 
 # Attention with several heads.
 
+
+def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
+    """The mistakes without those of which any of these is said."""
+    return tuple(each for each in mistakes if not any(some in each.words for some in words))
+
+
 SPLIT, MERGE = (
     "x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)",
     "x.transpose(-2, -3).flatten(-2)",
@@ -1167,20 +1173,17 @@ IN_HEADS = (
     mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED, SIGHT, "causal(x.shape[-2])"),
     mistake("It is one head as wide as the model: `num_heads` plays no part.",
             SPLIT, "x.unsqueeze(-3)"),
+    mistake("The heads are put together without the transpose back: first swap to (seq, heads, "
+            "d_head), then join the last two axes.",
+            MERGE, STRAIGHT_BACK),
     mistake(
-        "The heads are put together without the transpose back: first swap to (seq, heads, "
-        "d_head), then join the last two axes.",
-        MERGE, STRAIGHT_BACK
+        "The heads are interleaved when they are put together: (heads d_head), not (d_head heads).",
+        MERGE, INTERLEAVED_BACK
     ),
-    mistake("The heads are interleaved when they are put together: (heads d_head), not (d_head "
-            "heads).",
-            MERGE, INTERLEAVED_BACK),
     mistake("The heads are added up, or averaged: put them side by side.", MERGE, "x.sum(-3)"),
     mistake(NO_MASK, TRIANGLE, "dtype=torch.bool)"),
-    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
-    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
     mistake(SEES_NEXT, TRIANGLE, "dtype=torch.bool).tril(1)"),
     mistake("Scaled by √d_model: inside a head it is √d_head, the width of its queries and keys.",
@@ -1194,13 +1197,15 @@ IN_HEADS = (
     mistake(
         "RoPE is applied to the whole d_model, before the heads are split: rotate each head, with "
         "d_k = d_head.",
-        TURN, "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
+        TURN,
+        "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
         "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)"
     ),
     mistake(
         "RoPE is applied before the axes of heads and positions are swapped, so that it counts "
         "heads: first (heads, seq, d_head), then RoPE.",
-        TURN, "Q, K = (rotate(each.transpose(-2, -3), places, theta) for each in (Q, K))\n"
+        TURN,
+        "Q, K = (rotate(each.transpose(-2, -3), places, theta) for each in (Q, K))\n"
         "Q, K = Q.transpose(-2, -3), K.transpose(-2, -3)"
     ),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
@@ -1212,20 +1217,21 @@ IN_HEADS = (
     mistake(SAME_MATRIX, ROLES, "in (q, q, q))"),
     mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
 )  # fmt: skip
-IN_ATTENTION = (  # without what is another mistake in a head
-    *IN_SCALE,
-    *IN_MASK[1:],
-    *(each for each in IN_WEIGHTS if "swapped" not in each.words),
+HIDING = (  # a position without any key becomes NaN, and with it all that comes after it
+    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
 )
+IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
 MULTIHEAD_MISTAKES = (
     NO_ROPE,
     *IN_HEADS,
+    *HIDING,
     mistake("The third argument is taken for theta: it is max_seq_len, and theta is the fourth.",
             TURN, f"Q, K = rotate(Q, places, {LONGEST}), rotate(K, places, {LONGEST})"),
     mistake("x is added inside: that is the block's business.", OUTPUT, f"x + {OUTPUT}"),
     mistake("`token_positions` is ignored: RoPE always counts from 0.",
             "if positions is None else positions.unsqueeze(-2)", ""),
-    *(each for each in IN_ROPE if "nothing is turned" not in each.words),
+    *but(IN_ROPE, "nothing is turned"),
     *IN_ATTENTION,
 )  # fmt: skip
 HEADS_PLACES = {
@@ -1338,3 +1344,241 @@ def multihead_self_attention(attempt: Any, part: str | None = None) -> str:
     questions = {remark: case for remark, case in questions.items() if case in askable}
     remarks += open_questions(found, MULTIHEAD, learner, questions)
     return found.verdict("Right with RoPE, and no position sees what follows it.", remarks)
+
+
+# The block.
+
+ADD_ATTENTION, ADD_FFN = "x = x + attn(ln1(x))", "return x + ffn(ln2(x))"
+NORMS = "for number in (1, 2))"
+RESIDUAL = "The residual connection is missing around "
+NORMED = "The residual stream is normalised: add to what came in, not to what the norm made of it."
+IN_BLOCK = (
+    mistake("Post-norm for pre-norm: the norm comes before attention and before the feed-forward "
+            "layer, not after the additions.",
+            ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
+    mistake("The norm comes behind attention and feed-forward layer: it belongs before them.",
+            ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
+    mistake("The norm before the feed-forward layer is missing.", ADD_FFN, "return x + ffn(x)"),
+    mistake("The norm before attention is missing.", ADD_ATTENTION, "x = x + attn(x)"),
+    mistake("Both norms are missing.",
+            ADD_ATTENTION, "x = x + attn(x)", ADD_FFN, "return x + ffn(x)"),
+    mistake("ln1 and ln2 are swapped.", NORMS, "for number in (2, 1))"),
+    mistake("The first norm, ln1, is used twice: the feed-forward layer has its own, ln2.",
+            NORMS, "for number in (1, 1))"),
+    mistake(NORMED,
+            ADD_ATTENTION, "x = ln1(x)\nx = ln2(x + attn(x))", ADD_FFN, "return x + ffn(x)"),
+    mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
+    mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
+    mistake("The second addition goes back to the block's input: add to what attention left.",
+            ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
+    mistake(
+        "Attention and feed-forward layer stand side by side: the second gets what stands after "
+        "the first addition.",
+        ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"
+    ),
+    mistake(RESIDUAL + "attention.", ADD_ATTENTION, "x = attn(ln1(x))"),
+    mistake(RESIDUAL + "the feed-forward layer.", ADD_FFN, "return ffn(ln2(x))"),
+    mistake(RESIDUAL + "both parts.",
+            ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Post-norm in the second half: ln2 comes before the feed-forward layer, not after.",
+            ADD_FFN, "return ln2(x + ffn(x))"),
+    mistake("Post-norm in the first half: ln1 comes before attention, not after the addition.",
+            ADD_ATTENTION, "x = ln1(x + attn(x))"),
+    mistake(
+        "The second norm gets what the first one made: it should get what stands after the first "
+        "addition.",
+        ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)", ADD_FFN,
+        "return x + ffn(ln2(normed))"
+    ),
+    mistake("The feed-forward layer comes before attention.",
+            ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),
+    mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
+    mistake("Attention is missing.", ADD_ATTENTION, "pass"),
+    mistake("Without RoPE: are `max_seq_len` and `theta` handed on to attention, and used?",
+            "theta=theta", "theta=None"),
+)  # fmt: skip
+BLOCK_MISTAKES = (
+    *IN_BLOCK,
+    # Without what gives errors of sizes here, like any other, and what shows only alone.
+    *but(IN_HEADS, "added up", FOR_MODEL),
+    *HIDING,
+    *IN_ATTENTION,
+    *but(IN_ROPE, "nothing is turned"),
+    *IN_FEED_FORWARD,
+    *but(IN_NORM, "ε", NO_SQUARES, "keepdim"),
+)
+BLOCK_PLACES = {
+    **HEADS_PLACES,
+    ADD_ATTENTION: "attention, its norm and what is added to it",
+    ADD_FFN: "the feed-forward layer, its norm and what is added to it",
+    "gate, up = ": "what goes through SiLU",
+    "return x / (1": "SiLU",
+    "mean_square": "the norm",
+}
+PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
+
+
+def block_weights(d_model: int, d_ff: int, seed: int = 0) -> dict[str, Tensor]:
+    """The weights of a block by the names of the course."""
+    std = 1.5 / math.sqrt(d_model)
+    heads = attention_weights(d_model, seed + 10)
+    return {
+        "ln1.weight": 1 + drawn(d_model, seed=seed + 1, std=0.3),
+        **{f"attn.{name}": weight for name, weight in heads.items()},
+        "ln2.weight": 1 + drawn(d_model, seed=seed + 2, std=0.3),
+        "ffn.w1.weight": drawn(d_ff, d_model, seed=seed + 3, std=std),
+        "ffn.w2.weight": drawn(d_model, d_ff, seed=seed + 4, std=std),
+        "ffn.w3.weight": drawn(d_ff, d_model, seed=seed + 5, std=std),
+    }
+
+
+def _block(*leading: int, d_model: int = 8, d_ff: int = 12, rope=True, what: str = "") -> Case:
+    arguments = {"d_model": d_model, "num_heads": 2, "d_ff": d_ff}
+    if rope:
+        arguments |= {"max_seq_len": LONGEST, "theta": THETA}
+    x = {"x": 2 * drawn(*leading, d_model, seed=1)}
+    return Case("TransformerBlock", x, arguments, block_weights(d_model, d_ff), what=what)
+
+
+BLOCK = Exercise(
+    program=Program(*PARTS_OF_BLOCK, block_of, places=BLOCK_PLACES),
+    mistakes=BLOCK_MISTAKES,
+    cases=(
+        _block(1, 3),
+        _block(1, 1, what="a single position"),
+        _block(2, 3, what="a batch"),
+        _block(2, 4, d_ff=8, what="a batch"),
+        _block(1, 2),
+        _block(2, 6, d_model=12, what="as many positions as fit"),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def transformer_block(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    signature = "TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None, theta=None)"
+    learner = Learner(attempt, BLOCK, f"class TransformerBlock with {signature}")
+    found, remarks = judge_class(learner, BLOCK.cases[2])
+    if not found:
+        with found("corner"):
+            check_first_weights(learner, _block(1, 1, d_model=WIDE, d_ff=2 * WIDE))
+    questions = {
+        "It needs max_seq_len and theta. Without them there is no RoPE, as the ablation of chapter "
+        "7 will want.": _block(2, 3, rope=False),
+        "Inputs with two batch dimensions fail.": _block(2, 3, 3),
+    }
+    remarks += open_questions(found, BLOCK, learner, questions)
+    return found.verdict("Pre-norm, with both residual connections.", remarks)
+
+
+# The language model.
+
+EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
+LAST_NORM = 'x = rms_norm(x, weights["ln_final.weight"])'
+HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
+PROBABILITIES = (
+    "There is a softmax at the end: return the logits, the loss makes probabilities of them."
+)
+IN_MODEL = (
+    mistake("The final norm, `ln_final`, is missing before the head.", LAST_NORM, "pass"),
+    mistake("The final norm is applied twice.", LAST_NORM, f"{LAST_NORM}; {LAST_NORM}"),
+    mistake(PROBABILITIES, HEAD, f"torch.softmax({HEAD}, -1)"),
+    mistake(PROBABILITIES, HEAD, f"torch.log_softmax({HEAD}, -1)"),
+    mistake(PROBABILITIES, HEAD, f"torch.softmax({HEAD}, 1)"),
+    mistake("Only the last position comes back: logits are wanted for each one.",
+            HEAD, f"{HEAD}[..., -1, :]"),
+    mistake("The last two axes are swapped.", HEAD, f"{HEAD}.transpose(-1, -2)"),
+    mistake("Tokens come back: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
+    mistake("The head is missing: these are no logits.", f"return {HEAD}", "return x"),
+    mistake("The head uses the matrix of the embedding: the course gives it its own.",
+            HEAD, 'project(x, weights["token_embeddings.weight"])'),
+    mistake("Only the first block is used.", NUMBERS, "numbers = [0]"),
+    mistake("Only the last block is used.", NUMBERS, "numbers = [num_layers - 1]"),
+    mistake("No block is used.", NUMBERS, "numbers = []"),
+    mistake("The first block is used every time: each layer has its own weights.",
+            NUMBERS, "numbers = [0] * num_layers"),
+    mistake("The blocks come in reverse order.", NUMBERS, "numbers = range(num_layers)[::-1]"),
+    mistake(
+        "The embeddings are multiplied by √d_model, as in the first Transformer: the course does "
+        "not.",
+        EMBEDDED, f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}"
+    ),
+    mistake("A position sees no key at all: is the mask inverted, or the diagonal masked?",
+            TRIANGLE, "dtype=torch.bool).tril(-1)"),
+    mistake("The embeddings are normalised: they go into the first block as they are.",
+            EMBEDDED, f"rms_norm({EMBEDDED}, 1, 0)"),
+)  # fmt: skip
+
+
+def model_weights(vocab_size: int, d_model: int, num_layers: int, d_ff: int) -> dict[str, Tensor]:
+    """The weights of a language model by the names of the course."""
+    return {
+        "token_embeddings.weight": drawn(vocab_size, d_model, seed=1),
+        **{
+            f"layers.{layer}.{name}": weight
+            for layer in range(num_layers)
+            for name, weight in block_weights(d_model, d_ff, 100 * layer).items()
+        },
+        "ln_final.weight": 1 + drawn(d_model, seed=2, std=0.3),
+        "lm_head.weight": drawn(vocab_size, d_model, seed=3, std=0.5),
+    }
+
+
+def _model(ids: list, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
+    arguments = {
+        "vocab_size": vocab_size,
+        "context_length": 4,
+        "d_model": d_model,
+        "num_layers": layers,
+        "num_heads": 2,
+        "d_ff": d_ff,
+        "rope_theta": THETA,
+    }
+    weights = model_weights(vocab_size, d_model, layers, d_ff)
+    return Case("TransformerLM", {"token_ids": torch.tensor(ids)}, arguments, weights, what=what)
+
+
+MODEL = Exercise(
+    program=Program(
+        look_up,
+        *PARTS_OF_BLOCK,
+        language_model,
+        model_of,
+        places={
+            **BLOCK_PLACES,
+            "x = look_up": "the embedding",
+            "range(num_layers)": "which blocks are used",
+            LAST_NORM: "the final norm",
+            "lm_head": "the head",
+        },
+    ),
+    mistakes=(
+        *IN_MODEL,
+        *(each for each in but(BLOCK_MISTAKES, "0 times -inf", "+inf") if each not in HIDING),
+    ),
+    cases=(
+        _model([[3]], "a single token"),
+        _model([[1, 4, 0]]),
+        _model([[2, 2, 3], [0, 1, 4]], "a batch"),
+        _model([[2, 1]], d_ff=8),
+        _model([[2, 0]], d_model=12),
+        _model([[0, 1, 2, 3], [4, 4, 1, 0]], "as many tokens as the context holds"),
+    ),
+    run=Learner.__call__,
+    same=alike,
+    report=compared,
+)
+
+
+def transformer_lm(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the first input that fails."""
+    sizes = "vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta"
+    learner = Learner(attempt, MODEL, f"class TransformerLM with TransformerLM({sizes})")
+    found, remarks = judge_class(learner, MODEL.cases[2])
+    if not found:
+        with found("corner"):
+            check_first_weights(learner, _model([[0]], "", WIDE, WIDE, 1, 2 * WIDE))
+    return found.verdict("Logits for each position, block after block.", remarks)

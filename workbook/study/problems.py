@@ -303,7 +303,7 @@ _RECORDS = (
     ),
     _problem(
         "transformer_block", "One block",
-        points=3, chapter=3, notebook="03_transformer", check="transformer_block",
+        points=3, chapter=3, notebook="03_transformer", check="transformer",
         form="class",
         signature="TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None, theta=None)",
         nudge="Follow one vector through the block. What is added to what, and what is the input "
@@ -313,7 +313,7 @@ _RECORDS = (
     ),
     _problem(
         "transformer_lm", "The whole model",
-        points=3, chapter=3, notebook="03_transformer", check="transformer_lm",
+        points=3, chapter=3, notebook="03_transformer", check="transformer",
         form="class",
         signature="TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, "
             "d_ff, rope_theta)",
