@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations, groupby
 from types import CodeType
 from typing import Any, NamedTuple
@@ -82,11 +82,17 @@ class Program:
     """A right solution as source that can be edited: functions, of which the last is called.
 
     `places` says what a line is for, by a piece of it: where a mutant of that line does what the
-    learner's code does, they are told to look there.
+    learner's code does, they are told to look there. `call` says how the last function is called
+    with a case, where it takes no case.
     """
 
-    def __init__(self, *functions: Callable, places: Mapping[str, str] | None = None):
-        self.entry, self.places = functions[-1].__name__, places or {}
+    def __init__(
+        self,
+        *functions: Callable,
+        places: Mapping[str, str] | None = None,
+        call: Callable[[Callable, Any], Any] | None = None,
+    ):
+        self.entry, self.places, self.call = functions[-1].__name__, places or {}, call
         self.globals = {
             k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
         }
@@ -105,27 +111,28 @@ class Program:
             line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
             indent = line[: len(line) - len(line.lstrip())]
             source = source.replace(old, new.replace("\n", f"\n{indent}"))
-        return self._compiled(source)
+        return self._compiled(source.split(BORDER))
 
     @cached_property
     def mutants(self) -> tuple["Mutant", ...]:
         """All programs that differ from this one by one small change, in a line with a place."""
-        lines = self.source.splitlines()
+        parts = self.source.split(BORDER)
         return tuple(
-            Mutant(f"Look at {place}: {what}.", self._compiled(tree))
-            for what, number, tree in mutated(ast.parse(self.source))
-            for place in (self._place(lines[number - 1]),)
+            Mutant(f"Look at {place}: {what}.", self._compiled([*parts[:i], tree, *parts[i + 1 :]]))
+            for i, part in enumerate(parts)
+            for what, number, tree in mutated(ast.parse(part))
+            for place in (self._place(part.splitlines()[number - 1]),)
             if place
         )
 
     def _place(self, line: str) -> str | None:
         return next((words for piece, words in self.places.items() if piece in line), None)
 
-    def _compiled(self, source: str | ast.Module) -> Callable:
+    def _compiled(self, parts: Sequence[str | ast.Module]) -> Callable:
         names = dict(self.globals)
-        for each in [source] if isinstance(source, ast.Module) else source.split(BORDER):
-            exec(_code(each), names)
-        return names[self.entry]
+        for part in parts:
+            exec(_code(part), names)
+        return names[self.entry] if self.call is None else partial(self.call, names[self.entry])
 
 
 @lru_cache(maxsize=10_000)  # edits of one function leave the others as they are
