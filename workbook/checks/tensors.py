@@ -32,9 +32,9 @@ class Case:
 
     @property
     def high(self) -> dict[str, Any]:
-        """Inputs and weights, what is a float in float64."""
+        """Inputs and weights, what is float32 in float64; half precision stays as it is."""
         return {
-            name: value.double() if _floats(value) else value
+            name: value.double() if getattr(value, "dtype", None) == torch.float32 else value
             for name, value in {**self.inputs, **self.weights}.items()
         }
 
@@ -47,10 +47,6 @@ class Case:
         ]
         call = f"{self.name}{f'({made})' if made else ''}({', '.join(self.inputs)})"
         return ", ".join([call, *parts]) + (f" ({self.what})" if self.what else "")
-
-
-def _floats(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:

@@ -4,8 +4,9 @@ The functions of the first part are the reference of every problem: a problem ta
 needs (`Program`), and the usual mistakes of a small part are looked for in the parts it is used in.
 """
 
+import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -167,40 +168,19 @@ def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
     return -chosen.mean()
 
 
-# What each problem makes of a case by these functions: the last one of its program.
+COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta"}
 
 
-def linear_of(case: Case) -> Tensor:
-    return project(case.high["x"], case.high["weight"])
+def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
+    """Call a function of the reference with what its arguments mean in a case."""
+    values = {**case.arguments, **case.high, "weights": case.high}
+    values |= {ours: values[name] for ours, name in COURSE.items() if name in values}
+    names = inspect.signature(function).parameters
+    return function(**{name: values[name] for name in names if name in values})
 
 
-def embedding_of(case: Case) -> Tensor:
-    return look_up(case.high["token_ids"], case.high["weight"])
-
-
-def norm_of(case: Case) -> Tensor:
-    gain, eps = case.weights["weight"].to(case.dtype), case.arguments.get("eps", 1e-5)
-    return rms_norm(case.inputs["x"], gain, eps)
-
-
-def feed_forward_of(case: Case) -> Tensor:
-    return swiglu(case.high["x"], case.high)
-
-
-def rope_of(case: Case) -> Tensor:
-    return rotate(case.high["x"], case.high["token_positions"], case.arguments["theta"])
-
-
-def softmax_of(case: Case) -> Tensor:
-    return soft_max(case.high["x"], case.high["dim"])
-
-
-def attention_of(case: Case) -> Tensor:
-    return attention(*(case.high[name] for name in ("Q", "K", "V", "mask")))
-
-
-def loss_of(case: Case) -> Tensor:
-    return mean_loss(case.high["logits"], case.high["targets"])
+reference = partial(Program, call=with_case)
+of_tensors = partial(Exercise, run=Learner.__call__, same=alike, report=compared)
 
 
 def multihead_of(case: Case) -> Tensor:
@@ -307,10 +287,9 @@ def _softmax(x: Tensor, dim: int, what: str = "") -> Case:
 
 
 FAR_APART = torch.tensor([[1000.0, 1001.0, 1002.0], [-1.0, 0.0, 1.0]])
-SOFTMAX = Exercise(
-    program=Program(
+SOFTMAX = of_tensors(
+    program=reference(
         soft_max,
-        softmax_of,
         places={"powers = ": "what is raised to the power", "return powers": "the sum"},
     ),
     mistakes=SOFTMAX_MISTAKES,
@@ -330,8 +309,6 @@ SOFTMAX = Exercise(
         _softmax(torch.tensor([0.5, -torch.inf, 1.5]), -1, "numbers of -inf, as a mask makes them"),
     ),
     run=call_function,
-    same=alike,
-    report=compared,
     errors={
         "return_types": "`torch.max(x, dim)` returns the values and their places: take its "
         "`.values`, or use `torch.amax`."
@@ -448,11 +425,10 @@ def _attention(
 
 
 SEEN = torch.tensor([[True, False, True], [False, False, True]])
-ATTENTION = Exercise(
-    program=Program(
+ATTENTION = of_tensors(
+    program=reference(
         soft_max,
         attention,
-        attention_of,
         places={
             "scores = Q": "the scores and their scale",
             "if mask is not None": "when the mask is used",
@@ -476,8 +452,6 @@ ATTENTION = Exercise(
         _attention(1, scale=100.0, what="large scores"),
     ),
     run=call_attention,
-    same=alike,
-    report=compared,
     errors={
         "NoneType": "Without a mask every key counts: `mask=None` must work.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
@@ -577,10 +551,9 @@ def _loss(logits: Tensor, targets: list, what: str = "") -> Case:
 
 
 BATCHES = "several batch dimensions"
-LOSS = Exercise(
-    program=Program(
+LOSS = of_tensors(
+    program=reference(
         mean_loss,
-        loss_of,
         places={
             "logs = ": "the logarithm of the softmax",
             "chosen = ": "how the target's number is taken",
@@ -600,8 +573,6 @@ LOSS = Exercise(
         _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
     ),
     run=call_function,
-    same=alike,
-    report=compared,
 )
 
 
@@ -657,8 +628,8 @@ def _linear(*leading: int, sizes: tuple[int, int] = (3, 2), what: str = "") -> C
     )
 
 
-LINEAR = Exercise(
-    program=Program(project, linear_of, places={"return x @": "the product"}),
+LINEAR = of_tensors(
+    program=reference(project, places={"return x @": "the product"}),
     mistakes=LINEAR_MISTAKES,
     cases=(
         _linear(1),
@@ -666,9 +637,6 @@ LINEAR = Exercise(
         _linear(2, sizes=(3, 3)),
         _linear(2, 2, what="two leading dimensions"),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
@@ -718,13 +686,10 @@ def _embedding(ids: list, what: str = "") -> Case:
     return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, table, what=what)
 
 
-EMBEDDING = Exercise(
-    program=Program(look_up, embedding_of, places={"return weight": "how the rows are taken"}),
+EMBEDDING = of_tensors(
+    program=reference(look_up, places={"return weight": "how the rows are taken"}),
     mistakes=EMBEDDING_MISTAKES,
     cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1, 1], [3, 2, 0]])),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
@@ -819,7 +784,7 @@ NORM_MISTAKES = (
     mistake("The `eps` that is handed in is not used.",
             "mean_square = ", "eps = 1e-5\nmean_square = "),
     *(
-        mistake("The default of `eps` is 1e-5.", '.get("eps", 1e-5)', f'.get("eps", {eps})')
+        mistake("The default of `eps` is 1e-5.", "float = 1e-5", f"float = {eps}")
         for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, torch.finfo(torch.float32).eps)
     ),
 )  # fmt: skip
@@ -847,10 +812,9 @@ def call_norm(learner: Learner, case: Case) -> Tensor:
     return result
 
 
-NORM = Exercise(
-    program=Program(
+NORM = of_tensors(
+    program=reference(
         rms_norm,
-        norm_of,
         places={
             "x = x": "the type in which it is computed",
             "mean_square = ": "the mean of the squares",
@@ -874,7 +838,6 @@ NORM = Exercise(
     ),
     run=call_norm,
     same=lambda one, other: alike(one, other, ROUNDED.get(other.dtype, TOLERANCE)),
-    report=compared,
 )
 
 
@@ -937,12 +900,11 @@ def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3) -> Case:
     return Case("SwiGLU", {"x": x}, {"d_model": d_model, "d_ff": d_ff}, weights)
 
 
-FEED_FORWARD = Exercise(
-    program=Program(
+FEED_FORWARD = of_tensors(
+    program=reference(
         project,
         silu,
         swiglu,
-        feed_forward_of,
         places={
             "return x / (1": "SiLU",
             "gate, up = ": "what goes through SiLU",
@@ -956,9 +918,6 @@ FEED_FORWARD = Exercise(
         _feed_forward(1, 2, d_model=4, d_ff=2),
         _feed_forward(2, 3),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
@@ -1063,10 +1022,9 @@ def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kin
     return Case("RotaryPositionalEmbedding", inputs, arguments, what=what, **kind)
 
 
-ROPE = Exercise(
-    program=Program(
+ROPE = of_tensors(
+    program=reference(
         rotate,
-        rope_of,
         places={
             "k = torch": "how the pairs are counted",
             "frequency =": "the frequencies",
@@ -1097,9 +1055,6 @@ ROPE = Exercise(
             what="positions of their own for each sequence, of shape (batch, seq)",
         ),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
