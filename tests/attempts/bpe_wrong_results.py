@@ -1,7 +1,7 @@
 """Wrong solutions of `train_bpe`, continued: the end of training, and the form of the result."""
 
 from attempts import catalogue
-from attempts.bpe_wrong import Plain
+from attempts.bpe_wrong import Plain, corner
 
 WRONG, mistake = catalogue()
 
@@ -13,13 +13,13 @@ class StopsAtOne(Plain):
         return not counts or max(counts.values()) < 2
 
 
-@mistake("may run out of pairs")
+@corner("may run out of pairs")
 class NeverFinished(Plain):
     def finished(self, counts):
         return False
 
 
-@mistake("may run out of pairs")
+@corner("may run out of pairs")
 class WaitsForSize(Plain):
     def __call__(self, input_path, vocab_size, special_tokens):
         vocab, merges = super().__call__(input_path, vocab_size, special_tokens)

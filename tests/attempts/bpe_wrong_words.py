@@ -8,7 +8,7 @@ from pathlib import Path
 import regex as re
 
 from attempts import catalogue
-from attempts.bpe_wrong import GPT2, Plain
+from attempts.bpe_wrong import GPT2, Plain, corner
 
 WRONG, mistake = catalogue()
 
@@ -239,7 +239,39 @@ class NewlineTakenAlong(Plain):
         return [first, *(part.removeprefix("\n") for part in others)]
 
 
-@mistake("white space between special tokens")
+@corner("white space between special tokens")
 class BlankLeftOut(Plain):
     def split(self, text):
         return [part for part in super().split(text) if part.strip()]
+
+
+@mistake("last byte of the file")
+class LastByteLost(Plain):
+    def read(self, input_path):
+        return Path(input_path).read_bytes()[:-1].decode("utf-8", errors="ignore")
+
+
+@mistake("where pairs overlap (aaa)")
+class OverlapsMendedTwice(Incremental):
+    """Walks over the word as it was before the merge, and does not step over what it merged."""
+
+    def words(self, text):
+        self.weights = super().words(text)
+        return self.weights
+
+    def merge(self, word, pair, new):
+        weight = next(count for ids, count in self.current if ids is word)
+        for i in range(len(word) - 1):
+            if (word[i], word[i + 1]) != pair:
+                continue
+            if i:
+                self.counts[word[i - 1], pair[0]] -= weight
+                self.counts[word[i - 1], new] += weight
+            if i + 2 < len(word):
+                self.counts[pair[1], word[i + 2]] -= weight
+                self.counts[new, word[i + 2]] += weight
+        return super().merge(word, pair, new)
+
+    def pair_counts(self, words):
+        self.current = words
+        return super().pair_counts(words)

@@ -10,7 +10,7 @@ import torch
 from attempts.ours import copied
 from workbook import accounting, config
 from workbook.optimizer.toys import run_toy
-from workbook.tokenization import bpe, simple, tokenizer
+from workbook.tokenization import simple, tokenizer
 
 generate, optimizers = copied("generation.generate"), copied("optimizer.optimizers")
 checkpoints, data = copied("training.checkpoints"), copied("training.data")
@@ -161,7 +161,10 @@ EXPERIMENTS = {
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
     ("unicode2", "c"): (b"\xc3\x28", b"hi"),
-    ("train_bpe", None): (bpe.train_bpe, lambda input_path, vocab_size, special_tokens: ({}, [])),
+    ("train_bpe", None): (
+        copied("tokenization.bpe").train_bpe,
+        lambda input_path, vocab_size, special_tokens: ({}, []),
+    ),
     ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
     ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
     ("tokenizer", None): (tokenizer.Tokenizer, simple.CharacterTokenizer),

@@ -282,17 +282,17 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
 
-    def score(explains: Callable[[Outcome], bool]) -> int:
+    def score(explains: Callable[[Outcome], bool], every: bool) -> int:
         """Count the wrong outcomes that are explained; 0 for what cannot be the mistake."""
-        if not (explains(failed) and all(map(explains, right))):
+        if not all(map(explains, (failed, *(wrong if every else ()), *right))):
             return 0
         explained = sum(map(explains, wrong))
         return explained if explained >= ENOUGH * len(wrong) else 0
 
-    def best(candidates: Iterable[tuple[tuple, Callable[[Outcome], bool]]]) -> tuple[int, tuple]:
+    def best(candidates: Iterable[tuple[tuple, Callable]], every: bool = False) -> tuple:
         until, found = time.monotonic() + PATIENCE, (0, ())
         for mistakes, explains in candidates:
-            points = score(explains)
+            points = score(explains, every)
             if points > found[0]:
                 found = points, mistakes
             if points == len(wrong) or time.monotonic() > until:
@@ -305,8 +305,9 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
 
     points, found = best(edits(1))
     if exercise.pairs and points < len(wrong) and failed.failure is None:
-        more, two = best(edits(2))
-        if more == len(wrong):
+        pairs = edits(2)  # where one mistake explains some, it is one of the two
+        more, two = best((each for each in pairs if not found or found[0] in each[0]), True)
+        if more:
             found = two
     if not found:
         results = {}

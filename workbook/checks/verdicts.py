@@ -204,7 +204,7 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
     except EndedProcess as error:
         raise ended_process(error) from error
     except TimedOut as error:
-        busy = _busy_with(error.__cause__)
+        busy = busy_with(error.__cause__)
         if busy == WORKERS and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
         raise Wrong(
@@ -257,7 +257,7 @@ def where(error: BaseException | None) -> str:
     return f", at line {frame.lineno}, in {frame.name}{code}"
 
 
-def _busy_with(stopped: BaseException | None) -> str | None:
+def busy_with(stopped: BaseException | None) -> str | None:
     """Say what kept a call that was stopped, where that is neither a loop nor plain work."""
     files = [
         frame.f_code.co_filename.replace("\\", "/")

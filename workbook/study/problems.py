@@ -149,7 +149,7 @@ _RECORDS = (
     ),
     _problem(
         "train_bpe", "Train a byte-pair encoding",
-        points=15, chapter=2, notebook="02_bpe", check="train_bpe",
+        points=15, chapter=2, notebook="02_bpe", check="bpe",
         form="function", signature="train_bpe(input_path, vocab_size, special_tokens)",
         nudge="Make it right on one line of text before you make it fast: count the pre-tokens, "
             "keep each as a tuple of bytes with its count, and write the loop that merges the "

@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
 from workbook.checks.verdicts import (
+    ENDLESS,
     Facts,
     NotAttempted,
     Unreadable,
     Words,
     Wrong,
+    busy_with,
     ended_process,
     expect_class,
     expect_function,
@@ -230,7 +232,7 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except TimedOut as error:
         wrong = Wrong(
             f"It was stopped: the cases took longer than {error.seconds:g} s together.",
-            mistake="Each step does far more work than it needs to, or something never ends.",
+            mistake=busy_with(error.__cause__) or ENDLESS,
         )
     except BaseException as error:
         raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes

@@ -1,0 +1,885 @@
+"""The check of `train_bpe`: texts to train on, and the mistake that explains what went wrong."""
+
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import regex
+
+from workbook.checks.calling import call_part
+from workbook.checks.engine import Exercise, Program, judge, mistake, shrink
+from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.pretokens import CUTTING, LINE_ENDS, PLACES, READING, decode, pretokens
+from workbook.checks.verdicts import (
+    Findings,
+    NotAttempted,
+    Words,
+    Wrong,
+    expect_function,
+    kind_of,
+    shown,
+)
+from workbook.tokenization.bpe import count_pairs, merge_pair, split_bytes, train_incremental
+from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an edit
+
+SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
+END = "<|endoftext|>"
+QUICK = 5.0  # seconds that a short text may take
+LONG = 20.0  # seconds that a long text may take
+SLOW = 1.0  # seconds for the smallest text, as where each call starts processes: fewer texts then
+
+Pair = tuple[bytes, bytes]
+Word = list[bytes]
+
+
+class Case(NamedTuple):
+    """A text to train on, and the room for merges."""
+
+    text: str
+    num_merges: int
+    special_tokens: tuple[str, ...] = (END,)
+    what: str = ""  # makes it a corner
+
+    @property
+    def vocab_size(self) -> int:
+        """The size of a vocabulary with room for so many merges."""
+        return 256 + len(self.special_tokens) + self.num_merges
+
+
+# The reference. It shares with `tokenization.bpe` what is plain; how counts are kept, it does anew.
+
+
+def documents(text: str, special_tokens: tuple[str, ...]) -> list[str]:
+    """What stands between the special tokens; of overlapping ones the longest counts."""
+    tokens = sorted(special_tokens, key=len, reverse=True)
+    if not tokens:
+        return [text]
+    return regex.split("|".join(map(regex.escape, tokens)), text)
+
+
+def pretoken_counts(case: Case) -> Counter[str]:
+    """How often each pre-token occurs, in the order in which they come."""
+    parts = [pretokens(part) for part in documents(decode(case.text.encode()), case.special_tokens)]
+    return Counter(token for part in parts for token in part)
+
+
+def train(case: Case) -> list[Pair]:
+    """The merges, in order."""
+    words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
+    pairs, merges = count_pairs(words), []
+    while pairs and len(merges) < case.num_merges:
+        most = max(pairs.values())
+        tied = [pair for pair, count in pairs.items() if count == most]
+        best = max(tied)
+        merges.append(best)
+        for place, (word, n) in enumerate(words):
+            merged = merge_pair(word, best) if best[0] in word else word
+            if merged != word:
+                words[place] = merged, n
+                old, new = count_pairs([(word, n)]), count_pairs([(merged, n)])
+                pairs.subtract(old)
+                pairs.update(new)
+        pairs = +pairs
+    return merges
+
+
+# What the edits of the reference need.
+
+
+def seen(words: list[tuple[Word, int]], tied: list[Pair]) -> list[Pair]:
+    """The tied pairs in the order in which the words hold them."""
+    wanted = set(tied)
+    return list(dict.fromkeys(p for word, _ in words for p in pairwise(word) if p in wanted))
+
+
+def by_id(case: Case, merges: list[Pair]) -> Callable[[Pair], list[int]]:
+    """A key that compares the ids of tokens."""
+    tokens = dict.fromkeys(map(bytes, vocabulary(case, merges)))
+    ids = {token: place for place, token in enumerate(tokens)}
+    return lambda pair: [ids[token] for token in pair]
+
+
+def by_text(errors: str) -> Callable[[Pair], list[str]]:
+    """A key that compares decoded text."""
+    return lambda pair: [token.decode("utf-8", errors) for token in pair]
+
+
+def one_after_another(text: str, special_tokens: tuple[str, ...]) -> list[str]:
+    """The text split at one special token, its parts at the next, and so on."""
+    parts = [text]
+    for token in special_tokens:
+        parts = [piece for part in parts for piece in part.split(token)]
+    return parts
+
+
+def apart(word: Word) -> Iterator[Pair]:
+    """The pairs of a word, of overlapping equal ones only each second."""
+    last = None
+    for pair in pairwise(word):
+        last = None if pair == last else pair
+        if last:
+            yield pair
+
+
+def from_right(word: Word, pair: Pair) -> Word:
+    """The word with the pair merged from right to left."""
+    turned = merge_pair(word[::-1], pair[::-1])
+    return [pair[0] + pair[1] if token == pair[1] + pair[0] else token for token in turned[::-1]]
+
+
+def near(pairs, word, pair, n, left=True, right=True, fresh=True, step=2) -> None:
+    """Mend the counts around each place of the pair, perhaps on one side only.
+
+    Not `fresh`: the neighbour on the left is taken from the old word, even if it was merged too.
+    """
+    joined, done, at = pair[0] + pair[1], [], 0
+    while at < len(word):
+        if tuple(word[at : at + 2]) != pair:
+            done.append(word[at])
+            at += 1
+            continue
+        if done and left:
+            neighbour = done[-1] if fresh else word[at - 1]
+            pairs[neighbour, pair[0]] -= n
+            pairs[neighbour, joined] += n
+        if at + 2 < len(word) and right:
+            pairs[pair[1], word[at + 2]] -= n
+            pairs[joined, word[at + 2]] += n
+        done.append(joined)
+        at += step
+
+
+BEST, ALL = "best = max(tied)", "sorted(special_tokens, key=len, reverse=True)"
+SPLIT = 'regex.split("|".join(map(regex.escape, tokens)), text)'
+NONE, NOTHING, IN_PART = "if not tokens:", "return [text]", "for token in part)"
+SYMBOLS, EACH = "split_bytes(token)", "in pairwise(symbols):"
+JOIN, STEP, MERGE = "merged.append(left + right)", "at += 2", "merge_pair(word, best)"
+OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
+WHILE, SIZE, MERGES = "while pairs and", "case.num_merges", "return merges"
+FORGET = "pairs.pop(best)\n" + KEEP  # who does not mend takes the merged pair off
+
+TIE = "Of equally frequent pairs the greater one is merged, as Python compares tuples of bytes: "
+TIES = tuple(mistake(TIE + words, BEST, f"best = {choice}") for words, choice in (
+    ("you took the first seen.", "seen(words, tied)[0]"),
+    ("you took the first seen (first in the dict).", "tied[0]"),
+    ("you took the smaller pair.", "min(tied)"),
+    ("you compared their ids. The greater id is only the later token.",
+     "max(tied, key=by_id(case, merges))"),
+    ("you took the smaller pair of ids.", "min(tied, key=by_id(case, merges))"),
+    ("you compared the two parts joined to one string, and (b'a', b'bc') is less than "
+     "(b'ab', b'b') though abc is greater than abb.",
+     "max(seen(words, tied), key=b''.join)"),
+    ("you compared decoded text, where bytes that are no whole character all become U+FFFD.",
+     "max(seen(words, tied), key=by_text('replace'))"),
+    ("you compared decoded text, where bytes that are no whole character vanish.",
+     "max(seen(words, tied), key=by_text('ignore'))"),
+    ("you compared GPT-2's visible characters, where the space (Ġ) comes behind the letters.",
+     "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
+    ("your key turns the bytes round (as for a heap) but puts a short string before the longer "
+     "one that begins with it, and b'ab' is greater than b'a'.",
+     "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
+    ("you compared only the first part of the pair.",
+     "max(seen(words, tied), key=lambda pair: pair[0])"),
+    ("you compared only the second part of the pair.",
+     "max(seen(words, tied), key=lambda pair: pair[1])"),
+    ("you compared the second part before the first.",
+     "max(tied, key=lambda pair: pair[::-1])"),
+    ("you took the last seen.", "seen(words, tied)[-1]"),
+    ("you took the last seen (last in the dict).", "tied[-1]"),
+    ("you took the longer one.", "max(seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
+    ("you took the longer one.", "max(tied, key=lambda pair: (len(b''.join(pair)), pair))"),
+    ("you took the shorter one.", "min(seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
+    ("you compared what `str` or `repr` makes of them.", "max(tied, key=str)"),
+))  # fmt: skip
+BESIDE = "Line ends beside a special token were dropped: they belong to the text."
+LONGEST = "sort them by length, longest first, before you join them to a pattern."
+SPECIALS = (
+    mistake("Where one special token begins with another, the longer one was cut apart: " + LONGEST,
+            ALL, "list(special_tokens)"),
+    mistake("Where one special token contains another, the longer one was cut apart: split at all "
+            "of them in one pass, trying the longest first.",
+            SPLIT, "one_after_another(text, special_tokens)"),
+    mistake("The special tokens were counted and merged like text: split the text at them, and "
+            "drop them, before anything is counted.",
+            NONE, "if True:"),
+    mistake("The special tokens were cut out, but the texts on both sides were glued together. A "
+            "special token is a hard boundary: no pre-token and no pair reaches across it.",
+            SPLIT, f'["".join({SPLIT})]'),
+    mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or `*` "
+            "are operators: use `re.escape`.",
+            SPLIT, '[part or "" for part in regex.split("|".join(special_tokens), text)]'),
+    mistake("Only the first special token was treated as special.", ALL, "special_tokens[:1]"),
+    mistake("Only the last special token was treated as special.", ALL, "special_tokens[-1:]"),
+    mistake("The special tokens were joined by | before `re.escape`, which escapes the | as well: "
+            "escape each one, then join.",
+            SPLIT, 'text.split("|".join(special_tokens))'),
+    mistake("Only <|endoftext|> was treated as special: use the list `special_tokens`.",
+            ALL, "[token for token in special_tokens if token == END]"),
+    mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
+            ALL, "sorted((*special_tokens, END), key=len, reverse=True)"),
+    mistake("Everything of the form <|...|> was treated as special: only what `special_tokens` "
+            "lists is.",
+            NONE, "if False:", SPLIT, r'regex.split(r"<\|.*?\|>", text)'),
+    mistake("The special tokens were replaced by a space: they are boundaries, and nothing is "
+            "counted in their place.",
+            SPLIT, f'[" ".join({SPLIT})]'),
+    mistake("The special tokens were replaced by a line end: they are boundaries, and nothing is "
+            "counted in their place.",
+            SPLIT, rf'["\n".join({SPLIT})]'),
+    mistake("White space beside a special token was stripped: it belongs to the text.",
+            SPLIT, f"[part.strip() for part in {SPLIT}]"),
+    mistake(BESIDE, SPLIT, rf'[part.strip("\n") for part in {SPLIT}]'),
+    mistake(BESIDE, SPLIT, rf'[part.lstrip("\n") for part in {SPLIT}]'),
+    mistake(BESIDE, "tokens)), text)", r'tokens)) + "\n?", text)', '"|".join(map',
+            '"(?:" + "|".join(map', "tokens)) +", 'tokens)) + ")" +'),
+    mistake("A stretch of white space between special tokens was left out: it is text like any "
+            "other.",
+            SPLIT, f"[part for part in {SPLIT} if part.strip()]"),
+    mistake("Only the text before the first special token was counted.", SPLIT, f"{SPLIT}[:1]"),
+    mistake("The text before the first special token was left out.",
+            SPLIT, f"{SPLIT}[1:] or [text]"),
+    mistake("The text behind the last special token was left out.",
+            SPLIT, f"{SPLIT}[:-1] or [text]"),
+    mistake("An empty list of special tokens became an empty pattern, which splits the text at "
+            "every character: split only where there are special tokens.",
+            NOTHING, "return list(text)"),
+)  # fmt: skip
+STALE = "The counts are stale: "
+BROKEN = STALE + "after a merge, take off the pairs that it broke up."
+FRESH = STALE + "after a merge, count the pairs of the new token with its neighbours."
+RAN_OUT = "Before the vocabulary is full the text may run out of pairs: then training stops, "
+COUNTS = (
+    mistake("The last byte of the file was lost: the end of a slice, or of a part, is one further.",
+            "case.text.encode()", "case.text.encode()[:-1].decode(errors='ignore').encode()"),
+    mistake("Each different pre-token was counted once: multiply its pairs by how often it occurs.",
+            SYMBOLS + ", n)", SYMBOLS + ", 1)"),
+    mistake("Each pre-token was counted once in each stretch between special tokens: count it as "
+            "often as it occurs.",
+            IN_PART, "for token in dict.fromkeys(part))"),
+    mistake("Pre-tokens that occur once were left out.",
+            "pretoken_counts(case).items()]", "pretoken_counts(case).items() if n > 1]"),
+    mistake("Training started from characters: it starts from bytes, and é or 猫 is several of "
+            "them.",
+            SYMBOLS, "[character.encode() for character in token]"),
+    mistake("A pair that a word holds twice was counted once.",
+            EACH, "in dict.fromkeys(pairwise(symbols)):"),
+    mistake("Overlapping pairs were not counted: in aaa the pair (a, a) counts twice.",
+            EACH, "in apart(symbols):"),
+    mistake("The last pair of each word was not counted: a `range` that ends one too early.",
+            EACH, "in pairwise(symbols[:-1]):"),
+    mistake("Only the first place of the pair in each word was merged.",
+            JOIN, "return [*merged, left + right, *symbols[at + 2 :]]"),
+    mistake("Pairs were merged from right to left: aaa becomes aa a, not a aa.",
+            MERGE, "from_right(word, best)"),
+    mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
+            "becomes aa a.",
+            STEP, "at += 1"),
+    mistake("The pair was also merged where it is only the end and the beginning of longer tokens: "
+            "compare whole tokens.",  # two bytes that stand in no UTF-8
+            MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
+            '.split(b"\\xff\\xff")'),
+    mistake("The pairs were counted once and never again: each merge changes the counts of its "
+            "neighbours.",
+            OLD, "pass", NEW, "pass", KEEP, FORGET),
+    mistake(BROKEN, OLD, "pass", NEW, "pairs.update(new - old)", KEEP, FORGET),
+    mistake(BROKEN, OLD, "pass", KEEP, FORGET),
+    mistake(FRESH, OLD, "pairs.subtract(old - new)", NEW, "pass", KEEP, FORGET),
+    mistake(FRESH, NEW, "pass", KEEP, FORGET),
+    *(mistake(STALE + words, OLD, f"near(pairs, word, best, n, {how})", NEW, "pass", KEEP, FORGET)
+      for words, how in (
+        ("the neighbour on the left of a merge was forgotten.", "left=False"),
+        ("the neighbour on the right of a merge was forgotten.", "right=False"),
+        ("where a pair comes twice in a row (abab), the neighbour of the second is the new token.",
+         "fresh=False"),
+        ("where pairs overlap (aaa), only the first of them is merged; step over both parts.",
+         "fresh=False, step=1"),
+      )),
+    mistake("One special token was assumed: there is room for "
+            "vocab_size - 256 - len(special_tokens) merges.",
+            SIZE, "case.vocab_size - 257"),
+    mistake("There is one merge too few: off by one.", SIZE, "case.num_merges - 1"),
+    *(mistake("There are too many merges: off by one, or the special tokens were forgotten, which "
+              "belong to `vocab_size`. There is room for vocab_size - 256 - len(special_tokens).",
+              SIZE, size)
+      for size in ("case.vocab_size - 256", "case.num_merges + 1")),
+    mistake("`vocab_size` was taken for the number of merges: the 256 bytes and the special tokens "
+            "belong to it.",
+            SIZE, "case.vocab_size"),
+    mistake("Training stopped when the best pair occurs only once. That is a choice that some "
+            "libraries make, but the course's algorithm goes on while any pair is left.",
+            WHILE, "while max(pairs.values(), default=0) > 1 and"),
+    mistake(RAN_OUT + "with fewer merges. `max` of no pairs raises an error.", WHILE, "while"),
+    mistake(RAN_OUT + "and no pair is merged again.",
+            MERGES, "return merges + merges[-1:] * (case.num_merges - len(merges))"),
+)  # fmt: skip
+
+# The texts. Each keeps a few usual mistakes apart; the first that fails is shown.
+
+SMALL = (
+    Case("hug hug hug pug", 3),
+    # Ties: the greater pair is neither the first seen, nor the last, nor ...
+    Case("ba zz ca zy dd dd", 1),
+    Case(f"low low low!{END}low lower newer{END}er er", 4),
+    # Runs of one letter: how overlapping pairs are counted and merged.
+    Case(" aaaa aaa aaaaa aa" * 2, 3),
+    # A pair twice in a row and twice in a word.
+    Case(" ababab abab abc abc babab cab" * 2, 7),
+    # Counts around a merge.
+    Case("banana bandana ananas nanny cabana " * 2, 14),
+    # Ties between tokens of several bytes.
+    Case("abc bca cab abb bab aab bba " * 2, 12),
+    # What begins with what, and bytes that are no whole character.
+    Case("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
+    # Special tokens: at both ends, side by side, inside a word, beside line ends.
+    Case(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
+    Case(f"ab{END}\n\n\nab ba{END}\nab\n\n", 4),
+    # All that the pattern keeps apart.
+    Case("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
+    Case("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
+    Case("in 2026 and 12345 x2 7up 3.14 a_b b_c x² ½ Ⅳ ١٢٣ " * 2, 28),
+    Case("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
+    Case("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
+)
+EVERYTHING = Case(END.join(case.text for case in SMALL), 160)
+OTHER = Case("vw", 1)  # shares no letter with the first text
+
+
+def _larger() -> Iterator[Case]:
+    """Longer texts from a seed, for what short ones do not bring to light."""
+    rng = random.Random(336)
+    runs = "".join(rng.choices("ab ", (6, 3, 1), k=700))
+    syllables = [rng.choice("bdklmnrst") + rng.choice("aeio") for _ in range(12)]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(60)]
+    marks = [" ", " ", " ", " ", ", ", ". ", "\n", "\n\n", "  ", " 12 ", "'s ", END, "é "]
+    prose = "".join(rng.choice(words) + rng.choice(marks) for _ in range(350))
+    yield Case(prose, 120)
+    yield Case(runs, 40)
+    yield Case("".join(rng.choices("猫猴狗éèab 🙂", k=400)), 30)
+
+
+LARGER = tuple(_larger())
+NO_SPECIAL = "special_tokens=[]"
+RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
+SEVERAL, OVERLAP = "several special tokens", "special tokens that overlap"
+CORNERS = (
+    Case("hug hug hug pug", 3, (), NO_SPECIAL),
+    Case("ab cab", 9, what=RUNS_OUT),
+    Case(f"ab{END}", 3, what=RUNS_OUT),
+    Case("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
+    Case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
+    Case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
+         SEVERAL),
+    Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",), "<|endoftext|> that is not in special_tokens"),
+    Case("bd<|end|>bc<|end|>bc<|end|>bcbd", 1, ("<|end|>", "<|end|>b"), OVERLAP),
+    Case("ay<|x<|end|>y|>ay<|x<|end|>y|>", 1, ("<|end|>", "<|x<|end|>y|>"), OVERLAP),
+    Case(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
+)  # fmt: skip
+ADVICE = {
+    NO_SPECIAL: "It fails where the list of special tokens is empty: there is nothing to split at.",
+    RUNS_OUT: RAN_OUT + "with fewer merges.",
+}
+SPECIAL_CAUSES = {each.words for each in SPECIALS if "treated as special" in each.words}
+OPEN = (  # what the course does not settle, and what to say of another result
+    (Case("ab\r\ncd\r\nab\r\n\r\n" * 3, 6), LINE_ENDS.words),
+    (Case("", 4), "An empty file gives the 256 bytes, the special tokens and no merge."),
+)
+WORD = " Größenwahn"  # 13 bytes and 11 characters, so that borders at 4096, 65536 ... cut it
+
+
+# What a learner's `train_bpe` returned, in one form, or in words what is wrong with its form.
+
+FORM = Words("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
+
+
+def described(case: Case) -> Words:
+    """The call as the learner would make it, and what the file holds."""
+    call = f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
+    held = shown(case.text) if case.text else "nothing"
+    room = f"{case.num_merges} merge{'' if case.num_merges == 1 else 's'}"
+    return Words(f"{call}, room for {room}; the file holds {held}")
+
+
+def answer(result: Any, case: Case, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
+    """The vocabulary and the merges; raises `Wrong` where their form is not the asked."""
+    if result is None:
+        raise NotAttempted("It returned None: is a `return vocab, merges` still to write?")
+
+    def wrong(claim: str, got: str, mistake: str) -> Wrong:
+        return Wrong(claim, given=given, expected=FORM, got=Words(got), mistake=mistake)
+
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        hint = "`train_bpe` returns two things: `return vocab, merges`."
+        raise wrong("It did not return two things.", _cut(result), hint)
+    vocab, merges = result
+    if isinstance(merges, Mapping) and not isinstance(vocab, Mapping):
+        hint = "The two are swapped: the vocabulary comes first, then the merges."
+        raise wrong("The result is not in the form asked for.", _cut(result), hint)
+    claim = "The vocabulary is not in the form asked for."
+    if not isinstance(vocab, Mapping):
+        raise wrong(claim, f"vocab is {kind_of(vocab)}", "The vocabulary is a dict: id -> bytes.")
+    for token_id, token in vocab.items():
+        if hint := _odd_entry(token_id, token, case.special_tokens):
+            raise wrong(claim, f"vocab has the entry {token_id!r}: {token!r}", hint)
+    claim = "The merges are not in the form asked for."
+    if isinstance(merges, Mapping):
+        hint = "The merges are a list of pairs in the order in which they were made, not a dict."
+        raise wrong(claim, f"merges is {_cut(merges)}", hint)
+    if isinstance(merges, str | bytes) or not isinstance(merges, Iterable):
+        raise wrong(claim, f"merges is {kind_of(merges)}", "The merges are a list of pairs.")
+    merges = list(merges)
+    for pair in merges:
+        if hint := _odd_pair(pair):
+            raise wrong(claim, f"merges has the item {_cut(pair)}", hint)
+    return (
+        {int(token_id): bytes(token) for token_id, token in vocab.items()},
+        [(bytes(left), bytes(right)) for left, right in merges],
+    )
+
+
+def _cut(value: Any) -> str:
+    """The beginning of a value as a literal, on one line."""
+    text = shown(value)
+    return text if len(text) < 200 else text[:200] + "..."
+
+
+def _odd_entry(token_id: Any, token: Any, special_tokens: tuple[str, ...]) -> str | None:
+    """What is wrong with the form of an entry of the vocabulary."""
+    if isinstance(token_id, bytes | str) and isinstance(token, Integral):
+        return "It is the wrong way round: ids are the keys."
+    if not isinstance(token_id, Integral):
+        return "The keys of the vocabulary are integers."
+    if isinstance(token, str) and token in special_tokens:
+        return "A special token too is kept as bytes: `token.encode()`."
+    if isinstance(token, str):
+        return "Tokens are bytes, not text: a token may be a part of a character."
+    if not isinstance(token, bytes | bytearray):
+        return "The values of the vocabulary are bytes objects."
+    return None
+
+
+def _odd_pair(pair: Any) -> str | None:
+    """What is wrong with the form of a merge."""
+    if isinstance(pair, bytes | bytearray):
+        return "A merge is kept as its two parts, not joined."
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        kinds = {
+            bytes | bytearray: None,
+            Integral: "Merges hold the bytes of both tokens, not their ids.",
+            tuple | list: "A merge is the pair alone, without id or count.",
+            str: "Merges hold bytes, not text.",
+        }
+        for kind, hint in kinds.items():
+            if isinstance(pair[0], kind) and (hint or isinstance(pair[1], kind)):
+                return hint
+    return "Each merge is a tuple of two bytes objects."
+
+
+def vocabulary(case: Case, merges: Iterable[Pair]) -> list[bytes]:
+    """The tokens that belong to the merges: special tokens, the 256 bytes, merged tokens."""
+    specials = [token.encode() for token in case.special_tokens]
+    return [*specials, *(bytes([byte]) for byte in range(256)), *map(b"".join, merges)]
+
+
+def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case, given: Words) -> None:
+    """Raise `Wrong` unless the vocabulary is the one of the merges; ids in any order will do."""
+    wanted, having = Counter(vocabulary(case, merges)), Counter(got.values())
+    missing, extra = list((wanted - having).elements()), list((having - wanted).elements())
+    if missing or extra:
+        raise Wrong(
+            "The merges are right, but the vocabulary is not.",
+            given=given,
+            expected=Words(f"{wanted.total()} entries{_among(missing)}"),
+            got=Words(f"{having.total()} entries{_among(extra)}"),
+            mistake=_vocabulary_mistake(missing, extra, case),
+        )
+    if len(merges) == case.num_merges and sorted(got) != list(range(len(got))):
+        stray = sorted(set(got) - set(range(len(got))))
+        raise Wrong(
+            "The ids of the vocabulary have gaps.",
+            given=given,
+            expected=Words(f"ids 0 to {len(got) - 1}, in any order"),
+            got=Words(f"{len(got)} ids, among them {stray[:4]}"),
+            mistake="Give each new token the next free id, such as `len(vocab)`: a model needs a "
+            "row for every id up to the largest.",
+        )
+
+
+def _vocabulary_mistake(missing: list[bytes], extra: list[bytes], case: Case) -> str:
+    specials = {token.encode() for token in case.special_tokens}
+    if missing and not extra:
+        if set(missing) <= specials:
+            return "The special tokens belong to the vocabulary, each with an id of its own."
+        if all(len(token) == 1 for token in missing):
+            return "The vocabulary holds all 256 bytes, whether they occur in the text or not."
+        return "Each merge adds a token to the vocabulary: its two parts joined."
+    if extra and not missing:
+        if set(extra) <= specials | {bytes([byte]) for byte in range(256)}:
+            return "A token has two ids: each is in the vocabulary once."
+        if extra == [END.encode()]:
+            return "Only what `special_tokens` lists is special, and <|endoftext|> is not in it."
+        return "There are tokens that no merge made."
+    if any(byte.decode("latin-1").encode() in extra for byte in missing if len(byte) == 1):
+        return "`chr(b).encode()` is two bytes from 128 on: the byte b is `bytes([b])`."
+    return "The token of a merge is its two parts joined, left then right."
+
+
+def _among(tokens: list[bytes]) -> str:
+    rest = f" and {len(tokens) - 4} more" if len(tokens) > 4 else ""
+    return f", among them {', '.join(map(repr, tokens[:4]))}{rest}" if tokens else ""
+
+
+# What is said of merges that are wrong, from the state in which they went wrong.
+
+
+def first_difference(one: list, other: list) -> int:
+    """The first index at which two lists differ; the shorter length where one begins the other."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
+    """What is said of merges that are not the right ones: where they begin to be wrong, and why."""
+    at = first_difference(right, got)
+    words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
+    counts, before = count_pairs(words), Counter()
+    for pair in right[:at]:
+        before |= counts
+        words = [(merge_pair(word, pair), n) for word, n in words]
+        counts = count_pairs(words)
+    if at == len(right):
+        claim = "There are too many merges."
+        symptom = f"The vocabulary has room for {at} merges only."
+        if at < case.num_merges:
+            symptom = "No pair is left to merge: training stops with fewer merges."
+    elif at == len(got):
+        claim = "There are too few merges."
+        symptom = (
+            f"Training stopped with {at} merges, though there is room for {case.num_merges} and "
+            f"the pair {right[at]} still occurs {_times(counts[right[at]])}."
+        )
+    else:
+        claim = f"Merge {at + 1} is not the expected one."
+        symptom = _symptom(case, counts, before, right[at], got, at)
+    return Wrong(claim, given=described(case), expected=right, got=got, mistake=symptom)
+
+
+def _symptom(case: Case, counts, before, wanted: Pair, got: list[Pair], at: int) -> str:
+    """Why the pair `got[at]` is not the one to merge, but `wanted` is."""
+    pair = got[at]
+    if pair in got[:at] and not counts[pair]:
+        return (
+            f"{pair} was merged before. Either that merge did not change the words, or the count "
+            "of the pair did not go."
+        )
+    if counts[pair] == counts[wanted]:
+        words = f"{TIE}{pair} and {wanted} both occur {_times(counts[pair])}. "
+        if before[wanted] > counts[wanted]:
+            return words + (
+                "If your rule for ties is right, then the count of the greater pair, which an "
+                "earlier merge lowered, was lost: a heap needs a new entry whenever a count "
+                "changes."
+            )
+        return words + "If your rule for ties is right, then one of your counts is not: print both."
+    if counts[pair]:
+        made = [token for token in wanted if len(token) > 1]
+        if not at:
+            where = "Look at the pre-tokens, at how often each is counted, and at the last pair."
+        elif before[pair] > counts[pair]:
+            where = "The count of a pair that an earlier merge broke up is stale: take it off."
+        elif made:
+            where = f"The pairs of the new token {made[0]!r} with its neighbours must be counted."
+        else:
+            where = "A count was not kept right through the merges before this one."
+        return f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. {where}"
+    return f"The pair {pair} {_nowhere(case, before, pair)}."
+
+
+def _nowhere(case: Case, before: Counter[Pair], pair: Pair) -> str:
+    """Where a pair may come from that does not occur."""
+    joined, parts = b"".join(pair), documents(case.text, case.special_tokens)
+    if pair in before:
+        return "is gone since an earlier merge took its parts: its count is stale"
+    if any(joined in token.encode() for token in pretoken_counts(case)):
+        return "never stood side by side at this point: the merges before it formed other tokens"
+    if any(joined in part.encode() for part in parts):
+        return "reaches across the border of two pre-tokens of GPT-2's pattern"
+    if any(joined in token.encode() for token in case.special_tokens):
+        return "is part of a special token, which is cut out before anything is counted"
+    if joined in "".join(parts).encode():
+        return "reaches across a special token, which is a hard boundary"
+    return "does not stand anywhere in the text"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+class Learner:
+    """The learner's function, with the text in a new file at each call."""
+
+    def __init__(self, attempt: Callable, folder: str):
+        self.attempt, self.folder, self.calls = attempt, Path(folder), 0
+        self.kind: type = str  # of the path
+        self.needs_path: Wrong | None = None  # what became of a path that is a str
+
+    def __call__(self, case: Case, seconds: float | None = None, given: Words | None = None) -> Any:
+        """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
+        self.calls += 1
+        path = self.folder / f"text{self.calls}.txt"
+        path.write_bytes(case.text.encode())
+        given = given or described(case)
+
+        def result(path: str | Path) -> Any:
+            names = ("input_path", "vocab_size", "special_tokens")
+            values = path, case.vocab_size, list(case.special_tokens)
+            return call_part(
+                self.attempt,
+                dict(zip(names, values, strict=True)),
+                extras={"num_processes": 1},
+                given=given,
+                seconds=seconds or QUICK,
+            )
+
+        try:
+            return answer(result(self.kind(path)), case, given)
+        except Wrong as failure:
+            if self.calls > 1 or not isinstance(failure.error, AttributeError | TypeError):
+                raise
+            found = answer(result(path), case, given)  # as the course's tests do it
+            self.kind, self.needs_path = Path, failure
+            return found
+
+
+def merges_of(learner: Learner, case: Case) -> list[Pair]:
+    """The learner's merges; where they are right, the vocabulary must be so too."""
+    vocab, merges = learner(case)
+    if merges == BPE.expected(case):
+        expect_vocabulary(vocab, merges, case, described(case))
+    return merges
+
+
+def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """The smallest case that fails too, and in which no other corner is met."""
+    if case.what:
+        return case
+    best = case
+
+    def still(**changed: Any) -> bool:
+        nonlocal best
+        tried = best._replace(**changed)
+        if len(BPE.expected(tried)) < tried.num_merges or not fails(tried):
+            return False
+        best = tried
+        return True
+
+    def fewer_merges() -> None:
+        low = 1
+        while low < best.num_merges:  # whoever fails with some merges fails with more
+            middle = (low + best.num_merges) // 2
+            low = low if still(num_merges=middle) else middle + 1
+
+    fewer_merges()
+    shrink(case.text, lambda text: bool(text) and still(text=text))
+    fewer_merges()
+    return best
+
+
+BPE = Exercise(
+    program=Program(
+        split_bytes,
+        count_pairs,
+        merge_pair,
+        decode,
+        pretokens,
+        documents,
+        pretoken_counts,
+        train,
+        places=PLACES
+        | {
+            "tokens = sorted": "which special tokens count",
+            "while pairs": "when training stops",
+            "most =": "how the most frequent pair is found",
+            "tied =": "how the most frequent pair is found",
+            "pairs.subtract": "the counts that a merge takes away",
+            "pairs.update": "the counts that a merge brings",
+        },
+    ),
+    mistakes=(*TIES, *SPECIALS, *COUNTS, *CUTTING, *READING),
+    cases=(*SMALL, EVERYTHING, *LARGER),
+    corners=CORNERS,
+    run=merges_of,
+    same=lambda right, got: right == got,
+    report=beside,
+    smaller=smaller,
+    errors={r"range\(0, 256\)": "There are 256 bytes, from 0 to 255: `range(256)`."},
+)
+
+
+def train_bpe(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
+    expect_function(attempt, SIGNATURE)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        learner = Learner(attempt, folder)
+        exercise, seconds = BPE, _seconds(learner)
+        if seconds > SLOW:  # it starts processes at each call: the same power in fewer calls
+            exercise = replace(BPE, cases=(EVERYTHING, LARGER[0]), corners=CORNERS[:2])
+        else:
+            _expect_no_memory(learner)
+        found = judge(exercise, learner)
+        if not found or found.found[0].weight != "use":
+            with found("use"):
+                _expect_long_texts(learner)
+        _name_corners(found)
+        with found("corner"):
+            _expect_any_path(learner)
+        if not found and seconds < SLOW:
+            with found("style"):
+                expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
+        remarks = [] if found else list(_remarks(learner, seconds))
+    return found.verdict("Merges and vocabulary agree with the reference on every text.", remarks)
+
+
+def _seconds(learner: Learner) -> float:
+    """How long the smallest text takes. Raises: Wrong where it is stopped."""
+    started = time.monotonic()
+    try:
+        learner(SMALL[0])
+    except Wrong as failure:
+        if failure.timed_out:
+            raise
+    return time.monotonic() - started
+
+
+def _name_corners(found: Findings) -> None:
+    """Say in what corner a finding is; leave out what only follows from another one."""
+    causes = set()
+    for wrong in [wrong for wrong in found.found if wrong.case in CORNERS]:
+        what = wrong.case.what
+        wrong.claim = f"With {what}, {wrong.claim[0].lower()}{wrong.claim[1:]}"
+        if wrong.error or wrong.timed_out:
+            wrong.mistake = ADVICE.get(what, wrong.mistake)
+        if wrong.mistake in causes or (what == OVERLAP and causes & SPECIAL_CAUSES):
+            found.found.remove(wrong)
+        causes.add(wrong.mistake)
+
+
+def _expect_no_memory(learner: Learner) -> None:
+    """Raise `Wrong` where a call is not what it was before, or knows an earlier text."""
+    first = SMALL[0]
+    try:
+        once, other, again = (learner(case)[1] for case in (first, OTHER, first))
+    except Wrong:
+        return
+    claim, case, got = "The same call gave another result the second time.", first, again
+    tokens = [b"".join(pair).decode("utf-8", "replace") for pair in other]
+    if any(token in first.text and token not in OTHER.text for token in tokens):
+        claim, case, got = "There are merges that only an earlier text holds.", OTHER, other
+    elif once == again:
+        return
+    raise Wrong(
+        claim,
+        given=described(case),
+        expected=BPE.expected(case),
+        got=got,
+        mistake="Something is kept from call to call: a global, a default argument such as "
+        "`merges=[]`, or a cache; or chance decides between ties. Start every call with fresh "
+        "lists and dicts.",
+    )
+
+
+@lru_cache
+def _long_texts() -> tuple[tuple[Case, str, str], ...]:
+    """Long texts: the case, what the file holds in words, and the likely mistake."""
+    rng, times = random.Random(336), 160_001
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    often = [1 / rank for rank in range(1, len(letters) + 1)]
+    words = ["".join(rng.choices(letters, often, k=rng.randint(2, 9))) for _ in range(1200)]
+    drawn = rng.choices(words, [1 / rank for rank in range(1, len(words) + 1)], k=200_000)
+    lines = [" ".join(drawn[at : at + 50]) + "." for at in range(0, len(drawn), 50)]
+    megabyte = "\n".join(f"{line}{END}" if at % 5 == 0 else line for at, line in enumerate(lines))
+    return (
+        (
+            Case(WORD * times, len(WORD.encode()) - 1),
+            f"the word {WORD!r} {times:,} times",
+            "Probably the file is read in parts whose borders fall inside words, or inside the "
+            "bytes of a character. Move each border to a special token, or hold back the end of a "
+            "part until the next one is there.",
+        ),
+        (
+            Case(megabyte, 343),
+            f"{len(megabyte):,} bytes of made-up words",
+            "All short texts were right, so this shows at size only: counts that drift from merge "
+            "to merge, parts of the file counted twice or left out, or workers whose counts are "
+            "not added up.",
+        ),
+    )
+
+
+@lru_cache
+def _long_merges(case: Case) -> list[Pair]:
+    """The merges of a long text, from the package's own trainer: the reference is slow."""
+    return train_incremental(pretoken_counts(case), case.num_merges)
+
+
+def _expect_long_texts(learner: Learner) -> None:
+    """Raise `Wrong` where a long file is read in parts that cut words, or takes far too long."""
+    for case, held, likely in _long_texts():
+        call = f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
+        given, right = Words(f"{call}; the file holds {held}"), _long_merges(case)
+        try:
+            _, merges = learner(case, LONG, given)
+        except Wrong as failure:
+            if failure.timed_out:
+                failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
+                failure.mistake = (
+                    "Probably each merge goes through the whole text again. Count each different "
+                    "pre-token once, with its number, and mend only the counts that a merge "
+                    "changes."
+                )
+            raise
+        if merges != right:
+            at = first_difference(right, merges)
+            raise Wrong(
+                f"Merge {at + 1} of a long text is not the expected one, though short texts are "
+                "right.",
+                given=given,
+                expected=right[: at + 1],
+                got=merges[: at + 1],
+                mistake=likely,
+            )
+
+
+def _expect_any_path(learner: Learner) -> None:
+    """Raise `Wrong` where only a `Path` will do."""
+    if failure := learner.needs_path:
+        raise Wrong(
+            "With a path that is a str, it raised an error; as a `Path` it is taken.",
+            expected=Words("a str, as the problem names it, or a Path"),
+            mistake="`Path(input_path)` makes a Path of either.",
+            error=failure.error,
+        )
+
+
+def _remarks(learner: Learner, seconds: float) -> Iterator[str]:
+    """What to tell about inputs that the course leaves open; none of it makes a solution wrong."""
+    if seconds >= SLOW:
+        yield (
+            f"a call took {seconds:.1f} s for a text of {len(SMALL[0].text)} bytes. If it starts "
+            "worker processes, let it do so for large files only."
+        )
+        return
+    for case, words in OPEN:
+        try:
+            right = merges_of(learner, case) == BPE.expected(case)
+        except (Wrong, NotAttempted):
+            right = False
+        if not right:
+            yield words
