@@ -78,6 +78,8 @@ SYNONYMS = {
     # tokenizer
     "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
     "special_tokens": "specials specialtoks special specialtokenlist",
+    "num_processes": "numworkers nworkers workers processes nprocesses numproc numprocs nproc "
+    "njobs numcores maxworkers numchunks desirednumchunks",
     "vocab": "vocabulary idtobytes",
     "merges": "bpemerges mergelist",
     # generation
