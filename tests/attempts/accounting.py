@@ -43,6 +43,7 @@ RIGHT = [
     (MODEL, "c", 0.669),
     (MODEL, "c", "67 %"),
     (MODEL, "c", ("FFN", 66.9)),
+    (MODEL, "c", ("FFN",)),
     (MODEL, "c", {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"}),
     (MODEL, "d", (349630365696, 1033109504000, 2257754521600)),
     (MODEL, "d", {"small": 3.5e11, "medium": 1.03e12, "large": 2.26e12}),
@@ -50,6 +51,7 @@ RIGHT = [
     (MODEL, "d", (291648307200, 830172299264, 1768530903040)),
     (MODEL, "d", {"small": {"total": 3.5e11, "ffn": 49.8, "head": 22.6}, "large": {"ffn": 64.2}}),
     (MODEL, "d", {"head": (22.6, 10.2, 5.8)}),
+    (MODEL, "d", {"small": {"ffn": 1.74e11}}),
     (MODEL, "e", 149522795724800),
     (MODEL, "e", 1.495e14),
     (MODEL, "e", "149.5 TFLOPs"),
@@ -206,5 +208,7 @@ UNCLEAR = [
     (MODEL, "b", 4.51, "3.5 TFLOPs"),
     (MODEL, "d", (19.35, 24.24, 28.57), "in which unit"),
     (MODEL, "d", {"tiny": 3e11}, "'tiny'"),
+    (MODEL, "d", ("22.6 %", "10.2 %", "5.8 %"), "Of which part"),
+    (MODEL, "e", "55.2 %", "Of which part"),
     (MODEL, "a", "2e9", "too coarse"),
 ]

@@ -212,8 +212,8 @@ WRONG = [
     (TOY, None, {10: losses(10, factor=lambda t: 1 + 0.2 / math.sqrt(t + 1))}, "up the hill"),
     (TOY, None, {100: losses(100, first=0.01 * 1e5)}, "not drawn anew"),
     (TOY, None, losses(10, first=1.0), "lack the factor 5"),
-    (TOY, None, {1000: 0.0}, "the loss grows"),
-    (TOY, None, {100: 25.0}, "then it falls"),
+    (TOY, None, {1000: 0.0}, "Each step multiplies"),
+    (TOY, None, {100: 25.0}, "not the loss after ten steps"),
     (TOY, None, [5.0, 7.0, 2.0, 9.0], "none of the three runs"),
     *((TEXT, None, attempt, "too short") for attempt in (60, [5] * 60, "60 tokens")),
 ]  # fmt: skip

@@ -124,16 +124,15 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     edition = config.edition()
     if (problem, part) == (MODEL, "c"):
         named = _part_of_model(attempt[0] if isinstance(attempt, tuple | list) else attempt)
-        if named and named != "feed-forward":
-            claim = "Another part needs more."
-            raise Wrong(claim, got=Words(named), mistake=WHY[named])
-        if named and isinstance(attempt, str):
+        if named in WHY:
+            raise Wrong("Another part needs more.", got=Words(named), mistake=WHY[named])
+        if named and (isinstance(attempt, str) or len(attempt) == 1):
             return "The feed-forward layers: three matmuls with the widest matrices in each block."
         attempt = {"feed-forward": attempt[1:]} if named else attempt
     if (problem, part) == (MODEL, "b") and (total := _sum(attempt)):
         attempt = total
     found = list(_handed(attempt, problem, part))
-    if None in found:
+    if not found or None in found:
         return None
     verdicts = [_verdict(each, problem, part, edition) for each in found]
     if bad := [each for each in verdicts if each.status in ("explained", "none")]:
@@ -174,42 +173,40 @@ def _meant(found: Number, problem: str, part: str, label: str) -> Handed:
     """A number with its kind: its unit says it, or its label, or the problem."""
     if float(found.digits) <= 0:
         raise Wrong("That is no amount.", got=Words(str(found)))
-    label = label.lower().replace("_", " ")
+    text, label = str(found), label.lower().replace("_", " ")
     names = [piece for form, piece in LABELS.items() if re.search(form, label)]
     if label and not names:
         raise NotAttempted(f"It is not known here what {label!r} is.")
     if (problem, part) == (MODEL, "c"):
         names = names or ["feed-forward"]
-    of = tuple(SIZE[size] for size in SIZES if size in label)
-    of += tuple(name for name in names[:1] if name != "GPT-2")
-    right = [way for way in _good(problem, part, config.edition()) if not way.changes]
-    if found.kind == "per parameter" and part == "a":  # 16 P
-        count = next(way.value for way in right if way.unit == "count")
-        found = Number(f"{float(found.digits) * count:.0f}", "bytes", 1, "bytes")
+    size = next((SIZE[size] for size in SIZES if size in label), "")
+    of = (size, *(name for name in names[:1] if name != "GPT-2"))
     of_part = problem == MODEL and bool({*of} & {*PARTS, "blocks", "share"})
-    made = [
-        Handed(_amount(each, str(found)), of)
-        for each in ([found] if found.kind else _units(found, problem, part, label, of_part))
-    ]
-    if (problem, part) == (ADAMW, "a") and not label:
-        made = [h._replace(of=("all but",)) if h.amount.kind == "bytes" else h for h in made]
-    amount = made[0].amount
+    good = _good(problem, part, config.edition())  # what is asked comes first
+    if found.kind == "per parameter" and part == "a":  # 16 P
+        count = next(way.value for way in good if way.unit == "count")
+        found = Number(f"{float(found.digits) * count:.0f}", "bytes")
+    if found.kind == "share" and not of_part:
+        raise NotAttempted('Of which part is that the share? Hand in a dict, such as {"head": 12}.')
+    units = [found] if found.kind else _units(found, problem, part, label, of_part)
+    amounts = [_amount(each, text) for each in units]
+    amount = amounts[0]
     if of_part and amount.kind == "flops":  # is taken as a share of the total
-        total = next(
-            w.value for w in right if w.unit == "flops" and of[0] in (w.quantity, *of[-1:])
-        )
+        total = next(way.value for way in good if way.unit == "flops" and size in way.quantity)
         kept = {"value": amount.value / total, "half": amount.half / total, "kind": "share"}
         return Handed(replace(amount, **kept), of)
     if amount.kind == "batch" and not amount.value.is_integer():
         raise Wrong(
             "A batch is a whole number of sequences.",
-            got=Words(str(found)),
+            got=Words(text),
             mistake="Round down: the room left was divided, and no part of a sequence can be"
             " trained on.",
         )
     if amount.digits < 2 and amount.kind in ("count", "bytes", "flops", "seconds"):
         raise NotAttempted("That is too coarse to be checked. Give two digits at least.")
-    good = _good(problem, part, config.edition())
+    alone = (problem, part) == (ADAMW, "a") and not label  # which asks for their sum
+    in_sum = ("all but",) if alone else of
+    made = [Handed(each, in_sum if each.kind == "bytes" else of) for each in amounts]
     return next((each for each in made if any(map(each.agrees, good))), made[0])
 
 
@@ -231,9 +228,8 @@ def _units(found: Number, problem: str, part: str, label: str, of_part: bool) ->
     if (problem, part) == (ADAMW, "c") and value < 1_000:
         return in_unit("per parameter")
     if (problem, part) == (ADAMW, "d"):
-        return in_unit(
-            "seconds", *{"2025": (DAY, "days"), "2026": (HOUR, "hours")}[config.edition()]
-        )
+        in_days = config.edition() == "2025"
+        return in_unit("seconds", *((DAY, "days") if in_days else (HOUR, "hours")))
     if value < 1e6:
         raise NotAttempted(
             f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
@@ -249,15 +245,12 @@ def _units(found: Number, problem: str, part: str, label: str, of_part: bool) ->
 
 def _amount(found: Number, text: str) -> Amount:
     """A number with what its digits say: the zeros of 350,000,000,000 may only hold the place."""
-    plain = Decimal(found.digits)
+    plain = Decimal(re.sub(r"(?<=\d{6})\.0$", "", found.digits))  # as Python shows a float
     short = plain.normalize()
-    whole = plain == plain.to_integral_value() and plain >= 1_000_000
-    _, digits, exponent = short.as_tuple()
-    if not (whole and exponent > 1 and len(digits) < 6) and not (whole and "." in found.digits):
-        _, digits, exponent = plain.as_tuple()
-    half = 0.5 * 10.0 ** int(exponent) * found.scale
-    count = len(str(int("".join(map(str, digits)))))
-    return Amount(found.value, half, found.kind, found.unit, count, text)
+    digits = len(short.as_tuple().digits)
+    shown = short if short.as_tuple().exponent > 1 and digits < 6 else plain
+    half = 0.5 * 10.0 ** shown.as_tuple().exponent * found.scale
+    return Amount(found.value, half, found.kind, found.unit, len(shown.as_tuple().digits), text)
 
 
 def _sum(attempt: Any) -> float | None:
@@ -390,46 +383,7 @@ def _praise(verdicts: list[Verdict], edition: Edition) -> str:
     return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())
 
 
-FACTS = {
-    MODEL: {
-        "a": """
-            the number of parameters
-            the bytes for it in float32, in GB or GiB, and which of the two""",
-        "b": """
-            each matmul with its shapes: Q, K, V, scores, weighted sum, output, feed-forward, head
-            how often it occurs: once per block, the head once
-            the total for one sequence of 1,024 tokens""",
-        "c": """
-            which part needs most
-            its share of the total""",
-        "d": """
-            a total and the shares for each of the three sizes
-            the rule that d_ff follows, since the handout gives it for XL alone
-            what grows with the model (feed-forward, projections), what shrinks (head, scores)""",
-        "e": """
-            the new total, and how many times the old one it is
-            that the T × T matmuls need most now: they alone grow with the square of T""",
-    },
-    ADAMW: {
-        "a": """
-            parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each
-            the activations tensor by tensor: norms, attention with its T × T maps, feed-forward,\
- last norm, logits, cross-entropy
-            the sum of the four""",
-        "b": """
-            memory as a·batch + b, with units
-            the largest whole batch in 80 GB""",
-        "c": """
-            the operations for one parameter, step by step: moments, update, decay
-            their number times P""",
-        "d": """
-            the FLOPs of one step: forward and twice as much backward, times the batch
-            the FLOP/s that half the peak is
-            the time, in days or hours""",
-    },
-}
-JUDGES = {
-    problem: {part: partial(_judged, problem, part) for part in FACTS[problem]} for problem in FACTS
-}
-transformer_accounting = partial(judged, JUDGES[MODEL], FACTS[MODEL])
-adamwAccounting = partial(judged, JUDGES[ADAMW], FACTS[ADAMW])  # noqa: N816 - the id
+transformer_accounting = partial(judged, {part: partial(_judged, MODEL, part) for part in "abcde"})
+adamwAccounting = partial(  # noqa: N816 - the problem's id
+    judged, {part: partial(_judged, ADAMW, part) for part in "abcd"}
+)

@@ -38,9 +38,9 @@ NOT_GIVEN = object()  # stands for "no value", because None is a value that a le
 
 
 class Facts(tuple):
-    """What a checker returns where it does not judge, as for most prose: facts to tick."""
+    """What a checker returns where it does not judge: facts to tick; () for the problem's own."""
 
-    claim = "No mistake was recognised; the rest is for you to judge. Does it say these things?"
+    claim = "This is for you to judge. Does it say these things?"
 
 
 class Words(str):

@@ -27,10 +27,10 @@ LONGEST = 20_000  # characters of an answer: some pages
 HOUR, DAY = 3_600, 86_400
 
 
-def judged(judges: dict, facts: dict, attempt: Any, part: str | None = None) -> str | Facts:
-    """What the judge of a part says of a value; of a sentence the facts that it should state.
+def judged(judges: dict, attempt: Any, part: str | None = None) -> str | Facts:
+    """What the judge of a part says of a value; a sentence is read, whatever it says.
 
-    `judges` and `facts` are by part, the facts one a line. A judge returns None for no value.
+    A judge returns None for what is no value.
     """
     if isinstance(attempt, list | tuple | dict | set) and not attempt:
         raise NotAttempted
@@ -48,11 +48,7 @@ def judged(judges: dict, facts: dict, attempt: Any, part: str | None = None) -> 
         raise Unreadable(attempt)
     if not attempt.strip():
         raise NotAttempted
-    return _facts(facts[part or ""])
-
-
-def _facts(lines: str) -> Facts:
-    return Facts(map(str.strip, lines.strip().splitlines()))
+    return Facts()
 
 
 # --- Numbers with units
@@ -61,11 +57,9 @@ _LARGE = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _LARGE |= {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "g": 1e9, "t": 1e12}
 _LARGE |= {"kilo": 1e3, "mega": 1e6, "giga": 1e9, "tera": 1e12}
 _BYTES = dict.fromkeys(("b", "byte", "bytes"), 1)
-for _power, (_letter, _name) in enumerate(
-    (("k", "kilo"), ("m", "mega"), ("g", "giga"), ("t", "tera")), 1
-):
-    _BYTES |= dict.fromkeys((f"{_letter}b", f"{_name}byte", f"{_name}bytes"), 1000**_power)
-    _BYTES[f"{_letter}ib"] = 1024**_power
+for _power, _name in enumerate(("kilo", "mega", "giga", "tera"), 1):
+    _BYTES |= dict.fromkeys((f"{_name[0]}b", f"{_name}byte", f"{_name}bytes"), 1000**_power)
+    _BYTES[f"{_name[0]}ib"] = 1024**_power
 _SECONDS = {"s|sec|second": 1, "min|minute": 60, "h|hr|hour": HOUR, "d|day": DAY, "week": 7 * DAY}
 _SECONDS |= {"month": 365.25 / 12 * DAY, "yr|year": 365 * DAY}
 _PER = r"\s?(?:/|per|an?|for each)\s?"
@@ -166,8 +160,9 @@ def _looked_up(attempt: Any, claim: str, right: dict, slips: dict, **rows: Any) 
 
     Both are by value, and `slips` also by type, for any other of that type.
     """
-    if not isinstance(attempt, int | float | str | bytes | bytearray):
+    if not isinstance(attempt, int | float | str | bytes | bytearray | memoryview):
         return None
+    attempt = bytes(attempt) if _is_bytes(attempt) else attempt
     figure, literal = number(attempt), _literal(attempt)
     plain = figure.value if figure and figure.unit in ("", "bytes", "tokens") else None
     values = [value for value in (attempt, literal, plain) if value is not None]
@@ -264,7 +259,7 @@ ENCODINGS = ("utf-8", "utf-16", "utf-32")
 def _size(text: str, encoding: str, mark: bool = True) -> int:
     """The bytes that a text takes, with or without its byte order mark."""
     bare = not mark and encoding in ENCODINGS[1:]
-    return len(text.encode(encoding + "-le" * bare))
+    return len(text.encode(encoding + "-le" * bare, errors="surrogatepass"))
 
 
 def _sizes(attempt: Any) -> str | None:
@@ -544,6 +539,21 @@ for _by in (60, 1_000, 1_000_000):
     SLIPS[1 / _by] = f"A factor of {_by:,} was lost: mind GB, MB and minutes."
 
 
+NO_TOKENS = (
+    "English words have 5 to 6 bytes. Were documents or words counted in place of tokens, or bits"
+    " of bytes?"
+)
+NOT_MERGED = (
+    "BPE reaches about 4 on the text it was trained for. The merges are not fully applied: is every"
+    " merge tried, again and again, until none is left in the pre-token? (With a vocabulary of some"
+    " hundred tokens, fewer bytes are right.)"
+)
+OWN_TOKENIZER = (
+    "That is as good as a tokenizer trained on that very text. Was the sample encoded with its own"
+    " tokenizer, or the other corpus sampled?"
+)
+
+
 def _ratios(attempt: Any, own: bool) -> str | None:
     """Praise for bytes per token that may be right; `own`: on the text of the training."""
     items = enumerate(attempt) if isinstance(attempt, list | tuple) else [("", attempt)]
@@ -551,31 +561,16 @@ def _ratios(attempt: Any, own: bool) -> str | None:
     if not all(each and each.kind in ("", "bytes per token", "tokens per byte") for each in found):
         return None
     for ratio in (each.value for each in found):
-        mistake = None
         if not 0 < ratio <= 1_000:
             raise NotAttempted("That is no ratio. Hand in bytes per token, such as 4.1.")
-        if ratio < 1:
-            mistake = (
-                f"The ratio is upside down: those are tokens per byte, here {1 / ratio:.2f} bytes"
-                " per token. A token stands for one byte at least."
-            )
-        elif ratio > 10:
-            mistake = (
-                "English words have 5 to 6 bytes. Were documents or words counted in place of"
-                " tokens, or bits of bytes?"
-            )
-        elif own and ratio < 3:
-            mistake = (
-                "BPE reaches about 4 on the text it was trained for. The merges are not fully"
-                " applied: is every merge tried, again and again, until none is left in the"
-                " pre-token? (With a vocabulary of some hundred tokens, fewer bytes are right.)"
-            )
-        elif not own and len(found) == 1 and ratio > 4.3:
-            mistake = (
-                "That is as good as a tokenizer trained on that very text. Was the sample encoded"
-                " with its own tokenizer, or the other corpus sampled?"
-            )
-        if mistake:
+        upside_down = (
+            f"The ratio is upside down: those are tokens per byte, here {1 / ratio:.2f} bytes per"
+            " token. A token stands for one byte at least."
+        )
+        foreign = not own and len(found) == 1
+        slips = ((ratio < 1, upside_down), (ratio > 10, NO_TOKENS))
+        slips += ((own and ratio < 3, NOT_MERGED), (foreign and ratio > 4.3, OWN_TOKENIZER))
+        if mistake := next((slip for wrong, slip in slips if wrong), None):
             raise Wrong("Those bytes per token are doubtful.", got=ratio, mistake=mistake)
     return f"{', '.join(f'{each.value:.2f}' for each in found)} bytes per token: {PLAUSIBLE}."
 
@@ -670,11 +665,11 @@ def _tuning(attempt: Any) -> str | Facts | None:
     said = []
     for key, run in losses.items():
         rate = number(str(key).rpartition("=")[2])
-        if rate and rate.value in (1, *RATES) and type(run) in (float, list):
+        if rate and rate.value > 0 and type(run) in (float, list):
             said.append((_last if type(run) is float else _run)(run, int(rate.value)))
     if not said and not any(isinstance(run, str) for run in losses.values()):
         raise NotAttempted("Name the learning rates: {10: [...], 100: [...], 1000: [...]}.")
-    return " ".join(said) or _facts(TOY)
+    return " ".join(said) or Facts()
 
 
 def _floats(value: Any) -> Any:
@@ -684,7 +679,7 @@ def _floats(value: Any) -> Any:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list | tuple):
         return [_floats(item) for item in value]
-    return float(value) if type(value) in (int, float) else value
+    return float(value) if type(value) is int and abs(value) < 1e300 else value
 
 
 def _wrong_step(losses: Sequence[float], rate: float, step: Callable, first: int = 0) -> int | None:
@@ -752,7 +747,7 @@ def _last(loss: float, rate: int) -> str:
             f"That is not the loss after ten steps with {rate:,}.",
             expected=Words(f"{25 * shares[1]:.2g}, give or take the luck of the draw"),
             got=loss,
-            mistake=_facts(TOY)[RATES.index(rate)] if rate in RATES else None,
+            mistake="Each step multiplies the loss by (1 - 0.02 α / √(t + 1))².",
         )
     return f"{loss:.2g} is what ten steps with {rate:,} leave."
 
@@ -777,7 +772,7 @@ def _script(attempt: Any) -> Script | None:
     if blank or is_stub(attempt) or (code and code.co_names == ("NotImplementedError",)):
         raise NotAttempted
     written = callable(attempt) or inspect.ismodule(attempt) or isinstance(attempt, str | Path)
-    return Script(_facts(FACTS["training_together"][""])) if written else None
+    return Script() if written else None
 
 
 def _generated(attempt: Any) -> str | None:
@@ -797,7 +792,7 @@ def _generated(attempt: Any) -> str | None:
     return f"{found.digits} tokens are long enough."
 
 
-# --- What is judged, by part, and what a good answer states beside it
+# --- What is judged, by part
 
 JUDGES = {
     "unicode1": {"a": _character, "b": _repr_and_print, "c": _inside_text},
@@ -814,92 +809,6 @@ JUDGES = {
     "training_together": {"": _script},
     "generate": {"": _generated},
 }
-TOY = """
-    10: the loss falls with every step, faster than with 1
-    100: the first step keeps the loss, then it falls; the fourth brings it to zero, up to rounding
-    1,000: the loss grows from the first step on: it diverges"""
-FACTS = {
-    "unicode1": {
-        "a": """
-            the character has a name, or a number in the form U+....
-            it is one character long, although nothing is seen""",
-        "b": r"""
-            the repr shows an escape, '\x00', in quotes
-            print writes the character itself
-            it cannot be seen, but has length 1""",
-        "c": r"""
-            the text's repr shows the escape \x00 in its place
-            printed, the text looks as if nothing were there
-            the length counts it: the character stays in the text""",
-    },
-    "unicode2": {
-        "a": """
-            sizes of more than one text, English and other, are compared
-            most text is shorter in UTF-8, and UTF-16 and UTF-32 are full of zero bytes
-            256 byte values are enough for every text, so that nothing is ever unknown
-            UTF-8 has no byte order, and so no byte order mark""",
-        "b": """
-            it gives an input as bytes, or a character outside ASCII
-            it says that a character outside ASCII takes several bytes, none of them whole""",
-        "c": """
-            it names two bytes, such as 41 42 in hexadecimal
-            it says which rule of UTF-8 they break""",
-    },
-    "train_bpe_tinystories": {
-        "a": """
-            time and peak memory, child processes included, with units
-            the longest token, its leading space included, and its length in bytes
-            whether it makes sense: is it a word of the stories?""",
-        "b": """
-            which step takes most: cutting the text into pre-tokens, counting, or merging
-            its share or its seconds, and how it was measured
-            the workers were profiled: the parent of a pool only waits""",
-    },
-    "train_bpe_expts_owt": {
-        "a": """
-            the longest token and its length in bytes
-            what it is: text, a ruler, or text that was encoded twice
-            why the corpus contains it often""",
-        "b": """
-            what they share: short, frequent English words
-            what differs: words of children's stories against names, markup and rarer words
-            the differing vocabulary sizes are kept in mind""",
-    },
-    "tokenizer_experiments": {
-        "a": """
-            bytes per token, not tokens per byte
-            each tokenizer is measured on its own corpus
-            how many documents, which""",
-        "b": """
-            bytes per token, not tokens per byte
-            more, shorter tokens: rare words are spelled out
-            how many documents, which""",
-        "c": """
-            bytes per second, and on which machine
-            825 * 10**9 bytes divided by that, in hours or days""",
-        "d": """
-            the largest token ID is below 65,536, so that two bytes hold it
-            half the space of int32, a quarter of int64
-            no negative number is needed""",
-    },
-    "learning_rate_tuning": {"": TOY},
-    "training_together": {
-        "": """
-            model, optimizer and every other setting can be chosen without editing the file
-            the data is read through a memory map, so that it need not fit into memory
-            checkpoints are written, and a run goes on from one as if nothing had happened
-            training and validation loss are reported every so many steps
-            it overfits a single small batch: the loss falls to almost zero"""
-    },
-    "generate": {
-        "": f"""
-            a text of {ENOUGH} tokens or more, or one that ended by itself at its end token
-            how it was made: temperature, top-p, prompt
-            how fluent it is: grammar, sense, names that stay the same
-            two things that make it better or worse"""
-    },
-}
-
 (
     unicode1,
     unicode2,
@@ -909,4 +818,4 @@ FACTS = {
     learning_rate_tuning,
     training_together,
     generate,
-) = (partial(judged, JUDGES[problem], FACTS[problem]) for problem in JUDGES)
+) = (partial(judged, judges) for judges in JUDGES.values())

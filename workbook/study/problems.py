@@ -43,6 +43,7 @@ class Problem:
     signature: str = ""  # of that code, as in Python
     # By part: what the check of a written problem takes. The checks of runs say so themselves.
     takes: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by part: for a text, to tick
     requires: dict[str, Requirement] = field(default_factory=dict)  # by part
     asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
     differs: str = ""  # what makes the right answer another one in the other edition, if it is
@@ -120,6 +121,22 @@ _RECORDS = (
             "b": "the repr and what is printed, or their lengths, as a pair; or a sentence",
             "c": "the length of such a text, or a sentence",
         },
+        facts={
+            "a": (
+                "the character has a name, or a number in the form U+....",
+                "it is one character long, although nothing is seen",
+            ),
+            "b": (
+                r"the repr shows an escape, '\x00', in quotes",
+                "print writes the character itself",
+                "it cannot be seen, but has length 1",
+            ),
+            "c": (
+                r"the text's repr shows the escape \x00 in its place",
+                "printed, the text looks as if nothing were there",
+                "the length counts it: the character stays in the text",
+            ),
+        },
         nudge="Type `chr(0)` alone in a cell, then `print(chr(0))`, then `len(chr(0))`. Which of "
             "the three outputs do you trust, and why?",
         idea="A character that nobody can see is still a character. A cell shows the `repr`, "
@@ -138,6 +155,22 @@ _RECORDS = (
         requires={
             "b": Requirement(quantities=("example in bytes",)),
             "c": Requirement(quantities=("example in bytes",)),
+        },
+        facts={
+            "a": (
+                "sizes of more than one text, English and other, are compared",
+                "most text is shorter in UTF-8, and UTF-16 and UTF-32 are full of zero bytes",
+                "256 byte values are enough for every text, so that nothing is ever unknown",
+                "UTF-8 has no byte order, and so no byte order mark",
+            ),
+            "b": (
+                "it gives an input as bytes, or a character outside ASCII",
+                "it says that a character outside ASCII takes several bytes, none of them whole",
+            ),
+            "c": (
+                "it names two bytes, such as 41 42 in hexadecimal",
+                "it says which rule of UTF-8 they break",
+            ),
         },
         nudge="Encode one English, one Chinese and one emoji text in all three encodings, and "
             "look at the bytes, not only at how many there are. For (b) and (c): after which "
@@ -169,6 +202,18 @@ _RECORDS = (
             "b": "a sentence: the slowest step, and how you know",
         },
         requires={"a": Requirement(quantities=("time", "memory"))},
+        facts={
+            "a": (
+                "time and peak memory, child processes included, with units",
+                "the longest token, its leading space included, and its length in bytes",
+                "whether it makes sense: is it a word of the stories?",
+            ),
+            "b": (
+                "which step takes most: cutting the text into pre-tokens, counting, or merging",
+                "its share or its seconds, and how it was measured",
+                "the workers were profiled: the parent of a pool only waits",
+            ),
+        },
         nudge="Measure twice: once for the time, once under a profiler. If your counting runs in "
             "child processes, whose memory and whose time does your measurement see?",
         idea="Add up the memory of the whole process tree, and profile a run that counts in one "
@@ -182,6 +227,18 @@ _RECORDS = (
         takes={
             "a": 'the longest token as bytes, such as b" hello", or a sentence',
             "b": "a sentence or two",
+        },
+        facts={
+            "a": (
+                "the longest token and its length in bytes",
+                "what it is: text, a ruler, or text that was encoded twice",
+                "why the corpus contains it often",
+            ),
+            "b": (
+                "what they share: short, frequent English words",
+                "what differs: words of children's stories against names, markup and rarer words",
+                "the differing vocabulary sizes are kept in mind",
+            ),
         },
         nudge="Look at the ten longest tokens as bytes, not as text. Would a person have written "
             "them?",
@@ -212,6 +269,27 @@ _RECORDS = (
             "d": "the largest number in uint16, or a sentence",
         },
         requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
+        facts={
+            "a": (
+                "bytes per token, not tokens per byte",
+                "each tokenizer is measured on its own corpus",
+                "how many documents, which",
+            ),
+            "b": (
+                "bytes per token, not tokens per byte",
+                "more, shorter tokens: rare words are spelled out",
+                "how many documents, which",
+            ),
+            "c": (
+                "bytes per second, and on which machine",
+                "825 * 10**9 bytes divided by that, in hours or days",
+            ),
+            "d": (
+                "the largest token ID is below 65,536, so that two bytes hold it",
+                "half the space of int32, a quarter of int64",
+                "no negative number is needed",
+            ),
+        },
         nudge="Which way round is the ratio? Think about what a better tokenizer does to your "
             "figure. And for `uint16`: what is the largest token ID that you have to store?",
         idea="Bytes per token: the length of the encoded text divided by the number of tokens. "
@@ -341,6 +419,32 @@ _RECORDS = (
                  "in percent; or a sentence",
         },
         requires={"a": Requirement(quantities=("memory",))},
+        facts={
+            "a": (
+                "the number of parameters",
+                "the bytes for it in float32, in GB or GiB, and which of the two",
+            ),
+            "b": (
+                "each matmul with its shapes: Q, K, V, scores, weighted sum, output, feed- "
+                    "forward, head",
+                "how often it occurs: once per block, the head once",
+                "the total for one sequence of 1,024 tokens",
+            ),
+            "c": (
+                "which part needs most",
+                "its share of the total",
+            ),
+            "d": (
+                "a total and the shares for each of the three sizes",
+                "the rule that d_ff follows, since the handout gives it for XL alone",
+                "what grows with the model (feed-forward, projections), what shrinks (head, "
+                    "scores)",
+            ),
+            "e": (
+                "the new total, and how many times the old one it is",
+                "that the T × T matmuls need most now: they alone grow with the square of T",
+            ),
+        },
         nudge="Build the model on the meta device, where it takes no memory, and print the name "
             "and shape of every parameter. Which of those matrices take part in a matmul, and "
             "which two matmuls in attention have no parameters at all?",
@@ -366,6 +470,14 @@ _RECORDS = (
         "learning_rate_tuning", "Three learning rates",
         points=1, chapter=4, notebook="05_optimizer", check="written",
         takes={"": "a dict of losses, such as {10: [...], 100: [...]}, or a sentence"},
+        facts={
+            "": (
+                "10: the loss falls with every step, faster than with 1",
+                "100: the first step keeps the loss, then it falls; the fourth brings it to "
+                    "zero, up to rounding",
+                "1,000: the loss grows from the first step on: it diverges",
+            ),
+        },
         nudge="Print all ten losses of each run, with an exponent (`:.3g`), and divide each by "
             "the one before. At which learning rate does the loss fall fastest, and at which does "
             "it grow?",
@@ -402,6 +514,27 @@ _RECORDS = (
             "d": 'days (edition 2025) or hours (2026), a text such as "12 days", or a sentence',
         },
         requires={"d": Requirement(quantities=("time",))},
+        facts={
+            "a": (
+                "parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
+                "the activations tensor by tensor: norms, attention with its T × T maps, "
+                    "feed-forward, last norm, logits, cross-entropy",
+                "the sum of the four",
+            ),
+            "b": (
+                "memory as a·batch + b, with units",
+                "the largest whole batch in 80 GB",
+            ),
+            "c": (
+                "the operations for one parameter, step by step: moments, update, decay",
+                "their number times P",
+            ),
+            "d": (
+                "the FLOPs of one step: forward and twice as much backward, times the batch",
+                "the FLOP/s that half the peak is",
+                "the time, in days or hours",
+            ),
+        },
         nudge="How many numbers does AdamW keep for each parameter, the parameter and its "
             "gradient included? And for the activations: which results of the forward pass does "
             "the backward pass need again?",
@@ -461,6 +594,15 @@ _RECORDS = (
         "training_together", "The training script",
         points=4, chapter=5, notebook="06_training", check="written",
         form="script",
+        facts={
+            "": (
+                "model, optimizer and every other setting can be chosen without editing the file",
+                "the data is read through a memory map, so that it need not fit into memory",
+                "checkpoints are written, and a run goes on from one as if nothing had happened",
+                "training and validation loss are reported every so many steps",
+                "it overfits a single small batch: the loss falls to almost zero",
+            ),
+        },
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
             "the file?",
@@ -531,6 +673,14 @@ _RECORDS = (
         asks_corpora=("tinystories",),
         takes={"": "the number of tokens, the tokens, or the text and what you say of it"},
         requires={"": Requirement(tokens_at_least=256)},
+        facts={
+            "": (
+                "a text of 256 tokens or more, or one that ended by itself at its end token",
+                "how it was made: temperature, top-p, prompt",
+                "how fluent it is: grammar, sense, names that stay the same",
+                "two things that make it better or worse",
+            ),
+        },
         nudge="Draw several texts at several temperatures before you choose one. Count the "
             "tokens, too: how many are asked for at least?",
         idea="Read for grammar, for names and things that stay the same, and for sense over "

@@ -220,7 +220,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     try:
         praise = limited(TOTAL_SECONDS, judge)
         if isinstance(praise, Facts):
-            return Report("read", problem.id, part, praise.claim, facts=tuple(praise))
+            facts = tuple(praise) or problem.facts[part or ""]
+            return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
     except NotAttempted as nothing:
         claim = str(nothing) or _how_to_begin(problem, part)
