@@ -8,7 +8,10 @@ from pathlib import Path
 
 import torch
 
-from workbook.training import checkpoints
+from attempts.ours import copied
+from workbook.training.checkpoints import load_checkpoint, save_checkpoint
+
+checkpoints = copied("training.checkpoints")
 
 
 def save(model, optimizer, iteration, out):
@@ -66,6 +69,14 @@ def load_whole(src, model, optimizer):
     return iteration
 
 
+def save_in_other_order(optim, net, ckpt_path, step):
+    save(net, optim, step, ckpt_path)
+
+
+def load_in_other_order(lm, optimizer, path):
+    return load(path, lm, optimizer)
+
+
 RIGHT = [
     (save, load),
     [save, load],
@@ -74,6 +85,8 @@ RIGHT = [
     (save_whole, load_whole),
     (partial(save), partial(load)),
     (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
+    (save_in_other_order, load_in_other_order),
+    {"load_checkpoint": load, "save_checkpoint": save},
 ]
 
 
@@ -146,6 +159,24 @@ def save_paths_only(model, optimizer, iteration, out):
         save(model, optimizer, iteration, out)
 
 
+def save_with_folder(model, optimizer, iteration, out):
+    """Makes the folder first, which an open file does not have."""
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    save(model, optimizer, iteration, out)
+
+
+def save_under_own_name(model, optimizer, iteration, out):
+    save(model, optimizer, iteration, f"step-{iteration}.pt")
+
+
+def load_own_name(src, model, optimizer):
+    return load("step-7.pt", model, optimizer)
+
+
+def save_nowhere(model, optimizer, iteration, out):
+    MEMORY.update(model=model.state_dict(), optimizer=optimizer.state_dict(), it=iteration)
+
+
 MEMORY = {}
 
 
@@ -191,13 +222,10 @@ WRONG = [
     ((save, load_new_parameters), "holds the old ones"),
     ((save_half, load), "The weights are rounded"),
     ((save_halved, load), "Saving changed the model"),
-    ((save_to_path, load_from_path), "may also be files that are open"),
-    ((save, load_from_path), "may also be files that are open"),
     ((save_beside, load), "an ending that was added"),
-    ((save_to_str, load), "may be a pathlib.Path"),
-    ((save_and_close, load), "Whoever opened a file closes it"),
-    ((save_paths_only, load), "Nothing was written"),
     ((save_in_memory, load_from_memory), "kept in memory"),
+    ((save_nowhere, load_from_memory), "what is kept in memory"),
+    ((save_under_own_name, load_own_name), "under a name of your own"),
     ((save, load_without_settings), "holds `param_groups`"),
     ((save, load_without_second_moment), "was lost or changed"),
     ((save, returning(lambda it, model, optimizer: None)), "Nothing is returned"),
@@ -210,4 +238,14 @@ WRONG = [
     (save, "Two functions are needed"),
     ((save, 3), "no function"),
     ((lambda model, out: model, load), "cannot be called with the arguments"),
+]
+
+ALMOST = [
+    ((save_to_path, load_from_path), "may also be files that are open"),
+    ((save, load_from_path), "may also be files that are open"),
+    ((save_to_str, load), "may be a pathlib.Path"),
+    ((save_and_close, load), "Whoever opened a file closes it"),
+    ((save_paths_only, load), "Nothing was written"),
+    ((save_with_folder, load), "may also be files that are open"),
+    ((save_checkpoint, load_checkpoint), "not from scratch yet"),
 ]

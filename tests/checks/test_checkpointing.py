@@ -17,6 +17,18 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
+@pytest.mark.parametrize(("pair", "words"), attempts.ALMOST)
+def test_what_fails_for_some_kinds_of_files_alone_is_almost_right(pair, words):
+    report = check("checkpointing", pair)
+    assert report.status == "almost" and words in report.message, report
+
+
+def test_whole_objects_in_the_file_are_told_but_not_refused():
+    for pair in ((attempts.save_whole, attempts.load_whole), attempts.RIGHT[3]):
+        assert "The file holds whole objects" in check("checkpointing", pair).message
+    assert "Worth knowing" not in check("checkpointing", (attempts.save, attempts.load)).message
+
+
 def test_a_model_in_another_mode_is_told_but_not_refused():
     pair = attempts.save_pickled, attempts.load_pickled
     assert "eval()" in check("checkpointing", pair).message

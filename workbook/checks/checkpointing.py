@@ -2,6 +2,7 @@
 
 import io
 import operator
+import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -11,11 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
+from workbook.checks.calling import call_part
+from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.verdicts import Findings, NotAttempted, Words, Wrong, is_stub, kind_of
 
 SAVE = "save_checkpoint(model, optimizer, iteration, out)"
 LOAD = "load_checkpoint(src, model, optimizer)"
 ITERATION = 7
+WHOLE = re.compile(rb"torch\.(nn\.modules|optim)")  # in a file that holds a model or an optimizer
 # A piece of an error's text, and what it usually comes from.
 ERRORS = {
     r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be files that are open, and "
@@ -72,19 +76,31 @@ class SmallRun:
 def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     save, load = _pair(attempt)
-    notes: list[str] = []
+    found, notes = Findings(), {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "run.pt"
-        _check(save, load, str(path), path, "'run.pt'", notes)
-        path = Path(folder) / "second.ckpt"
-        _check(save, load, path, path, "Path('second.ckpt')", notes)
-    _check(save, load, io.BytesIO(), None, "io.BytesIO()", notes)
+        with found("use"):
+            _check(save, load, str(path), path, "'run.pt'", notes)
+        if not found:
+            path = Path(folder) / "second.ckpt"
+            with found("corner"):
+                _check(save, load, path, path, "Path('second.ckpt')", notes)
+            with found("corner"):
+                _check(save, load, io.BytesIO(), None, "io.BytesIO()", notes)
+            if found:
+                found.passes.append("With a path as a str everything is restored.")
+    if not found:
+        run, out = SmallRun(seed=0), io.BytesIO()
+        with found("style"):
+            expect_from_scratch(lambda: _saved(save, run, out, Words(SAVE)), [save, load])
     praise = "A new model and optimizer go on exactly as the saved ones did."
-    return " ".join([praise, *dict.fromkeys(notes)])
+    return found.verdict(praise, notes.values())
 
 
 def _pair(attempt: Any) -> tuple[Callable, Callable]:
     """The two functions, in this order. Raises unless there are two."""
+    if isinstance(attempt, dict):
+        attempt = sorted(attempt.values(), key=lambda one: "load" in getattr(one, "__name__", ""))
     if not isinstance(attempt, tuple | list) or len(attempt) != 2:
         raise Wrong(
             "Two functions are needed.",
@@ -96,7 +112,6 @@ def _pair(attempt: Any) -> tuple[Callable, Callable]:
     for one in attempt:
         if not callable(one):
             raise Wrong("One of the two is no function.", got=Words(kind_of(one)))
-    save, load = attempt
     names = [getattr(one, "__name__", "") for one in attempt]
     if "load" in names[0] and "save" in names[1]:
         raise Wrong(
@@ -104,35 +119,47 @@ def _pair(attempt: Any) -> tuple[Callable, Callable]:
             expected=Words("(save_checkpoint, load_checkpoint)"),
             got=Words(f"({', '.join(names)})"),
         )
-    return save, load
+    return tuple(attempt)
 
 
-def _check(
-    save: Callable, load: Callable, out: Any, path: Path | None, said: str, notes: list[str]
-) -> None:
+def _saved(save: Callable, run: SmallRun, out: Any, given: Words) -> None:
+    """Save a run by the learner's function."""
+    names = ("model", "optimizer", "iteration", "out")
+    values = zip(names, (run.model, run.optimizer, ITERATION, out), strict=True)
+    _told(save, dict(values), given)
+
+
+def _check(save: Callable, load: Callable, out: Any, path: Path | None, said: str, notes: dict):
     """Raise `Wrong` unless a run that was saved in `out` goes on the same from there."""
     run = SmallRun(seed=0).steps(1, 2, 3)
-    weights, moments = run.weights(), run.moments()
+    weights, moments, there = run.weights(), run.moments(), set(os.listdir())
     given = Words(f"save_checkpoint(model, optimizer, {ITERATION}, {said})")
-    _named(save, run.model, run.optimizer, ITERATION, out, given=given)
+    _saved(save, run, out, given)
     if (run.weights(), run.moments()) != (weights, moments):
         raise Wrong(
             "Saving changed the model or the optimizer.",
             given=given,
             mistake="Training goes on after a checkpoint: leave both as they are.",
         )
-    src = _stored(out, path, given)
+    src = _stored(out, path, given, set(os.listdir()) - there)
     after = run.steps(4, 5, 6).weights()
+    if WHOLE.search(src.getvalue() if path is None else Path(src).read_bytes()):
+        notes["whole"] = (
+            "The file holds whole objects, not only tensors: it can be loaded only where the code "
+            "of their classes is the same, and by running code from the file. Store "
+            "`state_dict()` of both."
+        )
 
     other = SmallRun(seed=1)
     fresh, parameters = other.weights(), list(other.model.parameters())
     given = Words(f"{given}\nload_checkpoint({said}, new_model, new_optimizer)")
-    iteration = _named(load, src, other.model, other.optimizer, given=given)
+    values = {"src": src, "model": other.model, "optimizer": other.optimizer}
+    iteration = _told(load, values, given)
     _expect_weights(other, weights, fresh, after, given)
     _expect_optimizer(other, moments, parameters, given)
     _expect_iteration(iteration, given)
     if not other.model.training:
-        notes.append("Worth knowing: loading switched the model to `eval()`, and training goes on.")
+        notes["eval"] = "Loading switched the model to `eval()`, and training goes on."
     resumed = other.steps(4, 5, 6).weights()
     if resumed != after:
         raise Wrong(
@@ -144,19 +171,22 @@ def _check(
         )
 
 
-def _named(function: Callable, *args: Any, given: Words) -> Any:
+def _told(function: Callable, values: dict[str, Any], given: Words) -> Any:
     """What a call returns; an error is told with what it usually comes from."""
     try:
-        return call(function, *args, given=given)
+        return call_part(function, values, given=given)
     except Wrong as failure:
-        said = dict(failure.rows).get("got", "")
+        said = f"{type(failure.error).__name__}: {failure.error}"
         known = (words for piece, words in ERRORS.items() if re.search(piece, said))
         failure.mistake = next(known, failure.mistake)
         raise
 
 
-def _stored(out: Any, path: Path | None, given: Words) -> Any:
-    """What to load from: the same bytes in another place, so that only the file can be known."""
+def _stored(out: Any, path: Path | None, given: Words, elsewhere: set[str]) -> Any:
+    """What to load from: the same bytes in another place, so that only the file can be known.
+
+    `elsewhere` are the files that appeared in the working folder.
+    """
     if path is None:
         if out.closed:
             raise Wrong(
@@ -172,13 +202,21 @@ def _stored(out: Any, path: Path | None, given: Words) -> Any:
             )
         return io.BytesIO(out.getvalue())
     if not path.exists():
-        there = [file.name for file in path.parent.iterdir()]
+        beside = [file.name for file in path.parent.iterdir()]
+        mistake = (
+            "Nothing was written: what is kept in memory, or in a file of your own choice, is not "
+            "there when another process loads `src`. `torch.save(state, out)` writes it."
+        )
+        if beside:
+            mistake = "The name was changed, perhaps by an ending that was added: write to `out`."
+        elif elsewhere:
+            mistake = "It was written under a name of your own: write to `out`."
         raise Wrong(
             "There is no file of that name afterwards.",
             given=given,
             expected=Words(path.name),
-            got=Words(", ".join(there) or "no file at all"),
-            mistake="The name was changed, perhaps by an ending that was added: write to `out`.",
+            got=Words(", ".join([*beside, *elsewhere]) or "no file at all"),
+            mistake=mistake,
         )
     moved = path.rename(path.with_name("moved-" + path.name))
     return str(moved) if isinstance(out, str) else moved
