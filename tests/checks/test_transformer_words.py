@@ -83,7 +83,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda x: x * 3, "Each number is 3 times"),
+        (lambda x: x * 1.7, "Each number is 1.7 times"),
         (lambda x: x + 0.5, "too large by 0.5"),
         (lambda x: x * 0, "All of it is 0"),
         (lambda x: x / 0 * 0, "NaN"),

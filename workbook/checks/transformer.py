@@ -46,74 +46,74 @@ Weights = Mapping[str, Tensor]
 
 def project(x: Tensor, weight: Tensor) -> Tensor:
     """A linear layer: the weight has one row for each output."""
-    return x @ weight.T
+    return x @ weight.T  # the product
 
 
 def look_up(token_ids: Tensor, weight: Tensor) -> Tensor:
     """An embedding: the rows that the ids name."""
-    return weight[token_ids]
+    return weight[token_ids]  # how the rows are taken
 
 
 def rms_norm(x: Tensor, gain: Tensor, eps: float = 1e-5) -> Tensor:
     """Each vector by its root mean square, times the gain."""
-    x = x.double()
-    mean_square = x.square().sum(-1, keepdim=True) / x.shape[-1]
-    return x / (mean_square + eps).sqrt() * gain
+    x = x.double()  # the type in which the norm is computed
+    mean_square = x.square().sum(-1, keepdim=True) / x.shape[-1]  # the norm's mean of squares
+    return x / (mean_square + eps).sqrt() * gain  # what the norm does with its mean of squares
 
 
 def silu(x: Tensor) -> Tensor:
     """x · sigmoid(x)."""
-    return x / (1 + torch.exp(-x))
+    return x / (1 + torch.exp(-x))  # SiLU
 
 
 def swiglu(x: Tensor, weights: Weights) -> Tensor:
     """The feed-forward layer: W2 (SiLU(W1 x) ⊙ W3 x)."""
     w1, w2, w3 = (weights[f"w{number}.weight"] for number in (1, 2, 3))
-    gate, up = silu(project(x, w1)), project(x, w3)
-    return project(gate * up, w2)
+    gate, up = silu(project(x, w1)), project(x, w3)  # what goes through SiLU
+    return project(gate * up, w2)  # how the two sides of SwiGLU are joined
 
 
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
     """RoPE: pair k = 0, 1, ... of neighbours turned by position · theta^(-2k / d_k)."""
     d_k = x.shape[-1]
-    k = torch.arange(d_k // 2, dtype=torch.float64)
-    frequency = theta ** (-2 * k / d_k)
-    angles = positions.unsqueeze(-1) * frequency
-    cos, sin = angles.cos(), angles.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    first = even * cos - odd * sin
-    second = even * sin + odd * cos
-    return torch.stack((first, second), -1).flatten(-2)
+    k = torch.arange(d_k // 2, dtype=torch.float64)  # how RoPE counts its pairs
+    frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies
+    angles = positions.unsqueeze(-1) * frequency  # RoPE's angles
+    cos, sin = angles.cos(), angles.sin()  # RoPE's cosines and sines
+    even, odd = x[..., 0::2], x[..., 1::2]  # which numbers RoPE takes as pairs
+    first = even * cos - odd * sin  # the first number of RoPE's pairs
+    second = even * sin + odd * cos  # the second number of RoPE's pairs
+    return torch.stack((first, second), -1).flatten(-2)  # how RoPE puts its pairs back
 
 
 def soft_max(x: Tensor, dim: int) -> Tensor:
     """Positive numbers that add up to 1 along `dim`; the shift keeps exp from overflowing."""
-    powers = (x - x.amax(dim, keepdim=True)).exp()
-    return powers / powers.sum(dim, keepdim=True)
+    powers = (x - x.amax(dim, keepdim=True)).exp()  # the numerator of the softmax
+    return powers / powers.sum(dim, keepdim=True)  # the denominator of the softmax
 
 
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
     """Scaled dot-product attention; a query sees the keys where its row of the mask is True."""
-    scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    shares = soft_max(scores, -1)
-    return shares @ V
+    scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])  # the scores and their scale
+    if mask is not None:  # when the mask is used
+        scores = scores.masked_fill(~mask, -math.inf)  # what the mask does
+    shares = soft_max(scores, -1)  # the softmax of the scores
+    return shares @ V  # the mean of the values
 
 
 def causal(length: int) -> Tensor:
     """The mask in which a position sees itself and what comes before."""
-    return torch.ones(length, length, dtype=torch.bool).tril()
+    return torch.ones(length, length, dtype=torch.bool).tril()  # the causal mask
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(..., seq, d_model) as (..., heads, seq, d_head)."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
+    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)  # how the heads are split
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """(..., heads, seq, d_head) as (..., seq, d_model)."""
-    return x.transpose(-2, -3).flatten(-2)
+    return x.transpose(-2, -3).flatten(-2)  # how the heads are put together
 
 
 def multihead(
@@ -125,12 +125,12 @@ def multihead(
 ) -> Tensor:
     """Causal self-attention; with RoPE where there is a theta. Positions may have a batch axis."""
     q, k, v, output = (weights[f"{role}_proj.weight"] for role in ("q", "k", "v", "output"))
-    Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))
-    if theta is not None:
-        places = torch.arange(x.shape[-2]) if positions is None else positions.unsqueeze(-2)
-        Q, K = rotate(Q, places, theta), rotate(K, places, theta)
+    Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))  # Q, K and V
+    if theta is not None:  # when RoPE is applied
+        places = torch.arange(x.shape[-2]) if positions is None else positions.unsqueeze(-2)  # RoPE
+        Q, K = rotate(Q, places, theta), rotate(K, places, theta)  # RoPE
     gathered = attention(Q, K, V, causal(Q.shape[-2]))
-    return project(merge_heads(gathered), output)
+    return project(merge_heads(gathered), output)  # the output projection
 
 
 def inside(weights: Weights, part: str) -> Weights:
@@ -145,27 +145,27 @@ def block(x: Tensor, weights: Weights, num_heads: int, theta: float | None = Non
     ln1, ln2 = (partial(rms_norm, gain=weights[f"ln{number}.weight"]) for number in (1, 2))
     attn = partial(multihead, weights=inside(weights, "attn."), num_heads=num_heads, theta=theta)
     ffn = partial(swiglu, weights=inside(weights, "ffn."))
-    x = x + attn(ln1(x))
-    return x + ffn(ln2(x))
+    x = x + attn(ln1(x))  # attention, its norm and what is added to it
+    return x + ffn(ln2(x))  # the feed-forward layer, its norm and what is added to it
 
 
 def language_model(
     token_ids: Tensor, weights: Weights, num_layers: int, num_heads: int, theta: float
 ) -> Tensor:
     """The logits at each position."""
-    x = look_up(token_ids, weights["token_embeddings.weight"])
-    numbers = range(num_layers)
+    x = look_up(token_ids, weights["token_embeddings.weight"])  # the embedding
+    numbers = range(num_layers)  # which blocks are used
     for number in numbers:
         x = block(x, inside(weights, f"layers.{number}."), num_heads, theta)
-    x = rms_norm(x, weights["ln_final.weight"])
-    return project(x, weights["lm_head.weight"])
+    x = rms_norm(x, weights["ln_final.weight"])  # the final norm
+    return project(x, weights["lm_head.weight"])  # the head
 
 
 def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """The mean of -log softmax(logits)[target] over all targets, in nats."""
-    logs = logits - logits.logsumexp(-1, keepdim=True)
-    chosen = logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    return -chosen.mean()
+    logs = logits - logits.logsumexp(-1, keepdim=True)  # the logarithm of the softmax
+    chosen = logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # how the target's number is taken
+    return -chosen.mean()  # the mean
 
 
 COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta"}
@@ -179,24 +179,14 @@ def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
     return function(**{name: values[name] for name in names if name in values})
 
 
-reference = partial(Program, call=with_case)
+def reference(*functions: Callable) -> Program:
+    """The program of these functions; the comments say where mutants tell a learner to look."""
+    lines = "\n".join(map(inspect.getsource, functions)).splitlines()
+    places = dict(line.strip().split("  # ") for line in lines if "  # " in line)
+    return Program(*functions, places=places, call=with_case)
+
+
 of_tensors = partial(Exercise, run=Learner.__call__, same=alike, report=compared)
-
-
-def multihead_of(case: Case) -> Tensor:
-    heads, theta = case.arguments["num_heads"], case.arguments.get("theta")
-    return multihead(case.high["x"], case.high, heads, theta, case.high.get("token_positions"))
-
-
-def block_of(case: Case) -> Tensor:
-    return block(
-        case.high["x"], case.high, case.arguments["num_heads"], case.arguments.get("theta")
-    )
-
-
-def model_of(case: Case) -> Tensor:
-    layers, heads, theta = (case.arguments[n] for n in ("num_layers", "num_heads", "rope_theta"))
-    return language_model(case.high["token_ids"], case.high, layers, heads, theta)
 
 
 # Softmax.
@@ -288,10 +278,7 @@ def _softmax(x: Tensor, dim: int, what: str = "") -> Case:
 
 FAR_APART = torch.tensor([[1000.0, 1001.0, 1002.0], [-1.0, 0.0, 1.0]])
 SOFTMAX = of_tensors(
-    program=reference(
-        soft_max,
-        places={"powers = ": "what is raised to the power", "return powers": "the sum"},
-    ),
+    program=reference(soft_max),
     mistakes=SOFTMAX_MISTAKES,
     cases=(
         _softmax(torch.tensor([1.0, 2.0, 3.0]), -1),
@@ -426,17 +413,7 @@ def _attention(
 
 SEEN = torch.tensor([[True, False, True], [False, False, True]])
 ATTENTION = of_tensors(
-    program=reference(
-        soft_max,
-        attention,
-        places={
-            "scores = Q": "the scores and their scale",
-            "if mask is not None": "when the mask is used",
-            "masked_fill": "what the mask does",
-            "shares = ": "the softmax of the scores",
-            "return shares": "the mean of the values",
-        },
-    ),
+    program=reference(soft_max, attention),
     mistakes=ATTENTION_MISTAKES,
     cases=(
         _attention(1),
@@ -552,14 +529,7 @@ def _loss(logits: Tensor, targets: list, what: str = "") -> Case:
 
 BATCHES = "several batch dimensions"
 LOSS = of_tensors(
-    program=reference(
-        mean_loss,
-        places={
-            "logs = ": "the logarithm of the softmax",
-            "chosen = ": "how the target's number is taken",
-            "return -chosen": "the mean",
-        },
-    ),
+    program=reference(mean_loss),
     mistakes=LOSS_MISTAKES,
     cases=(
         _loss(torch.tensor([[1.0, 2.0, 3.0]]), [1]),
@@ -629,7 +599,7 @@ def _linear(*leading: int, sizes: tuple[int, int] = (3, 2), what: str = "") -> C
 
 
 LINEAR = of_tensors(
-    program=reference(project, places={"return x @": "the product"}),
+    program=reference(project),
     mistakes=LINEAR_MISTAKES,
     cases=(
         _linear(1),
@@ -687,7 +657,7 @@ def _embedding(ids: list, what: str = "") -> Case:
 
 
 EMBEDDING = of_tensors(
-    program=reference(look_up, places={"return weight": "how the rows are taken"}),
+    program=reference(look_up),
     mistakes=EMBEDDING_MISTAKES,
     cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1, 1], [3, 2, 0]])),
 )
@@ -813,14 +783,7 @@ def call_norm(learner: Learner, case: Case) -> Tensor:
 
 
 NORM = of_tensors(
-    program=reference(
-        rms_norm,
-        places={
-            "x = x": "the type in which it is computed",
-            "mean_square = ": "the mean of the squares",
-            "return x / ": "what is done with the mean of the squares",
-        },
-    ),
+    program=reference(rms_norm),
     mistakes=NORM_MISTAKES,
     cases=(
         _norm(drawn(1, 1, 4, seed=1), 0.5),
@@ -901,16 +864,7 @@ def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3) -> Case:
 
 
 FEED_FORWARD = of_tensors(
-    program=reference(
-        project,
-        silu,
-        swiglu,
-        places={
-            "return x / (1": "SiLU",
-            "gate, up = ": "what goes through SiLU",
-            "return project(gate": "how the two sides are joined",
-        },
-    ),
+    program=reference(project, silu, swiglu),
     mistakes=(*IN_FEED_FORWARD, NO_TRANSPOSE),
     cases=(
         _feed_forward(1, 1),
@@ -1023,19 +977,7 @@ def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kin
 
 
 ROPE = of_tensors(
-    program=reference(
-        rotate,
-        places={
-            "k = torch": "how the pairs are counted",
-            "frequency =": "the frequencies",
-            "angles =": "the angles",
-            "cos, sin =": "the cosines and sines",
-            "even, odd =": "which numbers are a pair",
-            "first =": "the first number of each pair",
-            "second =": "the second number of each pair",
-            "return torch.stack": "how the pairs are put together again",
-        },
-    ),
+    program=reference(rotate),
     mistakes=ROPE_MISTAKES,
     cases=(
         _rope(drawn(1, 3, 4, seed=1), [0, 1, 2]),
@@ -1185,24 +1127,10 @@ MULTIHEAD_MISTAKES = (
             TURN, f"Q, K = rotate(Q, places, {LONGEST}), rotate(K, places, {LONGEST})"),
     mistake("x is added inside: that is the block's business.", OUTPUT, f"x + {OUTPUT}"),
     mistake("`token_positions` is ignored: RoPE always counts from 0.",
-            "if positions is None else positions.unsqueeze(-2)", ""),
+            " if positions is None else positions.unsqueeze(-2)", ""),
     *but(IN_ROPE, "nothing is turned"),
     *IN_ATTENTION,
 )  # fmt: skip
-HEADS_PLACES = {
-    "x.unflatten": "how the heads are split",
-    "flatten(-2)": "how the heads are put together",
-    "torch.bool).tril": "the causal mask",
-    "Q, K, V = ": "queries, keys and values",
-    "if theta": "when RoPE is applied",
-    "places = ": "the positions that RoPE gets",
-    "Q, K = rotate": "RoPE",
-    "scores = Q": "the scores and their scale",
-    "masked_fill": "what the mask does",
-    "shares = ": "the softmax of the scores",
-    "return shares": "the mean of the values",
-    "merge_heads(gathered)": "the output projection",
-}
 PARTS_OF_HEADS = (
     project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead,
 )  # fmt: skip
@@ -1231,8 +1159,8 @@ def _heads(
 
 
 WIDE = 128  # numbers of a vector where first weights are looked at
-MULTIHEAD = Exercise(
-    program=Program(*PARTS_OF_HEADS, multihead_of, places=HEADS_PLACES),
+MULTIHEAD = of_tensors(
+    program=reference(*PARTS_OF_HEADS),
     mistakes=MULTIHEAD_MISTAKES,
     cases=(
         _heads(drawn(1, 3, 6, seed=1), 2),
@@ -1246,9 +1174,6 @@ MULTIHEAD = Exercise(
         _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
         _heads(drawn(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
@@ -1362,14 +1287,6 @@ BLOCK_MISTAKES = (
     *IN_FEED_FORWARD,
     *but(IN_NORM, "ε", NO_SQUARES, "keepdim"),
 )
-BLOCK_PLACES = {
-    **HEADS_PLACES,
-    ADD_ATTENTION: "attention, its norm and what is added to it",
-    ADD_FFN: "the feed-forward layer, its norm and what is added to it",
-    "gate, up = ": "what goes through SiLU",
-    "return x / (1": "SiLU",
-    "mean_square": "the norm",
-}
 PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
 
 
@@ -1395,8 +1312,8 @@ def _block(*leading: int, d_model: int = 8, d_ff: int = 12, rope=True, what: str
     return Case("TransformerBlock", x, arguments, block_weights(d_model, d_ff), what=what)
 
 
-BLOCK = Exercise(
-    program=Program(*PARTS_OF_BLOCK, block_of, places=BLOCK_PLACES),
+BLOCK = of_tensors(
+    program=reference(*PARTS_OF_BLOCK),
     mistakes=BLOCK_MISTAKES,
     cases=(
         _block(1, 3),
@@ -1406,9 +1323,6 @@ BLOCK = Exercise(
         _block(1, 2),
         _block(2, 6, d_model=12, what="as many positions as fit"),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
@@ -1496,20 +1410,8 @@ def _model(ids: list, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12
     return Case("TransformerLM", {"token_ids": torch.tensor(ids)}, arguments, weights, what=what)
 
 
-MODEL = Exercise(
-    program=Program(
-        look_up,
-        *PARTS_OF_BLOCK,
-        language_model,
-        model_of,
-        places={
-            **BLOCK_PLACES,
-            "x = look_up": "the embedding",
-            "range(num_layers)": "which blocks are used",
-            LAST_NORM: "the final norm",
-            "lm_head": "the head",
-        },
-    ),
+MODEL = of_tensors(
+    program=reference(look_up, *PARTS_OF_BLOCK, language_model),
     mistakes=(
         *IN_MODEL,
         *(each for each in but(BLOCK_MISTAKES, "0 times -inf", "+inf") if each not in HIDING),
@@ -1522,9 +1424,6 @@ MODEL = Exercise(
         _model([[2, 0]], d_model=12),
         _model([[0, 1, 2, 3], [4, 4, 1, 0]], "as many tokens as the context holds"),
     ),
-    run=Learner.__call__,
-    same=alike,
-    report=compared,
 )
 
 
