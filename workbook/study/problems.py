@@ -41,8 +41,7 @@ class Problem:
     idea: str  # the second
     form: Literal["function", "class", "pair", "script", ""] = ""  # of code; "": a written problem
     signature: str = ""  # of that code, as in Python
-    # By part: what the check of a written problem takes. The checks of runs say so themselves.
-    takes: dict[str, str] = field(default_factory=dict)
+    takes: dict[str, str] = field(default_factory=dict)  # by part: what a written problem takes
     facts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by part: for a text, to tick
     requires: dict[str, Requirement] = field(default_factory=dict)  # by part
     asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
@@ -630,7 +629,19 @@ _RECORDS = (
     # Chapter 7: experiments.
     _problem(
         "experiment_log", "Keep a log",
-        points=3, chapter=7, notebook="08_experiments", check="experiments_log",
+        points=3, chapter=7, notebook="08_experiments", check="runs",
+        takes={
+            "": 'a dict per run, such as {"name": "base", "loss": 1.41, "seconds": 80}, a pandas '
+                "table with such columns, the log of one run, or a text",
+        },
+        facts={
+            "": (
+                "for each run: what was changed, why, and what came out",
+                "runs that failed or made nothing better are in it too",
+                "the loss of every run can be drawn against steps and against time",
+                "seed, device and versions are written down, so that a run can be repeated",
+            ),
+        },
         requires={"": Requirement(figure=True)},
         nudge="In a week you will not know what `run7_final2` was. What would you have to write "
             "down to make exactly the same run again, and to know why you made it?",
@@ -641,8 +652,27 @@ _RECORDS = (
     ),
     _problem(
         "learning_rate", "Find the learning rate",
-        points=3, chapter=7, notebook="08_experiments", check="experiments_rates",
+        points=3, chapter=7, notebook="08_experiments", check="runs",
         parts=("a", "b"), asks_corpora=("tinystories",),
+        takes={
+            "a": "a dict {learning rate: validation loss}, a dict per run such as "
+                '{"learning_rate": 3e-3, "loss": 1.41}, a pandas table with such columns, the best '
+                "loss, or a text",
+            "b": "a dict {learning rate: loss or nan}, a table as in (a), a tuple of the best "
+                "learning rate and one that diverges, or a text",
+        },
+        facts={
+            "a": (
+                "which learning rates were tried, on a logarithmic scale, and how it went on",
+                "the curves of all of them, the best one among them",
+                "the best loss, with corpus, tokens and device",
+            ),
+            "b": (
+                "a curve of a run that diverges",
+                "between which two learning rates the edge lies, a factor of two or so apart",
+                "how far below the edge the best learning rate is",
+            ),
+        },
         requires={
             "a": Requirement(figure=True, loss_at_most=2.0),
             "b": Requirement(figure=True),
@@ -657,8 +687,21 @@ _RECORDS = (
     ),
     _problem(
         "batch_size_experiment", "Vary the batch size",
-        points=1, chapter=7, notebook="08_experiments", check="experiments_batches",
+        points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
+        takes={
+            "": "a dict {batch size: validation loss}, a dict per run such as "
+                '{"batch_size": 64, "tokens": 819200, "loss": 1.41}, a pandas table with such '
+                "columns, the list of sizes, or a text",
+        },
+        facts={
+            "": (
+                "batches of 1, of 64, of 128, and up to what the memory holds",
+                "all of them compared at the same number of tokens, not of steps",
+                "the learning rate was tuned again for each, or it is said where not",
+                "what a larger batch gains in time, and what it costs in loss",
+            ),
+        },
         requires={"": Requirement(figure=True, numbers=("64", "128"))},
         nudge="Two runs of 1,000 steps, one with batches of 1 and one of 128: which has read "
             "more? What must stay the same, so that only the batch size differs?",
@@ -690,8 +733,20 @@ _RECORDS = (
     ),
     _problem(
         "layer_norm_ablation", "Take the norms away",
-        points=1, chapter=7, notebook="08_experiments", check="experiments_ablations",
+        points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
+        takes={
+            "": 'a dict {("pre", learning rate): loss, ("none", learning rate): loss or nan, ...}, '
+                'a dict per run such as {"norm": "none", "learning_rate": 3e-3, "loss": 1.41}, a '
+                "pandas table with such columns, or a text",
+        },
+        facts={
+            "": (
+                "what happens without norms at the learning rate that was best with them",
+                "the best learning rate without norms, and the loss there",
+                "what the norms are good for, judged by both",
+            ),
+        },
         requires={"": Requirement(figure=True)},
         nudge="A run without norms that explodes says something about one learning rate. What "
             "else would you want to know before you say that norms are needed?",
@@ -702,8 +757,20 @@ _RECORDS = (
     ),
     _problem(
         "pre_norm_ablation", "Norm after, not before",
-        points=1, chapter=7, notebook="08_experiments", check="experiments_ablations",
+        points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
+        takes={
+            "": 'a dict {"pre": loss, "post": loss} or one list of losses by seed each, a dict '
+                'per run such as {"norm": "post", "loss": 1.41}, a pandas table with such '
+                "columns, or a text",
+        },
+        facts={
+            "": (
+                "both curves, with the same tokens and seed",
+                "what happens at the beginning, where post-norm is the more delicate of the two",
+                "the difference in the end, beside the spread between seeds",
+            ),
+        },
         requires={"": Requirement(figure=True)},
         nudge="In which of the two does the gradient flow from the last block to the first "
             "without passing a norm? And which of the two needs one more norm after the last "
@@ -715,8 +782,20 @@ _RECORDS = (
     ),
     _problem(
         "no_pos_emb", "No positions at all",
-        points=1, chapter=7, notebook="08_experiments", check="experiments_ablations",
+        points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
+        takes={
+            "": 'a dict {"rope": loss, "none": loss} or one list of losses by seed each, a dict '
+                'per run such as {"position": "none", "loss": 1.41}, a pandas table with such '
+                "columns, or a text",
+        },
+        facts={
+            "": (
+                "both curves, with the same tokens and seed",
+                "why it works at all: what a model without positions still knows",
+                "the difference in the end, beside the spread between seeds",
+            ),
+        },
         requires={"": Requirement(figure=True)},
         nudge="Without positions, can a causal model tell `dog bites man` from `man bites dog`? "
             "Think of what the first token sees, and the second.",
@@ -727,8 +806,21 @@ _RECORDS = (
     ),
     _problem(
         "swiglu_ablation", "No gate",
-        points=1, chapter=7, notebook="08_experiments", check="experiments_ablations",
+        points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
+        takes={
+            "": "the inner width at which the plain layer has as many parameters, both widths, "
+                'a dict {"swiglu": loss, "silu": loss} or one list of losses by seed each, a dict '
+                'per run such as {"ffn": "silu", "loss": 1.41}, a pandas table with such '
+                "columns, or a text",
+        },
+        facts={
+            "": (
+                "both curves, with the same tokens and seed",
+                "how many parameters each has: two matrices need a width half as large again",
+                "the difference in the end, beside the spread between seeds",
+            ),
+        },
         requires={"": Requirement(figure=True)},
         nudge="How many matrices does each feed-forward layer have? If both kept the same inner "
             "width, which model would be larger?",
@@ -739,8 +831,21 @@ _RECORDS = (
     ),
     _problem(
         "main_experiment", "The same model on the web",
-        points=2, chapter=7, notebook="08_experiments", check="experiments_web",
+        points=2, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("owt",),
+        takes={
+            "": 'a dict {"stories": loss, "pydocs": loss} or {"tinystories": loss, "owt": loss}, a '
+                'dict per run such as {"corpus": "owt", "loss": 3.9}, a pandas table with such '
+                "columns, the loss on the web text, or a text",
+        },
+        facts={
+            "": (
+                "the curve, with corpus, tokens and device",
+                "why the losses differ: text, size of the vocabulary, and how long a token is",
+                "both in bits per byte as well, which can be compared where nats per token cannot",
+                "a text that it wrote, and how fluent that is beside the stories",
+            ),
+        },
         requires={"": Requirement(figure=True, tokens_at_least=256)},
         nudge="Nats per token: a token of which tokenizer? Can two losses be compared if a token "
             "stands for more text in one of them?",
@@ -751,9 +856,20 @@ _RECORDS = (
     ),
     _problem(
         "leaderboard", "The best loss in the time",
-        points=6, chapter=7, notebook="08_experiments", check="experiments_web",
+        points=6, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("owt",),
         differs="the time allowed",
+        takes={
+            "": 'the loss, a tuple (loss, minutes), a dict per run such as {"name": "tied", '
+                '"loss": 3.4, "minutes": 44}, a pandas table with such columns, or a text',
+        },
+        facts={
+            "": (
+                "the final validation loss, and the time the run took",
+                "a curve against time that ends before the limit",
+                "what was changed, each change measured by itself",
+            ),
+        },
         requires={"": Requirement(figure=True, loss_at_most=5.0)},
         nudge="The time is fixed, not the steps. What makes a step faster, what makes it teach "
             "more, and how do you learn which of your changes did it?",

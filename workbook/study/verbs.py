@@ -301,8 +301,7 @@ def _plain(attempt: Any) -> Any:
 
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
-    nothing = attempt is None or attempt is ...
-    if nothing and (problem.takes or problem.kind == "code"):  # other checks say what they take
+    if attempt is None or attempt is ...:
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
         raise Unreadable(attempt)
@@ -321,7 +320,7 @@ def _how_to_begin(problem: Problem, part: str | None) -> str:
 
 def _taken(problem: Problem, part: str | None) -> str:
     """Name what a part of a written problem takes."""
-    return problem.takes.get(part or "", problem.hand_in or "numbers, a table or a text")
+    return problem.takes.get(part or "", problem.hand_in)
 
 
 def hint(problem: str) -> Hint:

@@ -1,0 +1,697 @@
+"""The checks of chapter 7: tables of training runs, and what no run can be.
+
+A run is a dict such as {"learning_rate": 3e-3, "batch_size": 64, "steps": 5_000, "seconds": 900,
+"context_length": 256, "tokens": 81_920_000, "loss": 1.41, "status": "finished"}, with a "name",
+"bits_per_byte", "bytes_per_token", "perplexity", "parameters" and the settings of a `ModelConfig`.
+A table is a list of such dicts, a pandas table with these columns, what `workbook.experiments`
+returns, or in short {setting: loss}, where the setting is a number, one of `KINDS`, or a tuple of
+both. In place of a loss there may be a list, one per seed; a run that diverged has nan.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import partial, wraps
+from itertools import pairwise
+from numbers import Real
+from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+
+from workbook import accounting, config
+from workbook.checks.verdicts import Facts, Findings, NotAttempted, Unreadable, Words, Wrong
+from workbook.checks.written import judged
+from workbook.experiments import results
+from workbook.experiments.significance import difference
+from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
+from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
+from workbook.training.train import Run
+
+LOSS = ("validation_loss", "val_loss", "loss")
+COLUMNS = {  # other names, which count before that of the column
+    "learning_rate": ("max_learning_rate", "max_lr", "lr"),
+    "batch_size": ("batch",),
+    "context_length": ("context",),
+    "steps": ("steps_taken", "step", "iter"),
+    "seconds": ("time_s", "elapsed"),
+    "perplexity": ("ppl",),
+    "parameters": ("params",),
+    "name": ("run", "label"),
+    "status": ("outcome", "diverged"),
+}
+KINDS = {  # by column, the usual one first
+    "norm": ("pre", "post", "none"),
+    "position": ("rope", "none"),
+    "ffn": ("swiglu", "silu"),
+    "corpus": ("tinystories", "owt", "stories", "pydocs", "simple", "web"),
+}
+ALIASES = {"openwebtext": "owt", "tiny_stories": "tinystories", "nope": "none", "no_": "none"}
+WORDS = {*KINDS, "name", "status", *COLUMNS["name"], *COLUMNS["status"]}  # the rest are numbers
+# What two kinds have in common, except for what is compared.
+SETTINGS = ["corpus", "batch_size", "weight_decay", *(f.name for f in fields(config.ModelConfig))]
+FORM = 'a dict per run, such as {"learning_rate": 3e-3, "loss": 1.41}, or such a table of pandas'
+CLOSE, SAME = 0.02, 0.05  # relative: of rounded figures; of settings that are nearly the same
+SEEDS = 8  # losses of one setting; a longer list is the curve of a run
+FALLS = 1.3  # the first loss over the last one in a curve: seeds do not differ as much
+COARSE = 30  # two learning rates so far apart only show that there is an edge between them
+CPU_TOKENS = 40_960_000
+BATCHES = (1, 64, 128)  # that the sweep has to hold
+MATCHED = 0.13  # relative: the course's own width, 4·d, is so far off on the small model
+OLD_MINUTES = 90  # of the leaderboard, in the texts of 2026 before 26.0.3 as well
+
+
+# ------------------------------------------------------------------------- tables
+
+
+class Reported(SimpleNamespace):
+    """A run with one seed, as it is handed in: all columns, nan for those that it has not."""
+
+    def __getattr__(self, column: str) -> float:
+        return math.nan
+
+    def kind(self, column: str) -> str:
+        """Tell which of `KINDS` it is by that column, or else by its name; "" for none."""
+        names = ALIASES | {kind: kind for kind in KINDS[column]}
+        for word in (getattr(self, column), self.name):
+            for name, kind in names.items():
+                if _normal(word).startswith(name) and kind in KINDS[column]:
+                    return kind
+        return ""
+
+    def corpus_of(self, text: str) -> str:
+        """Tell its corpus; where none is named, that of the profile: "simple" or "web"."""
+        found, profile = self.kind("corpus") or text, config.profile()
+        return {"simple": profile.simple_corpus, "web": profile.web_corpus}.get(found, found)
+
+
+def table(attempt: Any, by: str = "", every: bool = False) -> list[Reported]:
+    """Read the runs whose outcome is known; with `every` those without a loss as well.
+
+    `by` is the column that a number stands for where it names a run; else it is a learning rate
+    below 1, and a seed from there on.
+    """
+    if isinstance(attempt, Real):
+        raise NotAttempted(f"One number compares nothing. Hand in {FORM}.")
+    try:
+        if len(attempt) == 0:
+            raise NotAttempted
+        runs = [run for row in _rows(attempt, by) for run in _seeds(row)]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Unreadable(attempt) from error
+    found = [run for run in runs if not math.isnan(run.loss)]
+    if not found and not (every and any(run.train_loss > 0 for run in runs)):
+        raise NotAttempted(f"No run in it has a `loss`. Hand in {FORM}.")
+    return runs if every else found
+
+
+def _rows(attempt: Any, by: str) -> Iterator[Mapping]:
+    """Yield a dict for each run."""
+    if isinstance(attempt, pd.DataFrame):
+        label = "index" if attempt.index.dtype.kind == "i" else "name"
+        names = [name or label for name in attempt.index.names]
+        index = [each if isinstance(each, tuple) else (each,) for each in attempt.index]
+        rows = zip(index, attempt.to_dict("records"), strict=True)
+        attempt = [dict(zip(names, each, strict=True)) | row for each, row in rows]
+    if isinstance(attempt, Mapping | pd.Series):
+        if {*LOSS} & set(map(_normal, attempt.keys())):
+            attempt = [attempt]
+        else:
+            attempt = [_named(*entry, by) for entry in attempt.items()]
+    for row in attempt:
+        if isinstance(row, Run):
+            outcome = ("status", "loss", "steps", "tokens", "seconds", "bits_per_byte")
+            row = results.settings_of(row.config) | {name: getattr(row, name) for name in outcome}
+        yield row
+
+
+def _named(key: Any, value: Any, by: str) -> Any:
+    """Return the row of a run that is named by a number, a word, or a tuple of both."""
+    if isinstance(value, Run):
+        return value
+    row = dict(value) if isinstance(value, Mapping) else {"loss": value}
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, str):
+            row["name"] = part
+        if number := re.search(r"((^-)?\d[\d.]*(e[-+]?\d+)?)$", str(part), re.IGNORECASE):
+            row[by or ("seed" if float(number[1]) >= 1 else "learning_rate")] = number[1]
+    return row
+
+
+def _seeds(given: Mapping) -> Iterator[Reported]:
+    """Yield a run for each seed of a row."""
+    given = {_normal(column): value for column, value in given.items() if value is not None}
+    row = {column: _number(value) for column, value in given.items()}
+    row = {c: value for c, value in row.items() if isinstance(value, float | bool) or c in WORDS}
+    for column, names in COLUMNS.items():
+        row[column] = next((row[name] for name in (*names, column) if name in row), math.nan)
+    if math.isnan(row["seconds"]):
+        row["seconds"] = 60 * row.get("minutes", 60 * row.get("hours", math.nan))
+    said = _normal(row["status"]).startswith(("diverg", "true"))
+    losses = _losses(next((given[name] for name in LOSS if name in given), None))
+    for loss in losses or [math.inf if said else math.nan]:
+        ended = math.isfinite(loss) and not said
+        yield Reported(**row | {"loss": loss, "said": said, "ended": ended})
+
+
+def _losses(value: Any) -> list[float]:
+    """Return the loss of a run, those of its seeds, or the last one of its curve."""
+    if isinstance(value, list | tuple):
+        found = [loss for each in value for loss in _losses(each)]
+        falls = len(found) > 2 and math.inf > found[0] > FALLS * found[-1]
+        return found[-1:] if falls or len(found) > SEEDS else found
+    loss = math.nan if _normal(value).startswith("diverg") else _number(value)
+    return [loss if math.isfinite(loss) else math.inf] if isinstance(loss, float) else []
+
+
+def _number(value: Any) -> Any:
+    """Return a number, also one in a text, as a float; anything else as it is."""
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
+def _normal(name: Any) -> str:
+    """Spell a name as columns are: "Val Loss" and "val/loss" are "val_loss"."""
+    return re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_")
+
+
+def _pair(attempt: Any) -> tuple[float, ...] | None:
+    """Return two numbers, if that is what was handed in."""
+    several = isinstance(attempt, tuple | list) and all(isinstance(each, Real) for each in attempt)
+    return tuple(attempt) if several and len(attempt) == 2 else None
+
+
+def _means(runs: list[Reported], by: str = "learning_rate") -> dict[float, float]:
+    """Return the mean loss of the runs that ended for each value of a setting, the best first."""
+    losses: dict[float, list[float]] = {}
+    for run in runs:
+        if run.ended:
+            losses.setdefault(getattr(run, by), []).append(run.loss)
+    if not losses:
+        raise Wrong(
+            f"No run came to an end: all {len(runs)} diverged.",
+            mistake="Go on with smaller learning rates, or a longer warm-up.",
+        )
+    means = {value: fmean(found) for value, found in losses.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1]))
+
+
+def not_of_texts(judge: Callable) -> Callable:
+    """Let a check judge everything but a text."""
+
+    @wraps(judge)
+    def check(attempt: Any, part: str | None = None) -> str | Facts:
+        return judged({}, attempt) if isinstance(attempt, str) else judge(attempt, part)
+
+    return check
+
+
+# ------------------------------------------------------------------------- what no run can be
+
+
+def _judged(runs: list[Reported], text: str) -> Findings:
+    """Judge every run by itself; `text` is "simple" or "web", where no corpus is named."""
+    found = Findings()
+    for expect in (_expect_possible, _expect_consistent):
+        with found("use"):
+            for run in runs:
+                expect(run, run.corpus_of(text))
+    most = max(getattr(each, f"{text}_vocab_size") for each in config.PROFILES.values())
+    lowest = min((run.loss for run in runs if run.ended), default=0)
+    with found("use"):
+        if lowest >= uniform_loss(most):
+            raise Wrong(
+                f"A model that has learned nothing does no worse than ln {most:,} ="
+                f" {uniform_loss(most):.2f} nats per token: the lowest loss is {lowest:.4g}.",
+                mistake="Is it a perplexity? Or a loss that was summed and not averaged?",
+            )
+    if not found:
+        found.passes.append("No run contradicts itself.")
+    return found
+
+
+def _expect_possible(run: Reported, corpus: str) -> None:
+    """Raise where no model has such a loss on this text."""
+    known = bounds(corpus, run.bytes_per_token if run.bytes_per_token > 0 else None)
+    loss, length = run.loss, known.bytes_per_token
+    if loss < 0:
+        raise Wrong("A loss is never negative: it is -ln of a probability.", got=loss)
+    if loss >= known.lowest:
+        return
+    mistake = (
+        "The model sees what it is to predict (causal mask, targets), or it was validated on text"
+        " that it was trained on."
+    )
+    if loss > known.floor:
+        nats = nats_per_token(loss, length)
+        mistake += (
+            f" Or the unit is another: {loss:.4g} bits per byte are {nats:.2f} nats per token."
+        )
+    raise Wrong(
+        f"This is lower than any model can get on {corpus}.",
+        expected=Words(
+            f"{known.lowest:.2f} nats per token or more, which are {known.floor:.2f} bits per byte"
+            f" at {length:g} bytes per token: {known.reason}"
+        ),
+        got=Words(f"{loss:.4g} nats per token, {bits_per_byte(loss, length):.2f} bits per byte"),
+        mistake=mistake,
+    )
+
+
+def _expect_consistent(run: Reported, corpus: str) -> None:
+    """Raise where the perplexity, the bits or the tokens of a run do not follow from the rest."""
+    loss, length = run.loss, run.bytes_per_token
+    usual = length if length > 0 else bounds(corpus).bytes_per_token
+    few, many = (0.95, 1.05) if length > 0 else (1 / 3, 3)  # a token holds 1.2 to 12 bytes
+    tokens = run.steps * run.batch_size * run.context_length if run.ended else math.nan
+    figures = [("tokens", "steps × batch × context", tokens, 0, 1 + CLOSE)]  # it may end early
+    if 0 < loss < 100:
+        bits = bits_per_byte(loss, usual)
+        figures.append(("perplexity", f"exp({loss:g})", math.exp(loss), 0.95, 1.05))
+        figures.append(("bits_per_byte", f"{loss:g} / ln 2 / {usual:g}", bits, few, many))
+    slips = {
+        "The context length is missing from the product.": tokens / run.context_length,
+        "The batch size is missing from the product.": tokens / run.batch_size,
+        "2 to the power is for bits: the loss is in nats, so take exp.": 2**loss,
+        "That is in bits per token: divide by the bytes per token.": loss / math.log(2),
+        "It is still in nats: divide by ln 2.": loss / usual,
+    }
+    for column, formula, value, least, most in figures:
+        got = getattr(run, column)
+        slip = next((words for words, other in slips.items() if _near(got, other)), None)
+        share = got / value
+        parts = column == "tokens" and share > 1.5 and _near(share, round(share))  # or devices
+        fits = _near(share, 1) or (least <= share <= most and not (slip and column == "tokens"))
+        if got * value > 0 and not (fits or parts):
+            raise Wrong(
+                f"The {column.replace('_', ' ')} of a run do not follow from its other figures.",
+                expected=Words(f"{formula} = {value:,.{0 if column == 'tokens' else 2}f}"),
+                got=Words(f"{got:,.10g}"),
+                mistake=slip,
+            )
+
+
+def _near(value: float, other: float) -> bool:
+    return abs(value - other) < CLOSE * abs(other)
+
+
+def _expect_equal_tokens(seen: Mapping[Any, float], mistake: str = "") -> None:
+    """Raise where runs are compared that saw different numbers of tokens."""
+    if seen and max(seen.values()) > (1 + SAME) * min(seen.values()):
+        raise Wrong(
+            "These runs saw different numbers of tokens.",
+            got=Words(", ".join(f"{name}: {tokens:,.0f}" for name, tokens in seen.items())),
+            mistake=mistake or "A run that has read more text is better for that reason alone.",
+        )
+
+
+def _expect_divergence(runs: list[Reported]) -> None:
+    """Raise where a run is said to diverge whose loss is no higher than that of any other."""
+    lowest = min((run.loss for run in runs if run.ended), default=-math.inf)
+    for run in runs:
+        if run.said and run.loss <= lowest:
+            raise Wrong(
+                f"A run is said to diverge, and its loss is the lowest of all: {run.loss:.4g}.",
+                mistake="Rows may be mixed up. A loss that jumps and comes back is no divergence.",
+            )
+
+
+# ------------------------------------------------------------------------- the log
+
+
+@not_of_texts
+def experiment_log(attempt: Any, part: str | None = None) -> str:
+    """Judge a table with a row for each run, or the log of one run."""
+    runs = table(attempt.log if isinstance(attempt, Run) else attempt, every=True)
+    rising = all(early.steps < late.steps for early, late in pairwise(runs))
+    named = any(run.batch_size > 0 or isinstance(run.name, str) for run in runs)
+    one = len(runs) > 2 and rising and not named
+    if not one:
+        runs = [run for run in runs if not math.isnan(run.loss)]
+    if len(runs) < 2:
+        raise NotAttempted("That is one run. A log holds all that were tried.")
+    found, seconds = Findings() if one else _judged(runs, "simple"), [r.seconds for r in runs]
+    with found("use"):
+        if not any(each > 0 for each in seconds):
+            raise Wrong(
+                "The log does not say how long it took: it has no column `seconds`.",
+                mistake="Write `time.perf_counter() - start` down with each loss.",
+            )
+        if one and any(late < early for early, late in pairwise(seconds)):
+            raise Wrong(
+                "Time runs backwards in it.",
+                got=seconds,
+                mistake="Are they seconds per step? Or did the clock start again after a break?",
+            )
+    if one:
+        return found.verdict(f"{len(runs)} lines, with a loss to draw against steps and time.")
+    praise = f"{len(runs)} runs, none of which contradicts itself."
+    if all(run.ended for run in runs):
+        praise += " None of them failed: was nothing tried that did not work? It belongs here too."
+    return found.verdict(praise)
+
+
+# ------------------------------------------------------------------------- the learning rate
+
+
+@not_of_texts
+def learning_rate(attempt: Any, part: str | None = None) -> str:
+    """Judge a sweep: (a) the loss that it reaches, (b) where runs begin to diverge."""
+    if part == "b" and (two := _pair(attempt)):
+        return _edge(*two)
+    if part != "b" and isinstance(attempt, Real):
+        runs = table([{"loss": attempt}])
+        return _judged(runs, "simple").verdict(_reached(runs))
+    runs = [run for run in table(attempt, "learning_rate") if isinstance(run.learning_rate, float)]
+    rates = sorted({run.learning_rate for run in runs})
+    if len(rates) < 3:
+        raise NotAttempted(f"A sweep has three learning rates at least. Hand in {FORM}.")
+    found, praise = _judged(runs, "simple"), []
+    with found("use"):
+        if rates[0] <= 0:
+            raise Wrong("A learning rate is positive.", got=rates[0])
+    for claim in (_expect_divergence, _bracketed) if part == "b" else (_swept, _reached):
+        with found("use"):
+            praise.append(claim(runs))
+    return found.verdict(" ".join(filter(None, praise)))
+
+
+def _swept(runs: list[Reported]) -> str:
+    """Praise a sweep whose best learning rate lies inside it."""
+    best, rates = next(iter(_means(runs))), sorted({run.learning_rate for run in runs})
+    if best in (rates[0], rates[-1]):
+        end, on = ("largest", "larger") if best == rates[-1] else ("smallest", "smaller")
+        raise Wrong(
+            f"The best learning rate, {best:g}, is the {end} one that was tried.",
+            mistake=f"The sweep ends too early: a {on} one may be better still.",
+        )
+    return f"{len(rates)} learning rates; the best, {best:g}, lies inside the sweep."
+
+
+def _reached(runs: list[Reported]) -> str:
+    """Praise the best loss; raise where the handout asks for less."""
+    loss, corpus = min(_means(runs).values()), runs[0].corpus_of("simple")
+    if corpus != "tinystories":
+        return (
+            f"{loss:.4g} nats per token is possible on {corpus}. The handout's {TARGET} and"
+            f" {TARGET_ON_CPU:.2f} are for TinyStories, whose floor and tokens are others."
+        )
+    asked = f"{TARGET} is asked for, {TARGET_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
+    if loss > TARGET_ON_CPU:
+        mistake = "Let it see all the tokens, and tune the learning rate: both matter most."
+        raise Wrong(f"{loss:.4g} is not low enough: {asked}.", mistake=mistake)
+    return f"{loss:.4g} is low enough{' for a CPU' if loss > TARGET else ''}: {asked}."
+
+
+def _bracketed(runs: list[Reported]) -> str:
+    """Praise a sweep that has runs on both sides of the edge."""
+    losses, rates = _means(runs), sorted({run.learning_rate for run in runs})
+    best, lowest = next(iter(losses.items()))
+    lost = [run.learning_rate for run in runs if not run.ended]
+    if not lost:  # far too large a learning rate often gives no nan: the loss stays high
+        high = max(1.5 * lowest, lowest + 1)
+        lost = [rate for rate in rates if rate > best and losses[rate] > high]
+    if not lost:
+        raise Wrong(
+            f"No run in it diverges: up to {rates[-1]:g} every one converges.",
+            mistake=f"Go on upwards from {rates[-1]:g}, by a factor of two each time.",
+        )
+    edge = min((rate for rate in lost if rate > best), default=max(lost))
+    return _edge(best, edge, max((rate for rate in rates if rate < edge), default=best))
+
+
+def _edge(best: float, diverges: float, stable: float | None = None) -> str:
+    """Praise the best learning rate beside one that diverges; `stable` is the last below it."""
+    if not 0 < min(best, diverges) <= max(best, diverges) < math.inf:
+        raise Wrong("A learning rate is positive and finite.", got=(best, diverges))
+    if diverges <= best:
+        raise Wrong(
+            f"The best learning rate, {best:g}, is not below {diverges:g}, which diverges.",
+            mistake="The two may be swapped, or the two runs differ in something else as well.",
+        )
+    apart = diverges / (stable or best)
+    if apart > (COARSE if stable else COARSE**2):
+        raise Wrong(
+            f"That does not say where the edge is: {math.log10(apart):.1f} orders of magnitude lie"
+            f" between {stable or best:g}, which converges, and {diverges:g}, which diverges.",
+            mistake="Bisect: try the middle, on a logarithmic scale, and go on in the half that"
+            " holds the edge, until the two are a factor of two or so apart.",
+        )
+    coarse = " Bisect further: then you know the edge better." if stable and apart > 4 else ""
+    return f"The best learning rate is {diverges / best:.3g} times below one that diverges.{coarse}"
+
+
+# ------------------------------------------------------------------------- the batch size
+
+
+@not_of_texts
+def batch_size_experiment(attempt: Any, part: str | None = None) -> str:
+    """Judge a sweep over batch sizes, or the list of those that were tried."""
+    if isinstance(attempt, list | tuple) and attempt and all(isinstance(b, Real) for b in attempt):
+        return _sizes(sorted({*attempt}))
+    runs = [run for run in table(attempt, "batch_size") if run.batch_size > 0]
+    if not runs:
+        raise NotAttempted(f"No run in it has a `batch_size`. Hand in {FORM}.")
+    found, praise = _judged(runs, "simple"), ""
+    with found("use"):
+        praise = _sizes(sorted({run.batch_size for run in runs}))
+    with found("use"):
+        _expect_fair_batches(runs)
+    with found("use"):
+        size, loss = next(iter(_means(runs, "batch_size").items()))
+        praise += f" The lowest loss, {loss:.4g}, is that of {size:g}."
+    return found.verdict(praise)
+
+
+def _sizes(sizes: list[float]) -> str:
+    if missing := [size for size in BATCHES if size not in sizes]:
+        gigabytes = accounting.peak_bytes(config.tinystories(), 64).total / accounting.GB
+        raise Wrong(
+            "A batch size that is asked for is missing.",
+            expected=Words(f"{', '.join(map(str, BATCHES))}, and up to what the memory holds"),
+            got=Words(", ".join(f"{size:g}" for size in sizes)),
+            mistake=f"Run {', '.join(map(str, missing))} as well. By the accounting a step with 64"
+            f" needs about {gigabytes:.1f} GB in float32. Where that does not fit, compute the"
+            " batch in parts and add up their gradients. Batch 1 may stop after fewer tokens.",
+        )
+    return f"{len(sizes)} sizes from {sizes[0]:g} to {sizes[-1]:g}, with 64 and 128 among them."
+
+
+def _expect_fair_batches(runs: list[Reported]) -> None:
+    """Raise where batch sizes saw different numbers of tokens.
+
+    Small batches may have read the beginning alone: they are slow. Equal times are as good.
+    """
+    ended = sorted((run for run in runs if run.ended), key=lambda run: run.batch_size)
+    seen: dict[float, float] = {}
+    for run in ended:
+        tokens = run.tokens if run.tokens > 0 else run.steps * run.batch_size
+        seen[run.batch_size] = max(tokens, seen.get(run.batch_size, 0))
+    full = [tokens >= (1 - SAME) * max(seen.values()) for tokens in seen.values()]
+    times = [run.seconds for run in ended] or [math.nan]
+    if max(times) <= (1 + SAME) * min(times) or (sum(full) > 1 and sorted(full) == full):
+        return
+    steps = {run.steps for run in ended}
+    same_steps = "All took the same number of steps: the larger batch has read more text."
+    seen = {f"batch {size:g}": tokens for size, tokens in seen.items()}
+    _expect_equal_tokens(seen, same_steps if len(steps) == 1 else "")
+
+
+# ------------------------------------------------------------------------- ablations
+
+
+@not_of_texts
+def layer_norm_ablation(attempt: Any, part: str | None = None) -> str:
+    """Judge runs without norms: at the best learning rate with them, and at a lower one."""
+    return _compared(attempt, "norm", "pre", "none", _two_rates)
+
+
+@not_of_texts
+def pre_norm_ablation(attempt: Any, part: str | None = None) -> str:
+    """Judge losses with norms before and behind each part."""
+    return _compared(attempt, "norm", "pre", "post")
+
+
+@not_of_texts
+def no_pos_emb(attempt: Any, part: str | None = None) -> str:
+    """Judge losses with RoPE and without any position information."""
+    return _compared(attempt, "position", "rope", "none")
+
+
+@not_of_texts
+def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
+    """Judge losses with and without gate, an inner width of the plain layer, or two sizes."""
+    sizes = _pair([*attempt.values()] if isinstance(attempt, dict) else attempt)
+    if isinstance(attempt, Real):
+        models = (config.tinystories(), config.laptop())
+        sizes = next(((m.d_ff, attempt) for m in models if 0.9 < attempt / m.d_ff < 1.7), None)
+        if not sizes:
+            raise NotAttempted(
+                "That width belongs to no model of this workbook. Hand in both widths of yours,"
+                " such as (1344, 2048), or both numbers of parameters."
+            )
+    if sizes and min(sizes) > 100:  # no losses
+        matrices = (3, 2) if max(sizes) < 20_000 else (1, 1)  # widths, or parameters
+        return _expect_matched(matrices[0] * min(sizes), matrices[1] * max(sizes))
+    return _compared(attempt, "ffn", "swiglu", "silu", _expect_same_size)
+
+
+def _compared(attempt: Any, column: str, usual: str, other: str, *claims: Callable) -> str:
+    """Judge the runs of two kinds, each at its best learning rate."""
+    runs = table(attempt)
+    sides = [[run for run in runs if run.kind(column) == kind] for kind in (usual, other)]
+    if not all(sides):
+        raise NotAttempted(
+            f'Runs of two kinds are needed: a `{column}` that is "{usual}" and one that is'
+            f' "{other}".'
+        )
+    runs, praise = sides[0] + sides[1], ""
+    found = _judged(runs, "simple")
+    for expect in (partial(_expect_alike, column), *claims):
+        with found("use"):
+            expect(*sides)
+    with found("use"):
+        _expect_divergence(runs)
+        losses = [_at_best(side) for side in sides]
+        lost = [kind for kind, side in zip((usual, other), losses, strict=True) if not side]
+        if lost:
+            praise = f"Diverged: {' and '.join(lost)}. Say at which learning rate, and when."
+        elif min(map(len, losses)) > 1:
+            praise = f"{other} beside {usual}: {results.verdict(difference(*losses[::-1]))}."
+        else:
+            praise = (
+                f"{other} beside {usual}: {fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token"
+                " with one run of a kind. How much would another seed move it? Say so."
+            )
+    return found.verdict(praise)
+
+
+def _at_best(runs: list[Reported]) -> list[float]:
+    """Return the losses of all seeds at the best learning rate; [] where every run diverged."""
+    if not any(run.ended for run in runs):
+        return []
+    best = next(iter(_means(runs)))
+    return [run.loss for run in runs if run.learning_rate in (best,)][:SEEDS]
+
+
+def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> None:
+    """Raise where the two kinds differ in more than what is compared."""
+    known = [
+        [run.tokens for run in side if run.ended and run.tokens > 0] for side in (usual, other)
+    ]
+    if all(known):
+        kinds = (side[0].kind(column) for side in (usual, other))
+        _expect_equal_tokens(dict(zip(kinds, map(max, known), strict=True)))
+    for name in SETTINGS:
+        one, two = (
+            {vars(run)[name] for run in side if name in vars(run)} for side in (usual, other)
+        )
+        if one and two and not one & two and name != column and (name, column) != ("d_ff", "ffn"):
+            raise Wrong(
+                f"The runs differ in more than `{column}`: in `{name}` as well.",
+                mistake="With two changes at once nobody can say which of them made a difference.",
+            )
+
+
+def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
+    """Raise unless runs without norms are at the old best learning rate and at a lower one."""
+    old, tried = next(iter(_means(usual))), [run.learning_rate for run in other]
+    lower, at_old = any(rate < 0.99 * old for rate in tried), any(_near(r, old) for r in tried)
+    known = not math.isnan(sum(tried, old))
+    if len(tried) < 2 or (known and not (lower and at_old)):
+        mistake = f"The old one, {old:g}, is missing: there one sees what norms protect from."
+        if not lower:
+            mistake = "The lower one is missing: what can a model without norms do at its best?"
+        raise Wrong(
+            "Without norms two learning rates are asked for: the one that was best with norms, and"
+            " a lower one.",
+            mistake=mistake if known else None,
+        )
+
+
+def _expect_same_size(usual: list[Reported], other: list[Reported]) -> None:
+    """Raise where runs name sizes that are not matched: parameters, or inner widths."""
+    _expect_matched(usual[0].parameters, other[0].parameters)
+    _expect_matched(3 * usual[0].d_ff, 2 * other[0].d_ff)
+
+
+def _expect_matched(gated: float, plain: float) -> str:
+    """Raise where one feed-forward layer, or model, has far more parameters."""
+    if max(gated, plain) > (1 + MATCHED) * min(gated, plain):
+        raise Wrong(
+            "The parameters are not matched.",
+            expected=Words("3·d·d_ff about 2·d·d_ff': an inner width half as large again, or 4·d"),
+            got=Words(f"{gated:,.10g} and {plain:,.10g}, a factor of {gated / plain:.2f}"),
+            mistake="A plain layer with the inner width of the gated one has two matrices in place"
+            " of three, a third fewer parameters.",
+        )
+    return f"Both have about as many parameters: the plain one {plain / gated - 1:+.1%}."
+
+
+# ------------------------------------------------------------------------- text from the web
+
+
+@not_of_texts
+def main_experiment(attempt: Any, part: str | None = None) -> str:
+    """Judge a loss on web text, alone or beside that on stories."""
+    runs = table({"web": attempt} if isinstance(attempt, Real) else attempt)
+    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "pydocs")]
+    simple = [run for run in runs if run.kind("corpus") in ("simple", "tinystories", "stories")]
+    if not web:
+        raise NotAttempted('No run has a `corpus` that is "owt", "pydocs" or "web".')
+    praise = _judged(simple, "simple").verdict("")
+    found = _judged(web, "web")
+    with found("use"):
+        loss = min(_means(web).values())
+        praise = f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
+        for unit in ("loss", "bits_per_byte") if simple else ():
+            one, two = (min(getattr(run, unit) for run in side) for side in (web, simple))
+            if one < two:
+                raise Wrong(
+                    "Text from the web is not easier than stories, as it would be with a"
+                    f" `{unit}` of {one:.4g} beside {two:.4g}.",
+                    mistake="Were the two swapped? Or was it validated on what was trained on?",
+                )
+            if one >= two:
+                praise += f" It is {one - two:.3g} above that of stories in `{unit}`."
+    return found.verdict(praise)
+
+
+@not_of_texts
+def leaderboard(attempt: Any, part: str | None = None) -> str:
+    """Judge an entry: its loss, and its time against the limit of the edition."""
+    if isinstance(attempt, Real):
+        attempt = [{"loss": attempt}]
+    elif two := _pair(attempt):
+        attempt = [{"loss": two[0], "minutes": two[1]}]
+    runs = table(attempt)
+    found, best, edition = _judged(runs, "web"), min(runs, key=lambda r: r.loss), config.edition()
+    minutes, most, corpus = best.seconds / 60, round(CAPS[edition] / 60), best.corpus_of("web")
+    praise = f"{best.loss:.4g} nats per token is possible on {corpus}."
+    with found("use"):
+        _means(runs)  # at least one came to an end
+    with found("use"):
+        if minutes > 1.005 * OLD_MINUTES:
+            raise Wrong(
+                f"{minutes:.3g} minutes are longer than the {most} that edition {edition} allows.",
+                mistake="The clock counts, evaluation and saving included.",
+            )
+        if minutes > 0:
+            praise += f" It took {minutes:.3g} of {most} minutes."
+        if minutes > 1.005 * most:
+            praise += f" Before version 26.0.3 the handout of {edition} allowed {OLD_MINUTES}."
+    with found("use"):
+        if corpus != "owt":
+            praise += f" The handout's {BOARD_TARGET:g} is for OpenWebText, which is other text."
+        elif best.loss >= BOARD_TARGET:
+            raise Wrong(
+                f"{best.loss:.4g} is not low enough: less than {BOARD_TARGET:g} is asked for.",
+                mistake="A simple run of the main experiment comes below it in that time.",
+            )
+        elif best.loss < BOARD_BEST:
+            praise += f" No public entry known here is below {BOARD_BEST}: is the split clean?"
+    return found.verdict(praise)
