@@ -9,6 +9,7 @@ import regex as re
 
 from attempts import catalogue
 from attempts.tokenizer_right import GPT2, Ranked
+from workbook.tokenization.bpe import merge_pair
 
 WRONG, mistake = catalogue()
 ALMOST, corner = catalogue()
@@ -113,6 +114,18 @@ class IdsAsRanks(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)
         self.ranks = {pair: self.ids[pair[0] + pair[1]] for pair in merges}
+
+
+@mistake("A word of one byte")
+class WantsPairs(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        while min(pairs := list(pairwise(symbols)), key=lambda p: self.ranks.get(p, 1e9)):
+            best = min(pairs, key=lambda pair: self.ranks.get(pair, 1e9))
+            if best not in self.ranks:
+                break
+            symbols = merge_pair(symbols, best)
+        return [self.ids[symbol] for symbol in symbols]
 
 
 @mistake("fell apart into bytes")

@@ -262,6 +262,14 @@ class NothingMade(Quick):
         return made.vocab, list(made.ranks)
 
 
+@mistake("NameError")
+class NothingRead(Quick):
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        with open(merges_filepath):
+            return cls(vocab_read, [], special_tokens)  # noqa: F821 - this is the mistake
+
+
 @mistake("hopelessly slow")
 class Slow(Quick):
     def encode(self, text):

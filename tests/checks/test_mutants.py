@@ -16,6 +16,7 @@ from attempts import (
     decoding,
     optimizer_adamw_right,
     optimizer_schedule_and_clipping,
+    tokenizer_right,
     transformer_right,
     transformer_right_functions,
 )
@@ -37,6 +38,7 @@ SOLUTIONS = {
     "rope": transformer_right.RotaryPositionalEmbedding,
     "adamw": optimizer_adamw_right.Paper,
     "decoding": decoding.decode,
+    "tokenizer": tokenizer_right.Ranked,
 }
 # What behaves as the right one does, or is another right one: by problem, a piece of the mutant.
 EQUIVALENT = {
@@ -49,6 +51,9 @@ EQUIVALENT = {
     "linear": ["drawn(out_features, in_features, dtype=dtype)"],
     "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
     "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],
+    "tokenizer": [  # the last two: the course leaves the files' format open
+        *("class Ranked:\n    pass", "or [], reverse=True", "filepath) as f", "cls(merges, vocab"),
+    ],
     "rope": ["angles.cos())", "angles.sin())", "persistent=True", "2).float()", "len).float()"],
 }
 
