@@ -140,7 +140,22 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
         first = min(bad, key=lambda verdict: verdict.status != "explained")
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
         _refuse(first._replace(ways=shared or first.ways), problem, part, edition)
+    if (problem, part) == (ADAMW, "b"):
+        _expect_batch_to_follow(found)
     return _praise(verdicts, edition)
+
+
+def _expect_batch_to_follow(found: list[Handed]) -> None:
+    """Raise where a, b and the batch are each right, but not together."""
+    values = {each.of[-1]: each.amount.value for each in found}
+    a, b, batch = (values.get(name) for name in ("per sequence", "whatever", "largest batch"))
+    if a and b and batch and batch != (80 * GB - b) // a:
+        raise Wrong(
+            "Your own a and b give another batch.",
+            given=Words(f"(80 - {b / GB:.4g}) / {a / GB:.4g}, rounded down"),
+            expected=Words(f"{(80 * GB - b) // a:g}"),
+            got=Words(f"{batch:g}"),
+        )
 
 
 def _part_of_model(name: Any) -> str | None:
