@@ -214,7 +214,7 @@ WRONG = [
     (TOY, None, losses(10, first=1.0), "lack the factor 5"),
     (TOY, None, {1000: 0.0}, "Each step multiplies"),
     (TOY, None, {100: 25.0}, "not the loss after ten steps"),
-    (TOY, None, [5.0, 7.0, 2.0, 9.0], "none of the three runs"),
+    (TOY, None, [5.0, 7.0, 2.0, 9.0], "any of the three runs"),
     *((TEXT, None, attempt, "too short") for attempt in (60, [5] * 60, "60 tokens")),
 ]  # fmt: skip
 

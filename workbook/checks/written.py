@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -254,6 +254,10 @@ def _inside_text(attempt: Any) -> str | None:
 # --- From characters to bytes
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
+RANGE = (
+    "You took the range of a 32-bit integer for that of the values, which end at 0x10FFFF. And a"
+    " tokenizer of bytes starts from 256 values in any encoding."
+)
 
 
 def _size(text: str, encoding: str, mark: bool = True) -> int:
@@ -284,21 +288,15 @@ def _encoding(key: Any) -> str | None:
 
 
 def _one_size(size: float) -> str:
-    right = {256: "256: the values of a byte.", 0x110000: "0x110000: all code points."}
-    for encoding in ENCODINGS:
-        for mark, said in ((False, " without its byte order mark"), (True, "")):
-            bytes_ = _size("hello", encoding, mark)
-            right[bytes_] = f'"hello" takes {bytes_} bytes in {encoding.upper()}{said}.'
-    if size not in right and abs(size - 2**32) > 0.07 * 2**32:
+    sizes = {_size("hello", each, mark): each for each in ENCODINGS for mark in (False, True)}
+    right = {size: f'"hello" takes {size} bytes in {each.upper()}.' for size, each in sizes.items()}
+    right[256] = "256: the values of a byte."
+    if size < 1e9 and size not in right:
         raise NotAttempted(
             'A number alone does not say what was measured. Hand in a dict such as {"UTF-8": 5}, or'
             ' {"日本": {"UTF-8": 6}} for another text than "hello".'
         )
-    slip = (
-        "You took the range of a 32-bit integer for that of the values, which end at 0x10FFFF. And"
-        " a tokenizer of bytes starts from 256 values in any encoding."
-    )
-    return _looked_up(size, "UTF-32 has no 4 billion values.", right, {float: slip})
+    return _looked_up(size, "There are not so many values.", right, {float: RANGE})
 
 
 def _expect_sizes(text: str, sizes: dict[str, float]) -> None:
@@ -424,18 +422,15 @@ PLAUSIBLE = "plausible, which is all that can be said without your corpus and ma
 
 def _training(attempt: Any) -> str | None:
     """Praise for the longest token, the time and the memory of a training, or some of them."""
-    if type(attempt) is not dict:
-        measured = number(attempt)
-        if measured and (measured.kind == "seconds" or measured.unit not in ("", "bytes")):
-            attempt = {"": attempt}
-        elif isinstance(attempt, float):
-            raise NotAttempted('Name the unit, as in {"seconds": 62, "gigabytes": 1.9}.')
+    if isinstance(attempt, float):
+        raise NotAttempted('Name the unit, as in {"seconds": 62, "gigabytes": 1.9}.')
+    figures, said = {}, []
+    for key, value in (attempt if type(attempt) is dict else {"": attempt}).items():
+        found = entry(key, value)
+        if found and (found.kind == "seconds" or (found.kind == "bytes" and found.value > 1e5)):
+            figures[found.kind] = found
         else:
-            return _longest(attempt, STORIES)
-    found = {key: entry(key, value) for key, value in attempt.items()}
-    figures = {n.kind: n for n in found.values() if n and n.kind in ("seconds", "bytes")}
-    rest = [attempt[key] for key, n in found.items() if n not in figures.values()]
-    said = [_longest(value, STORIES) for value in rest]
+            said.append(_longest(value, STORIES))
     if figures:
         _refuse_resources(**figures)
         said.append(f"{PLAUSIBLE.capitalize()}.")
@@ -634,20 +629,16 @@ def factor(rate: float, t: int) -> float:
     return 1 - 0.02 * rate / math.sqrt(t + 1)
 
 
-STEP = Program(factor)
 MISTAKES = (
-    mistake(
-        "The loss is a mean: yours seems to be the gradient of a sum, 100 times as large.",
-        "0.02",
-        "2",
-    ),
-    mistake(
-        "The learning rate of a step is α / √(t + 1): yours does not shrink.",
-        " / math.sqrt(t + 1)",
-        "",
-    ),
-    mistake("The learning rate of a step is α / √(t + 1): the root is missing.", "math.sqrt", ""),
+    mistake("The loss is a mean: yours seems to be a sum, 100 times as large.", "0.02", "2"),
+    mistake("α is divided by √(t + 1): yours does not shrink.", " / math.sqrt(t + 1)", ""),
+    mistake("α is divided by √(t + 1): the root is missing.", "math.sqrt", ""),
     mistake("The step goes up the hill: subtract the gradient.", "1 - ", "1 + "),
+)
+STEPS = {"": factor} | {each.words: Program(factor).edited((each,)) for each in MISTAKES}
+NOT_FRESH = (
+    "The weights were not drawn anew: the run goes on where the one before ended, or they lack the"
+    " factor 5."
 )
 
 
@@ -665,8 +656,8 @@ def _tuning(attempt: Any) -> str | Facts | None:
     said = []
     for key, run in losses.items():
         rate = number(str(key).rpartition("=")[2])
-        if rate and rate.value > 0 and type(run) in (float, list):
-            said.append((_last if type(run) is float else _run)(run, int(rate.value)))
+        if rate and 0 < rate.value <= 1e6 and type(run) in (float, list):
+            said.append((_last if type(run) is float else _run)(run, rate.value))
     if not said and not any(isinstance(run, str) for run in losses.values()):
         raise NotAttempted("Name the learning rates: {10: [...], 100: [...], 1000: [...]}.")
     return " ".join(said) or Facts()
@@ -682,74 +673,56 @@ def _floats(value: Any) -> Any:
     return float(value) if type(value) is int and abs(value) < 1e300 else value
 
 
-def _wrong_step(losses: Sequence[float], rate: float, step: Callable, first: int = 0) -> int | None:
-    """The first step whose loss does not follow from the one before; None where all do."""
-    for t, (before, after) in enumerate(pairwise(losses)):
-        if not math.isfinite(before):
-            return None
-        expected = before * step(rate, t + first) ** 2
-        if math.isfinite(after) and abs(after - expected) > max(ROUNDED, EXACT * expected):
-            return t + 1
-    return None
+def _follows(losses: list[float], rate: float, step: Callable, first: int) -> bool:
+    """True where each loss follows from the one before, the step of the second being `first`."""
+    return all(
+        abs(after - before * step(rate, t) ** 2) <= max(ROUNDED, EXACT * after)
+        for t, (before, after) in enumerate(pairwise(losses), first)
+        if math.isfinite(before) and math.isfinite(after)
+    )
 
 
-def _run(losses: list[float], rate: int | None) -> str:
+def _run(losses: list[float], rate: float | None) -> str:
     """Praise for the losses of a run, before each step or after; `rate` is known if it was said."""
     if len(losses) < 3 or any(type(loss) is not float for loss in losses):
         raise NotAttempted("Hand in the losses of all ten steps, as numbers.")
-    shares = {  # of the loss of fresh weights that the first loss should be
-        (r, first): factor(r, 0) ** (2 * first)
+    made = [
+        (words, r, first)
+        for words, step in STEPS.items()
+        for r in sorted({1, *RATES, rate or 1})
         for first in (0, 1)
-        for r in (1, *RATES)
-        if _wrong_step(losses, r, factor, first) is None
-    }
-    fitting = [r for r, _ in shares]
-    known = rate or next(iter(fitting), None)
-    if known not in fitting:
-        at = _wrong_step(losses, rate, factor) if rate else 0
-        made = (
-            each.words
-            for each in MISTAKES
-            for r in ([rate] if rate else RATES)
-            if _wrong_step(losses, r, STEP.edited((each,))) is None
-        )
-        other = f"These are the losses with {fitting[0]:,}." if fitting else None
-        raise Wrong(
-            f"With {rate:,} the loss after step {at} is another one."
-            if rate
-            else "These are the losses of none of the three runs.",
-            given=Words("a step with α multiplies the loss by (1 - 0.02 α / √(t + 1))²"),
-            expected=Words(f"{losses[at - 1] * factor(rate, at - 1) ** 2:.4g}" if rate else "that"),
-            got=Words(f"{losses[at]:.4g}") if rate else losses,
-            mistake=other or next(made, None),
-        )
-    first = [losses[0] / share for (r, _), share in shares.items() if r == known and share]
-    if not any(LOWEST < loss < HIGHEST for loss in first):
-        late = (known, 0) not in shares and LOWEST < losses[0] < HIGHEST
-        raise Wrong(
-            "The first loss is not that of fresh weights.",
-            expected=Words("about 25: the squares of N(0, 5²) have the mean 25"),
-            got=losses[0],
-            mistake="t begins at 0: yours begins at 1."
-            if late
-            else "The weights were not drawn anew: the run goes on where the one before ended, or"
-            " they lack the factor 5.",
-        )
-    return f"The losses with {known:,} follow (1 - 0.02 α / √(t + 1))² from step to step."
+        if _follows(losses, r, step, first) and (not words or rate in (None, r))
+    ]
+    right = [(r, first) for words, r, first in made if not words and rate in (None, r)]
+    for r, first in right:
+        if LOWEST < losses[0] / (factor(r, 0) ** (2 * first) or 1) < HIGHEST:
+            return f"The losses with {r:,g} follow (1 - 0.02 α / √(t + 1))² from step to step."
+    likely = None
+    if right:
+        late = right[0][1] == 1 and LOWEST < losses[0] < HIGHEST
+        likely = "t begins at 0: yours begins at 1." if late else NOT_FRESH
+    elif made:
+        likely = made[0][0] or f"These are the losses with {made[0][1]:,}."
+    raise Wrong(
+        f"These are not the losses {f'with {rate:,g}' if rate else 'of any of the three runs'}.",
+        expected=Words("about 25 at first; each step multiplies it by (1 - 0.02 α / √(t + 1))²"),
+        got=losses,
+        mistake=likely,
+    )
 
 
-def _last(loss: float, rate: int) -> str:
+def _last(loss: float, rate: float) -> str:
     """Praise for the last loss of a run of ten steps."""
     shares = [math.prod(factor(rate, t) ** 2 for t in range(steps)) for steps in (9, 10)]
     low, high = LOWEST * min(shares), max(HIGHEST * max(shares), ROUNDED)
     if not low <= loss <= high and not (rate == 1000 and loss == math.inf):
         raise Wrong(
-            f"That is not the loss after ten steps with {rate:,}.",
+            f"That is not the loss after ten steps with {rate:,g}.",
             expected=Words(f"{25 * shares[1]:.2g}, give or take the luck of the draw"),
             got=loss,
             mistake="Each step multiplies the loss by (1 - 0.02 α / √(t + 1))².",
         )
-    return f"{loss:.2g} is what ten steps with {rate:,} leave."
+    return f"{loss:.2g} is what ten steps with {rate:,g} leave."
 
 
 # --- The training script, and a generated text
