@@ -13,6 +13,7 @@ from collections import Counter
 from functools import cache
 
 from attempts import (
+    bpe_right,
     decoding,
     optimizer_adamw_right,
     optimizer_schedule_and_clipping,
@@ -39,6 +40,7 @@ SOLUTIONS = {
     "adamw": optimizer_adamw_right.Paper,
     "decoding": decoding.decode,
     "tokenizer": tokenizer_right.Ranked,
+    "train_bpe": bpe_right.recount,
 }
 # What behaves as the right one does, or is another right one: by problem, a piece of the mutant.
 EQUIVALENT = {
@@ -48,6 +50,7 @@ EQUIVALENT = {
         *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "* sorted_probs.sum()"),
         *("sorted_probs.mean()",),
     ],
+    "train_bpe": ["special_tokens):\n    pass"],
     "linear": ["drawn(out_features, in_features, dtype=dtype)"],
     "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
     "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],

@@ -19,6 +19,7 @@ from workbook.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.pretokens import CUTTING, LINE_ENDS, PLACES, READING, decode, pretokens
 from workbook.checks.verdicts import (
+    ENDLESS,
     Findings,
     NotAttempted,
     Words,
@@ -129,12 +130,6 @@ def apart(word: Word) -> Iterator[Pair]:
             yield pair
 
 
-def from_right(word: Word, pair: Pair) -> Word:
-    """The word with the pair merged from right to left."""
-    turned = merge_pair(word[::-1], pair[::-1])
-    return [pair[0] + pair[1] if token == pair[1] + pair[0] else token for token in turned[::-1]]
-
-
 def near(pairs, word, pair, n, left=True, right=True, fresh=True, step=2) -> None:
     """Mend the counts around each place of the pair, perhaps on one side only.
 
@@ -159,6 +154,7 @@ def near(pairs, word, pair, n, left=True, right=True, fresh=True, step=2) -> Non
 
 BEST, ALL = "best = max(tied)", "sorted(special_tokens, key=len, reverse=True)"
 SPLIT = 'regex.split("|".join(map(regex.escape, tokens)), text)'
+KEPT_SPECIALS = SPLIT.replace('"|"', '"(%s)" % "|"')
 NONE, NOTHING, IN_PART = "if not tokens:", "return [text]", "for token in part)"
 SYMBOLS, EACH = "split_bytes(token)", "in pairwise(symbols):"
 JOIN, STEP, MERGE = "merged.append(left + right)", "at += 2", "merge_pair(word, best)"
@@ -207,9 +203,10 @@ SPECIALS = (
     mistake("Where one special token contains another, the longer one was cut apart: split at all "
             "of them in one pass, trying the longest first.",
             SPLIT, "one_after_another(text, special_tokens)"),
-    mistake("The special tokens were counted and merged like text: split the text at them, and "
-            "drop them, before anything is counted.",
-            NONE, "if True:"),
+    *(mistake("The special tokens were counted and merged like text: split the text at them, and "
+              "drop them, before anything is counted.",
+              *edits)
+      for edits in ((NONE, "if True:"), (SPLIT, KEPT_SPECIALS))),
     mistake("The special tokens were cut out, but the texts on both sides were glued together. A "
             "special token is a hard boundary: no pre-token and no pair reaches across it.",
             SPLIT, f'["".join({SPLIT})]'),
@@ -278,7 +275,7 @@ COUNTS = (
     mistake("Only the first place of the pair in each word was merged.",
             JOIN, "return [*merged, left + right, *symbols[at + 2 :]]"),
     mistake("Pairs were merged from right to left: aaa becomes aa a, not a aa.",
-            MERGE, "from_right(word, best)"),
+            MERGE, "merge_pair(word[::-1], best[::-1])[::-1]", JOIN, "merged.append(right + left)"),
     mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
             "becomes aa a.",
             STEP, "at += 1"),
@@ -391,6 +388,23 @@ OPEN = (  # what the course does not settle, and what to say of another result
     (Case("ab\r\ncd\r\nab\r\n\r\n" * 3, 6), LINE_ENDS.words),
     (Case("", 4), "An empty file gives the 256 bytes, the special tokens and no merge."),
 )
+KEPT = (
+    "Something is kept from call to call: a global, a default argument such as `merges=[]`, or a "
+    "cache; or chance decides between ties. Start every call with fresh lists and dicts."
+)
+THROUGH_ALL = (
+    "Probably each merge goes through the whole text again. Count each different pre-token once, "
+    "with its number, and mend only the counts that a merge changes."
+)
+CUT = (
+    "Probably the file is read in parts whose borders fall inside words, or inside the bytes of a "
+    "character. Move each border to a special token, or hold back the end of a part until the next "
+    "one is there."
+)
+AT_SIZE = (
+    "All short texts were right, so this shows at size only: counts that drift from merge to "
+    "merge, parts of the file counted twice or left out, or workers whose counts are not added up."
+)
 WORD = " Größenwahn"  # 13 bytes and 11 characters, so that borders at 4096, 65536 ... cut it
 
 
@@ -417,11 +431,11 @@ def answer(result: Any, case: Case, given: Words) -> tuple[dict[int, bytes], lis
 
     if not isinstance(result, tuple | list) or len(result) != 2:
         hint = "`train_bpe` returns two things: `return vocab, merges`."
-        raise wrong("It did not return two things.", _cut(result), hint)
+        raise wrong("It did not return two things.", shown(result), hint)
     vocab, merges = result
     if isinstance(merges, Mapping) and not isinstance(vocab, Mapping):
         hint = "The two are swapped: the vocabulary comes first, then the merges."
-        raise wrong("The result is not in the form asked for.", _cut(result), hint)
+        raise wrong("The result is not in the form asked for.", shown(result), hint)
     claim = "The vocabulary is not in the form asked for."
     if not isinstance(vocab, Mapping):
         raise wrong(claim, f"vocab is {kind_of(vocab)}", "The vocabulary is a dict: id -> bytes.")
@@ -431,55 +445,43 @@ def answer(result: Any, case: Case, given: Words) -> tuple[dict[int, bytes], lis
     claim = "The merges are not in the form asked for."
     if isinstance(merges, Mapping):
         hint = "The merges are a list of pairs in the order in which they were made, not a dict."
-        raise wrong(claim, f"merges is {_cut(merges)}", hint)
+        raise wrong(claim, f"merges is {shown(merges)}", hint)
     if isinstance(merges, str | bytes) or not isinstance(merges, Iterable):
         raise wrong(claim, f"merges is {kind_of(merges)}", "The merges are a list of pairs.")
     merges = list(merges)
     for pair in merges:
         if hint := _odd_pair(pair):
-            raise wrong(claim, f"merges has the item {_cut(pair)}", hint)
+            raise wrong(claim, f"merges has the item {shown(pair)}", hint)
     return (
         {int(token_id): bytes(token) for token_id, token in vocab.items()},
         [(bytes(left), bytes(right)) for left, right in merges],
     )
 
 
-def _cut(value: Any) -> str:
-    """The beginning of a value as a literal, on one line."""
-    text = shown(value)
-    return text if len(text) < 200 else text[:200] + "..."
-
-
 def _odd_entry(token_id: Any, token: Any, special_tokens: tuple[str, ...]) -> str | None:
     """What is wrong with the form of an entry of the vocabulary."""
+    if isinstance(token_id, Integral) and isinstance(token, bytes | bytearray):
+        return None
     if isinstance(token_id, bytes | str) and isinstance(token, Integral):
         return "It is the wrong way round: ids are the keys."
     if not isinstance(token_id, Integral):
         return "The keys of the vocabulary are integers."
     if isinstance(token, str) and token in special_tokens:
         return "A special token too is kept as bytes: `token.encode()`."
-    if isinstance(token, str):
-        return "Tokens are bytes, not text: a token may be a part of a character."
-    if not isinstance(token, bytes | bytearray):
-        return "The values of the vocabulary are bytes objects."
-    return None
+    return "Tokens are bytes objects, not text: a token may be a part of a character."
 
 
 def _odd_pair(pair: Any) -> str | None:
     """What is wrong with the form of a merge."""
     if isinstance(pair, bytes | bytearray):
         return "A merge is kept as its two parts, not joined."
-    if isinstance(pair, tuple | list) and len(pair) == 2:
-        kinds = {
-            bytes | bytearray: None,
-            Integral: "Merges hold the bytes of both tokens, not their ids.",
-            tuple | list: "A merge is the pair alone, without id or count.",
-            str: "Merges hold bytes, not text.",
-        }
-        for kind, hint in kinds.items():
-            if isinstance(pair[0], kind) and (hint or isinstance(pair[1], kind)):
-                return hint
-    return "Each merge is a tuple of two bytes objects."
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        return "Each merge is a tuple of two bytes objects."
+    if all(isinstance(token, bytes | bytearray) for token in pair):
+        return None
+    if isinstance(pair[0], tuple | list):
+        return "A merge is the pair alone, without id or count."
+    return "Merges hold the bytes of both tokens, not their ids, and not text."
 
 
 def vocabulary(case: Case, merges: Iterable[Pair]) -> list[bytes]:
@@ -514,21 +516,17 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case, giv
 
 def _vocabulary_mistake(missing: list[bytes], extra: list[bytes], case: Case) -> str:
     specials = {token.encode() for token in case.special_tokens}
-    if missing and not extra:
-        if set(missing) <= specials:
-            return "The special tokens belong to the vocabulary, each with an id of its own."
-        if all(len(token) == 1 for token in missing):
-            return "The vocabulary holds all 256 bytes, whether they occur in the text or not."
-        return "Each merge adds a token to the vocabulary: its two parts joined."
-    if extra and not missing:
-        if set(extra) <= specials | {bytes([byte]) for byte in range(256)}:
-            return "A token has two ids: each is in the vocabulary once."
-        if extra == [END.encode()]:
-            return "Only what `special_tokens` lists is special, and <|endoftext|> is not in it."
-        return "There are tokens that no merge made."
+    if not missing and set(extra) <= specials | {bytes([byte]) for byte in range(256)}:
+        return "A token has two ids: each is in the vocabulary once."
+    if not missing:
+        return "There are tokens that no merge made, and that are not in `special_tokens`."
+    if not extra and set(missing) <= specials:
+        return "The special tokens belong to the vocabulary, each with an id of its own."
+    if not extra and all(len(token) == 1 for token in missing):
+        return "The vocabulary holds all 256 bytes, whether they occur in the text or not."
     if any(byte.decode("latin-1").encode() in extra for byte in missing if len(byte) == 1):
         return "`chr(b).encode()` is two bytes from 128 on: the byte b is `bytes([b])`."
-    return "The token of a merge is its two parts joined, left then right."
+    return "Each merge adds a token to the vocabulary: its two parts joined, left then right."
 
 
 def _among(tokens: list[bytes]) -> str:
@@ -574,47 +572,43 @@ def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
 def _symptom(case: Case, counts, before, wanted: Pair, got: list[Pair], at: int) -> str:
     """Why the pair `got[at]` is not the one to merge, but `wanted` is."""
     pair = got[at]
-    if pair in got[:at] and not counts[pair]:
-        return (
-            f"{pair} was merged before. Either that merge did not change the words, or the count "
-            "of the pair did not go."
-        )
+    if not counts[pair]:
+        return f"The pair {pair} {_nowhere(case, before, pair, pair in got[:at])}."
     if counts[pair] == counts[wanted]:
-        words = f"{TIE}{pair} and {wanted} both occur {_times(counts[pair])}. "
+        where = "is right, then one of your counts is not: print both."
         if before[wanted] > counts[wanted]:
-            return words + (
-                "If your rule for ties is right, then the count of the greater pair, which an "
-                "earlier merge lowered, was lost: a heap needs a new entry whenever a count "
-                "changes."
+            where = (
+                "is right, then the count of the greater pair, which an earlier merge lowered, "
+                "was lost: a heap needs a new entry whenever a count changes."
             )
-        return words + "If your rule for ties is right, then one of your counts is not: print both."
-    if counts[pair]:
-        made = [token for token in wanted if len(token) > 1]
-        if not at:
-            where = "Look at the pre-tokens, at how often each is counted, and at the last pair."
-        elif before[pair] > counts[pair]:
-            where = "The count of a pair that an earlier merge broke up is stale: take it off."
-        elif made:
-            where = f"The pairs of the new token {made[0]!r} with its neighbours must be counted."
-        else:
-            where = "A count was not kept right through the merges before this one."
-        return f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. {where}"
-    return f"The pair {pair} {_nowhere(case, before, pair)}."
+        times = _times(counts[pair])
+        return f"{TIE}{pair} and {wanted} both occur {times}. If your rule for ties {where}"
+    made = [token for token in wanted if len(token) > 1]
+    where = "A count was not kept right through the merges before this one."
+    if not at:
+        where = "Look at the pre-tokens, at how often each is counted, and at the last pair."
+    elif before[pair] > counts[pair]:
+        where = "The count of a pair that an earlier merge broke up is stale: take it off."
+    elif made:
+        where = f"The pairs of the new token {made[0]!r} with its neighbours must be counted."
+    return f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. {where}"
 
 
-def _nowhere(case: Case, before: Counter[Pair], pair: Pair) -> str:
+def _nowhere(case: Case, before: Counter[Pair], pair: Pair, again: bool) -> str:
     """Where a pair may come from that does not occur."""
     joined, parts = b"".join(pair), documents(case.text, case.special_tokens)
+    if again:
+        return "was merged before: that merge did not change the words, or its count did not go"
     if pair in before:
         return "is gone since an earlier merge took its parts: its count is stale"
-    if any(joined in token.encode() for token in pretoken_counts(case)):
-        return "never stood side by side at this point: the merges before it formed other tokens"
-    if any(joined in part.encode() for part in parts):
-        return "reaches across the border of two pre-tokens of GPT-2's pattern"
-    if any(joined in token.encode() for token in case.special_tokens):
-        return "is part of a special token, which is cut out before anything is counted"
-    if joined in "".join(parts).encode():
-        return "reaches across a special token, which is a hard boundary"
+    for texts, words in (
+        (pretoken_counts(case), "never stood side by side: the merges before it made other tokens"),
+        (parts, "reaches across the border of two pre-tokens of GPT-2's pattern"),
+        (case.special_tokens, "is part of a special token, which is cut out before counting"),
+        (["".join(parts)], "reaches across a special token, which is a hard boundary"),
+    ):
+        if any(joined in text.encode() for text in texts):
+            return words
     return "does not stand anywhere in the text"
 
 
@@ -739,7 +733,10 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
                 _expect_long_texts(learner)
         _name_corners(found)
         with found("corner"):
-            _expect_any_path(learner)
+            if failure := learner.needs_path:
+                failure.claim = "With a path that is a str, it raised an error; a `Path` will do."
+                failure.mistake = "`Path(input_path)` makes a Path of either."
+                raise failure
         if not found and seconds < SLOW:
             with found("style"):
                 expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
@@ -784,15 +781,8 @@ def _expect_no_memory(learner: Learner) -> None:
         claim, case, got = "There are merges that only an earlier text holds.", OTHER, other
     elif once == again:
         return
-    raise Wrong(
-        claim,
-        given=described(case),
-        expected=BPE.expected(case),
-        got=got,
-        mistake="Something is kept from call to call: a global, a default argument such as "
-        "`merges=[]`, or a cache; or chance decides between ties. Start every call with fresh "
-        "lists and dicts.",
-    )
+    right = BPE.expected(case)
+    raise Wrong(claim, given=described(case), expected=right, got=got, mistake=KEPT)
 
 
 @lru_cache
@@ -800,26 +790,14 @@ def _long_texts() -> tuple[tuple[Case, str, str], ...]:
     """Long texts: the case, what the file holds in words, and the likely mistake."""
     rng, times = random.Random(336), 160_001
     letters = "etaoinshrdlucmfwypvbgkjqxz"
-    often = [1 / rank for rank in range(1, len(letters) + 1)]
-    words = ["".join(rng.choices(letters, often, k=rng.randint(2, 9))) for _ in range(1200)]
-    drawn = rng.choices(words, [1 / rank for rank in range(1, len(words) + 1)], k=200_000)
+    often = [1 / rank for rank in range(1, 1201)]
+    words = ["".join(rng.choices(letters, often[:26], k=rng.randint(2, 9))) for _ in often]
+    drawn = rng.choices(words, often, k=200_000)
     lines = [" ".join(drawn[at : at + 50]) + "." for at in range(0, len(drawn), 50)]
     megabyte = "\n".join(f"{line}{END}" if at % 5 == 0 else line for at, line in enumerate(lines))
     return (
-        (
-            Case(WORD * times, len(WORD.encode()) - 1),
-            f"the word {WORD!r} {times:,} times",
-            "Probably the file is read in parts whose borders fall inside words, or inside the "
-            "bytes of a character. Move each border to a special token, or hold back the end of a "
-            "part until the next one is there.",
-        ),
-        (
-            Case(megabyte, 343),
-            f"{len(megabyte):,} bytes of made-up words",
-            "All short texts were right, so this shows at size only: counts that drift from merge "
-            "to merge, parts of the file counted twice or left out, or workers whose counts are "
-            "not added up.",
-        ),
+        (Case(WORD * times, len(WORD.encode()) - 1), f"the word {WORD!r} {times:,} times", CUT),
+        (Case(megabyte, 343), f"{len(megabyte):,} bytes of made-up words", AT_SIZE),
     )
 
 
@@ -837,35 +815,15 @@ def _expect_long_texts(learner: Learner) -> None:
         try:
             _, merges = learner(case, LONG, given)
         except Wrong as failure:
-            if failure.timed_out:
+            if failure.mistake == ENDLESS:
                 failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
-                failure.mistake = (
-                    "Probably each merge goes through the whole text again. Count each different "
-                    "pre-token once, with its number, and mend only the counts that a merge "
-                    "changes."
-                )
+                failure.mistake = THROUGH_ALL
             raise
         if merges != right:
-            at = first_difference(right, merges)
-            raise Wrong(
-                f"Merge {at + 1} of a long text is not the expected one, though short texts are "
-                "right.",
-                given=given,
-                expected=right[: at + 1],
-                got=merges[: at + 1],
-                mistake=likely,
-            )
-
-
-def _expect_any_path(learner: Learner) -> None:
-    """Raise `Wrong` where only a `Path` will do."""
-    if failure := learner.needs_path:
-        raise Wrong(
-            "With a path that is a str, it raised an error; as a `Path` it is taken.",
-            expected=Words("a str, as the problem names it, or a Path"),
-            mistake="`Path(input_path)` makes a Path of either.",
-            error=failure.error,
-        )
+            end = first_difference(right, merges) + 1
+            claim = f"Merge {end} of a long text is not the expected one, though short ones are."
+            expected, got = right[:end], merges[:end]
+            raise Wrong(claim, given=given, expected=expected, got=got, mistake=likely)
 
 
 def _remarks(learner: Learner, seconds: float) -> Iterator[str]:
