@@ -20,6 +20,7 @@ from attempts import (
     tokenizer_right,
     transformer_right,
     transformer_right_functions,
+    transformer_right_heads,
 )
 
 from workbook.checks.mutants import mutated
@@ -37,6 +38,9 @@ SOLUTIONS = {
     "rmsnorm": transformer_right.RMSNorm,
     "positionwise_feedforward": transformer_right.SwiGLU,
     "rope": transformer_right.RotaryPositionalEmbedding,
+    "multihead_self_attention": transformer_right_heads.MultiHeadSelfAttention,
+    "transformer_block": transformer_right_heads.TransformerBlock,
+    "transformer_lm": transformer_right_heads.TransformerLM,
     "adamw": optimizer_adamw_right.Paper,
     "decoding": decoding.decode,
     "tokenizer": tokenizer_right.Ranked,
@@ -53,6 +57,7 @@ EQUIVALENT = {
     "train_bpe": ["special_tokens):\n    pass"],
     "linear": ["drawn(out_features, in_features, dtype=dtype)"],
     "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
+    "multihead_self_attention": ["if False else", "d_model / num_heads", "[+2]) if", "[-3]) if"],
     "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],
     "tokenizer": [  # the last two: the course leaves the files' format open
         *("class Ranked:\n    pass", "or [], reverse=True", "filepath) as f", "cls(merges, vocab"),

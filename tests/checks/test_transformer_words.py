@@ -242,6 +242,11 @@ def test_the_head_and_the_embedding_are_told_apart_by_name():
         assert [place_of_learners(name, places) for name in names.split()] == places, names
 
 
+def test_what_torch_compile_adds_to_names_is_left_out():
+    inner = nn.ModuleDict({"_orig_mod": nn.ParameterDict({"wq": torch.zeros(2, 2)})})
+    assert list(modules.own_parameters(nn.ModuleDict({"attn": inner}))) == ["attn.wq"]
+
+
 def test_a_weight_of_ten_candidates_is_not_guessed_for_ever():
     own = nn.ParameterDict({f"odd{i}": nn.Parameter(torch.zeros(2, 2)) for i in range(10)})
     weights = {f"even{i}.weight": torch.zeros(2, 2) for i in range(10)}

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice, permutations, product
 from typing import Any, NamedTuple
@@ -36,10 +36,6 @@ from workbook.checks.verdicts import (
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
-COMPILING = (
-    "It was busy in `torch.compile`, which takes longer than a check. Hand in the class without "
-    "it, and compile the model when you train it."
-)
 
 # Making and calling.
 
@@ -73,26 +69,58 @@ class Learner:
         self.module: nn.Module | None = None  # the last one
         self.layout = 0  # which of several ways to fill in weights was the right one last
         self.transposed: bool | None = None  # how weights are stored, once it is known
+        self.settled = False  # whether all cases are right, and so is the way
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
         self.module = module = self.make(case)
-        if case.weights or any(True for _ in module.parameters()):
-            self._fill(module, case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
-        return self.run(module, case)
+        ways = self._ways(module, case)
+        if len(ways) < 2:
+            for way in ways:
+                self.transposed = way.transposed
+                fill(module, way.weights)
+            return self.run(module, case)
+        asked, results = self.exercise.expected(case), []
+        for number in sorted(range(len(ways)), key=lambda number: number != self.layout):
+            fill(module, ways[number].weights)
+            try:
+                results.append(self.run(module, case))
+            except (Wrong, NotAttempted) as failure:
+                results.append(failure)
+                continue
+            if alike(results[-1], asked):
+                self.layout, self.transposed = number, ways[number].transposed
+                return results[-1]
+        if isinstance(results[0], Exception):
+            raise results[0]
+        return results[0]
+
+    def _ways(self, module: nn.Module, case: Case) -> list["Layout"]:
+        """The ways to fill in the weights of a case; once one has given all cases, it alone."""
+        if not case.weights and not any(True for _ in module.parameters()):
+            return []
+        try:
+            ways = layouts(module, case.weights, case.arguments.get("num_heads", 1))
+        except Wrong:
+            # A skeleton has no parameters yet, and should not be told so.
+            if not any(True for _ in module.parameters()):
+                self.run(module, case)  # raises NotAttempted where nothing comes back
+            raise
+        if self.transposed is not None:
+            ways = [way for way in ways if way.transposed == self.transposed] or ways
+        return ways[self.layout :][:1] if self.settled and len(ways) > self.layout else ways
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
-        return _takes(self.attempt, *names) or _takes(self.forward, *names)
+        return bool(_asked(self.attempt, *names) or _asked(self.forward, *names))
 
     def needs(self, *names: str) -> bool:
         """Whether the class cannot be made without an argument of one of these meanings."""
         return any(
-            meaning(parameter.name, names) and parameter.default is parameter.empty
-            for parameter in _parameters(self.attempt)
+            parameter.default is parameter.empty for parameter in _asked(self.attempt, *names)
         )
 
     def takes_positions(self) -> bool:
@@ -105,7 +133,7 @@ class Learner:
         theta = next((values[name] for name in THETA if name in values), None)
         if theta is not None and not self.takes(*THETA) and self.takes("rope"):
             values = {name: value for name, value in values.items() if name not in THETA}
-            if _takes(self.attempt, "rope"):
+            if _asked(self.attempt, "rope"):
                 values["rope"] = ReadyRope(theta)
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
@@ -155,7 +183,7 @@ class Learner:
             }
             if theta is not None and "token_positions" not in values and _takes_positions(forward):
                 values["token_positions"] = extras["token_positions"]
-            if theta is not None and _takes(forward, "rope"):
+            if theta is not None and _asked(forward, "rope"):
                 values["rope"] = ReadyRope(theta)
             optional = () if _takes_positions(forward) else ("token_positions",)
         args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
@@ -166,38 +194,12 @@ class Learner:
             self.in_tuple, result = first is not result, first
         return tensor_of(result, given)
 
-    def _fill(self, module: nn.Module, case: Case) -> None:
-        try:
-            ways = layouts(module, case.weights, case.arguments.get("num_heads", 1))
-        except Wrong:
-            # A skeleton has no parameters yet, and should not be told so.
-            if not any(True for _ in module.parameters()):
-                self.run(module, case)  # raises NotAttempted where nothing comes back
-            raise
-        if self.transposed is not None:
-            ways = [way for way in ways if way.transposed in (self.transposed, None)] or ways
-        if len(ways) > 1:
-            asked = self.exercise.expected(case)
-            order = sorted(range(len(ways)), key=lambda i: i != self.layout)
-            right = next((i for i in order if self._gives(module, ways[i], case, asked)), None)
-            self.layout = self.layout if right is None else right
-        way = ways[self.layout if self.layout < len(ways) else 0]
-        if len({each.transposed for each in ways}) == 1 or self._gives(module, way, case, asked):
-            self.transposed = way.transposed if self.transposed is None else self.transposed
-        fill(module, way.weights)
-
-    def _gives(self, module: nn.Module, way: "Layout", case: Case, asked: Tensor) -> bool:
-        fill(module, way.weights)
-        try:
-            return alike(self.run(module, case), asked)
-        except (Wrong, NotAttempted, TypeError, AttributeError):
-            return False
-
 
 def judge_class(learner: Learner, gradients: Case) -> tuple[Findings, list[str]]:
     """Findings on a learner's class, and remarks; `gradients` is the case they are asked of."""
     exercise, remarks = learner.exercise, []
     found, case = judge(exercise, learner), exercise.cases[0]
+    learner.settled = not found
     if not found:
         with found("use"):
             remarks += check_gradients(
@@ -240,12 +242,9 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
         return []
 
 
-def _takes(function: Any, *names: str) -> bool:
-    """Whether a parameter means one of these, and takes more than yes or no."""
-    return any(
-        meaning(parameter.name, names) and not _is_switch(parameter)
-        for parameter in _parameters(function)
-    )
+def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
+    """The parameters that mean one of these, and take more than yes or no."""
+    return [p for p in _parameters(function) if meaning(p.name, names) and not _is_switch(p)]
 
 
 def _is_switch(parameter: inspect.Parameter) -> bool:
@@ -278,43 +277,32 @@ def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
         with _uncompiled():
             return call(function, *args, seconds=QUICK, given=given, **kwargs)
     except Wrong as failure:
-        text = str(failure.error)
-        if "before Module.__init__" in text:
+        if "before Module.__init__" in str(failure.error):
             failure.mistake = NO_INIT
-        if failure.timed_out and _compiles(failure.__cause__):
-            failure.mistake = COMPILING
         raise
 
 
 @contextmanager
 def _uncompiled() -> Iterator[None]:
-    """Let `torch.compile` do nothing: it takes many times as long as any case of a check."""
-    compiled = torch.compile
+    """Let `torch.compile` do nothing: it takes many times as long as any case of a check.
 
-    def as_it_is(model: Callable | None = None, **options: Any) -> Callable:
-        return model if model is not None else lambda model: model
-
-    torch.compile = as_it_is
+    Its code is exchanged, because an attempt may have it under another name; to stop it in the
+    middle would leave torch's compiler half imported.
+    """
+    code, COMPILE.__code__ = COMPILE.__code__, _as_it_is.__code__
+    loaded = "torch._dynamo" in sys.modules  # otherwise nothing is compiled yet
     try:
-        if "torch._dynamo" in sys.modules:
-            with torch.compiler.set_stance("force_eager"):
-                yield
-        else:
+        with torch.compiler.set_stance("force_eager") if loaded else nullcontext():
             yield
     finally:
-        torch.compile = compiled
+        COMPILE.__code__ = code
 
 
-def _compiles(error: BaseException | None) -> bool:
-    """Whether a stop came in the midst of compiling."""
-    while error is not None:
-        trace = error.__traceback__
-        while trace is not None:
-            if re.search(r"torch.(_dynamo|_inductor)", trace.tb_frame.f_code.co_filename):
-                return True
-            trace = trace.tb_next
-        error = error.__cause__
-    return False
+COMPILE = torch.compile
+
+
+def _as_it_is(model: Callable | None = None, **options: Any) -> Callable:
+    return model or (lambda model: model)
 
 
 # Weights by name. The course's names always work; others are understood where they say the same:
@@ -626,7 +614,7 @@ def _refuse(own: Weights, weights: Weights) -> list[Layout]:
     )
 
 
-def _about_shape(own: torch.Size, asked: torch.Size) -> str | None:
+def _about_shape(own: torch.Size, asked: torch.Size) -> str:
     rounded = tuple(64 * math.ceil(size / 64) for size in asked)
     if len(own) == 2 == sum(o in (a, r) for o, a, r in zip(own, asked, rounded, strict=True)):
         return (
@@ -635,7 +623,7 @@ def _about_shape(own: torch.Size, asked: torch.Size) -> str | None:
         )
     if math.prod(own) == math.prod(asked):
         return "The numbers would fit, but not in this shape."
-    return None
+    return "Which sizes is this part made of? Another one stands where this one belongs."
 
 
 def _names(weights: Weights) -> Words:
