@@ -321,6 +321,7 @@ def _misfit(function: Callable, given: Any, why: str) -> Wrong:
         "It cannot be called with the arguments that the problem names.",
         given=given,
         got=Words(f"a signature of {inspect.signature(function)}: {why}"),
+        mistake="Give it these arguments, in any order; what else it takes needs a default.",
     )
 
 

@@ -12,6 +12,7 @@ import inspect
 import re
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -262,7 +263,9 @@ def refusal(
     if exercise.smaller:
         failed = _shrunk(exercise, attempt, failed)
         outcomes.append(failed)
-    words = likeliest(exercise, failed, outcomes)
+    with warnings.catch_warnings():  # of references that are wrong
+        warnings.simplefilter("ignore")
+        words = likeliest(exercise, failed, outcomes)
     if failed.failure:
         failed.failure.mistake = words or usual(failed.failure.error) or in_common(outcomes)
         return failed.failure
@@ -309,7 +312,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
         more, two = best((each for each in pairs if not found or found[0] in each[0]), True)
         if more:
             found = two
-    if not found:
+    if not found and (failed.failure is None or SIZES.search(str(failed.failure.error))):
         results = {}
 
         def of(mutant: Mutant) -> Callable[[Outcome], bool]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from workbook.checks.calling import SWITCH, bind, first_of, meaning
-from workbook.checks.engine import Exercise, judge
+from workbook.checks.engine import Exercise, judge, usual
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
 from workbook.checks.verdicts import (
@@ -36,6 +36,7 @@ from workbook.checks.verdicts import (
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
+IN_INIT = "It happens in `__init__`, before any weight or input is there."
 
 # Making and calling.
 
@@ -129,7 +130,9 @@ class Learner:
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
-        values, given = dict(case.arguments), Words(str(case))
+        values = dict(case.arguments)
+        sizes = ", ".join(f"{name}={value:g}" for name, value in values.items())
+        given = Words(f"{case.name}({sizes})")
         theta = next((values[name] for name in THETA if name in values), None)
         if theta is not None and not self.takes(*THETA) and self.takes("rope"):
             values = {name: value for name, value in values.items() if name not in THETA}
@@ -147,7 +150,11 @@ class Learner:
                 raise
             args, kwargs, _ = bind(self.attempt, fewer, extras=extras, given=given)
         kwargs |= {name: theta is not None for name in _switches_of_rope(self.attempt)}
-        module = _called(self.attempt, *args, **kwargs, **further)
+        try:
+            module = _called(self.attempt, *args, **kwargs, **further)
+        except Wrong as failure:
+            failure.mistake = failure.mistake or usual(failure.error) or IN_INIT
+            raise
         if not isinstance(module, nn.Module):
             raise Wrong(
                 "It is no module of torch.",
