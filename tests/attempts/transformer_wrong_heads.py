@@ -79,10 +79,10 @@ rope("the 2 came twice", lambda k, d, theta: theta ** (-4 * k / d))
 rope("minus is missing", lambda k, d, theta: theta ** (2 * k / d))
 rope("not divided by d_k", lambda k, d, theta: theta ** (-2.0 * k))
 rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
-rope("all pairs turn alike", lambda k, d, theta: torch.ones(len(k)))
+rope("all pairs rotate alike", lambda k, d, theta: torch.ones(len(k)))
 rope("taken as degrees", lambda k, d, theta: torch.rad2deg(theta ** (-2 * k / d)))
-rope("nothing is turned", turn=lambda x, cos, sin: x)
-rope("is the rotation still to write", turn=lambda x, cos, sin: torch.zeros_like(x))
+rope("nothing is rotated", turn=lambda x, cos, sin: x)
+rope("is the rotation still to be written", turn=lambda x, cos, sin: torch.zeros_like(x))
 rope("never filled", turn=lambda x, cos, sin: torch.rand_like(x))
 
 

@@ -74,7 +74,7 @@ def swiglu(x: Tensor, weights: Weights) -> Tensor:
 
 
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
-    """RoPE: pair k = 0, 1, ... of neighbours turned by position · theta^(-2k / d_k)."""
+    """RoPE: pair k = 0, 1, ... of neighbours rotated by position · theta^(-2k / d_k)."""
     d_k = x.shape[-1]
     k = torch.arange(d_k // 2, dtype=torch.float64)  # how RoPE counts its pairs
     frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies
@@ -242,16 +242,14 @@ SOFTMAX_MISTAKES = (
     NO_SHIFT,
     *instead_of(MAXIMUM, {
         "x.max()": "The maximum of the whole tensor was subtracted: take it along `dim`.",
-        "x.amin(dim, keepdim=True)": "The minimum, or the mean, was subtracted: exp still "
-        "overflows.",
-        "x.mean(dim, keepdim=True)": "The minimum, or the mean, was subtracted: exp still "
-        "overflows.",
+        "x.amin(dim, keepdim=True)": "The minimum or the mean was subtracted: exp still overflows.",
+        "x.mean(dim, keepdim=True)": "The minimum or the mean was subtracted: exp still overflows.",
         "x.amax(-1, keepdim=True)": "The maximum is that of the last axis, whatever `dim` is.",
         "x.amax(0, keepdim=True)": "The maximum is that of axis 0, whatever `dim` is.",
         "x.amax(dim)": NO_KEEPDIM,
     }),
     mistake("2 was raised to the power, not e: use `torch.exp`.", EXP, ".exp2()"),
-    mistake("The sign is turned: exp(-x), not exp(x).", EXP, ".neg().exp()"),
+    mistake("The sign is flipped: exp(-x), not exp(x).", EXP, ".neg().exp()"),
     mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", f"x - {MAXIMUM}"),
     mistake(NO_EXP, f"(x - {MAXIMUM}){EXP}", "x"),
     *instead_of(TOTAL, {
@@ -352,8 +350,7 @@ IN_MASK = (
 )  # fmt: skip
 IN_WEIGHTS = (
     *instead_of(WEIGH, {
-        "soft_max(scores, -2)": WRONG_AXIS + "the queries. It must run over the keys, the last "
-        "axis.",
+        "soft_max(scores, -2)": WRONG_AXIS + "the queries. It must run over the keys.",
         "soft_max(scores, 0)": WRONG_AXIS + "axis 0. It must run over the keys, the last axis.",
         "soft_max(scores, 1)": WRONG_AXIS + "axis 1. It must run over the keys, the last axis.",
         "scores": "The softmax is missing.",
@@ -474,8 +471,7 @@ LOSS_MISTAKES = (
         "as x - max - log Σ exp(x - max).",
         "logits - logits.exp().sum(-1, keepdim=True).log()": LOSS_NO_SHIFT,
         "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()": LOSS_NO_SHIFT,
-        "logits - logits.logsumexp(-1).max()": "The sum is that of the whole tensor: each row has "
-        "its own.",
+        "logits - logits.logsumexp(-1).max()": "The sum is of the whole tensor, not of each row.",
         "logits.log_softmax(0)": "The wrong axis: softmax must run over the vocabulary, the last.",
         "logits.log_softmax(1)": "The wrong axis: softmax must run over the vocabulary, the last.",
         f"({LOGS}) / math.log(2)": "The logarithm has base 2: the loss is in nats.",
@@ -484,8 +480,7 @@ LOSS_MISTAKES = (
         "1 - soft_max(logits, -1)": NO_LOG,
         "logits": NO_TOTAL,
         "logits - logits.amax(-1, keepdim=True)": NO_TOTAL,
-        f"{LOGS} + logits.amax(-1, keepdim=True)": "The maximum was subtracted inside log Σ exp "
-        "only.",
+        f"{LOGS} + logits.amax(-1, keepdim=True)": "The maximum was subtracted in log Σ exp only.",
         "soft_max(logits, -1).log_softmax(-1)": "There is a softmax before the loss, a second one.",
     }),
     *(
@@ -501,16 +496,15 @@ LOSS_MISTAKES = (
         "-chosen.mean(0)": OF_FIRST + "take the mean over all of them.",
         "-chosen.mean(-1)": OF_LAST + "take the mean over all of them.",
         "-chosen.sum(-1).mean()": "Summed over the sequence: divide by the number of all targets.",
-        "-chosen.mean() / logits.shape[-1]": "Averaged over the vocabulary too: only targets "
-        "count.",
+        "-chosen.mean() / logits.shape[-1]": "Averaged over the vocabulary too, not only targets.",
         "(-chosen.mean()).exp()": "This is the perplexity, exp of it.",
         "-chosen.exp().mean().log()": "The probabilities are averaged: average their logarithms.",
         "-chosen.median()": "The median is not the mean.",
     }),
     *instead_of(CHOSEN, {
         "logs[:, targets]": "`[:, targets]` takes every target of each row: use `gather`.",
-        "logs.gather(1, targets.unsqueeze(1)).squeeze(1)": "With several batch dimensions the "
-        "vocabulary is the last axis, not axis 1.",
+        "logs.gather(1, targets.unsqueeze(1)).squeeze(1)": "The vocabulary is the last axis, "
+        "not axis 1, with several batch dimensions.",
         "logs.amax(-1)": "The largest logit was taken, not the target's.",
         "logs[..., 0]": "Always the first id is taken, not the target.",
         "logs": "The log probabilities of all ids count, not only the target's.",
@@ -566,8 +560,7 @@ NO_TRANSPOSE = mistake(
 LINEAR_MISTAKES = (
     NO_TRANSPOSE,
     *instead_of(PRODUCT, {
-        f"{PRODUCT} / math.sqrt(x.shape[-1])": "Divided by √d_in: that belongs to the first "
-        "weights.",
+        f"{PRODUCT} / math.sqrt(x.shape[-1])": "Divided by √d_in: that is for the first weights.",
         f"{PRODUCT} + 1": "A bias of 1 is added.",
         f"torch.relu({PRODUCT})": "A ReLU follows: leave it out.",
     }),
@@ -718,8 +711,7 @@ IN_NORM = (
     *instead_of(ROOT, {
         "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
         "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
-        "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean of "
-        "squares.",
+        "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean square.",
         "(mean_square + eps * eps).sqrt()": "ε is squared: add it as it is.",
         "(mean_square - eps).sqrt()": "ε is subtracted: add it to the mean of squares.",
         "(mean_square + eps)": "The square root is missing.",
@@ -747,12 +739,8 @@ IN_NORM = (
 )  # fmt: skip
 NORM_MISTAKES = (
     *IN_NORM,
-    mistake(
-        "Missing upcast: in half precision the squares overflow. Begin with `x.to(torch.float32)`.",
-        "x = x.double()", "x = x"
-    ),
-    mistake("The `eps` that is handed in is not used.",
-            "mean_square = ", "eps = 1e-5\nmean_square = "),
+    mistake("Missing upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
+    mistake("`eps` that is handed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
     *(
         mistake("The default of `eps` is 1e-5.", "float = 1e-5", f"float = {eps}")
         for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, torch.finfo(torch.float32).eps)
@@ -896,8 +884,8 @@ WOVEN = "torch.stack((first, second), -1).flatten(-2)"
 TO_HALVES, FROM_HALVES = (EVEN_ODD, "x.chunk(2, -1)"), (WOVEN, "torch.cat((first, second), -1)")
 PAIRED = (FIRST, "even * a.cos() - odd * a.sin()", SECOND, "even * b.sin() + odd * b.cos()")
 HALVES = (
-    "RoPE on halves: number k is turned with number k + d_k/2, as Llama's code does. The course "
-    "turns neighbours, (0, 1), (2, 3), and so on."
+    "RoPE on halves: number k is rotated with number k + d_k/2, as in Llama's code. The course "
+    "rotates neighbours, (0, 1), (2, 3), and so on."
 )
 SIGN = "The sign of the rotation: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
 OFF_BY_ONE = "Positions are off by one: they count from 0."
@@ -911,12 +899,10 @@ EXPONENT = (
 DEGREES = "The angles are taken as degrees: they are in radians."
 IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
-    mistake(
-        "The angles are in another order than the pairs: neighbours 2k and 2k + 1 share angle k, "
-        "so that each angle comes twice in a row (`repeat_interleave`, not `cat`).",
-        TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
-        *PAIRED
-    ),
+    mistake("The angles are in another order than the pairs: each comes twice in a row "
+            "(`repeat_interleave`, not `cat`).",
+            TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
+            *PAIRED),
     mistake(HALVES,
             *TO_HALVES, *FROM_HALVES, TURNS,
             "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
@@ -929,9 +915,9 @@ IN_ROPE = (
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
-    mistake("Sines and cosines are added to x: RoPE turns x by them.",
+    mistake("Sines and cosines are added to x: RoPE rotates x.",
             WOVEN, "x + torch.stack((sin, cos), -1).flatten(-2)"),
-    mistake("x comes back as it was: nothing is turned.", WOVEN, "x"),
+    mistake("x comes back as it was: nothing is rotated.", WOVEN, "x"),
     *instead_of(POWER, {
         "(-2 * (k + 1) / d_k)": f"{EXPONENT}k begins at 1.",
         "(-(2 * k + 1) / d_k)": f"{EXPONENT}it is (2k + 1)/d_k.",
@@ -941,32 +927,26 @@ IN_ROPE = (
         "(2 * k / d_k)": f"{EXPONENT}the minus is missing.",
         "(-k)": f"{EXPONENT}it is not divided by d_k.",
         "(-2 * k)": f"{EXPONENT}it is not divided by d_k.",
-        "(0 * k)": f"{EXPONENT}all pairs turn alike.",
-        "(0 * k - 1)": f"{EXPONENT}all pairs turn alike.",
-        "(-2 * k.flip(0) / d_k)": f"{EXPONENT}the last pair turns fastest.",
+        "(0 * k)": f"{EXPONENT}all pairs rotate alike.",
+        "(0 * k - 1)": f"{EXPONENT}all pairs rotate alike.",
+        "(-2 * k.flip(0) / d_k)": f"{EXPONENT}the last pair rotates fastest.",
         "(-2 * k / max(d_k - 2, 1))": f"{EXPONENT}it ends at -1.",
     }),
     mistake("`theta` is ignored: 10,000 is taken.", "theta **", "10_000.0 **"),
-    mistake("There is a factor of 2π: the angle is position · theta^(-2k/d_k) itself.",
-            f"{PLACES} *", f"2 * math.pi * {PLACES} *"),
+    mistake("There is a factor of 2π too many.", f"{PLACES} *", f"2 * math.pi * {PLACES} *"),
 )  # fmt: skip
 ROPE_MISTAKES = (
     *IN_ROPE,
-    mistake(f"{HALVES} And: {SIGN}",
-            *TO_HALVES, *FROM_HALVES, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
-    mistake("Neighbours are turned, but written back as two halves: weave them together again.",
-            *FROM_HALVES),
-    mistake("Halves are turned, but written back as neighbours: the course turns neighbours.",
-            *TO_HALVES),
+    mistake("Neighbours are rotated, but put back as halves: weave them together.", *FROM_HALVES),
+    mistake("Halves are rotated, but put back as neighbours.", *TO_HALVES),
     mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
-    mistake("The two numbers of each pair come back in the wrong order.",
-            BACK, "(second, first), -1)"),
+    mistake("The two numbers of each pair come back swapped.", BACK, "(second, first), -1)"),
     *instead_of(PLACES, {
         "(positions + 1).unsqueeze(-1)": OFF_BY_ONE,
         "(positions - 1).unsqueeze(-1)": OFF_BY_ONE,
         "torch.arange(x.shape[-2]).unsqueeze(-1)": "`token_positions` is ignored.",
     }),
-    mistake("All numbers are 0: is the rotation still to write?", WOVEN, "torch.zeros_like(x)"),
+    mistake("All of it is 0: is the rotation still to be written?", WOVEN, "torch.zeros_like(x)"),
 )  # fmt: skip
 
 
@@ -1012,7 +992,7 @@ def rope(attempt: Any, part: str | None = None) -> str:
         remarks.append("Its tables are saved with the model: `persistent=False` keeps them out.")
     questions = {"An x in bfloat16 fails, or comes back in another type.": half}
     remarks += open_questions(found, ROPE, learner, questions)
-    return found.verdict("Neighbours are turned by the positions that are handed in.", remarks)
+    return found.verdict("Neighbours are rotated by the positions that are handed in.", remarks)
 
 
 # Attention with several heads.
@@ -1068,39 +1048,29 @@ IN_HEADS = (
     mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED),
     mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED, MERGE, UNSWAPPED_BACK),
     mistake(HEADS_TO_HEADS, SPLIT, UNSWAPPED, SIGHT, "causal(x.shape[-2])"),
-    mistake("It is one head as wide as the model: `num_heads` plays no part.",
-            SPLIT, "x.unsqueeze(-3)"),
-    mistake("The heads are put together without the transpose back: first swap to (seq, heads, "
-            "d_head), then join the last two axes.",
-            MERGE, STRAIGHT_BACK),
-    mistake(
-        "The heads are interleaved when they are put together: (heads d_head), not (d_head heads).",
-        MERGE, INTERLEAVED_BACK
-    ),
+    mistake("It is one head as wide as d_model: `num_heads` is unused.", SPLIT, "x.unsqueeze(-3)"),
+    mistake("The heads are put together without the transpose back.", MERGE, STRAIGHT_BACK),
+    mistake("The heads are interleaved when they are put together.", MERGE, INTERLEAVED_BACK),
     mistake("The heads are added up, or averaged: put them side by side.", MERGE, "x.sum(-3)"),
     mistake(NO_MASK, TRIANGLE, "dtype=torch.bool)"),
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
     mistake(SEES_NEXT, TRIANGLE, "dtype=torch.bool).tril(1)"),
-    mistake("Scaled by √d_model: inside a head it is √d_head, the width of its queries and keys.",
+    mistake("Scaled by √d_model: divide by √d_head.",
             SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
     mistake("RoPE is applied to the values too: only queries and keys are rotated.",
             TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
-    mistake("RoPE is applied to the queries only: keys are rotated as well.",
-            TURN, "Q = rotate(Q, places, theta)"),
-    mistake("RoPE is applied to the keys only: queries are rotated as well.",
-            TURN, "K = rotate(K, places, theta)"),
+    mistake("RoPE is applied to the queries only.", TURN, "Q = rotate(Q, places, theta)"),
+    mistake("RoPE is applied to the keys only.", TURN, "K = rotate(K, places, theta)"),
     mistake(
-        "RoPE is applied to the whole d_model, before the heads are split: rotate each head, with "
-        "d_k = d_head.",
+        "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.",
         TURN,
         "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
         "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)"
     ),
     mistake(
-        "RoPE is applied before the axes of heads and positions are swapped, so that it counts "
-        "heads: first (heads, seq, d_head), then RoPE.",
+        "RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
         TURN,
         "Q, K = (rotate(each.transpose(-2, -3), places, theta) for each in (Q, K))\n"
         "Q, K = Q.transpose(-2, -3), K.transpose(-2, -3)"
@@ -1128,7 +1098,7 @@ MULTIHEAD_MISTAKES = (
     mistake("x is added inside: that is the block's business.", OUTPUT, f"x + {OUTPUT}"),
     mistake("`token_positions` is ignored: RoPE always counts from 0.",
             " if positions is None else positions.unsqueeze(-2)", ""),
-    *but(IN_ROPE, "nothing is turned"),
+    *but(IN_ROPE, "nothing is rotated"),
     *IN_ATTENTION,
 )  # fmt: skip
 PARTS_OF_HEADS = (
@@ -1233,49 +1203,37 @@ NORMS = "for number in (1, 2))"
 RESIDUAL = "The residual connection is missing around "
 NORMED = "The residual stream is normalised: add to what came in, not to what the norm made of it."
 IN_BLOCK = (
-    mistake("Post-norm for pre-norm: the norm comes before attention and before the feed-forward "
-            "layer, not after the additions.",
+    mistake("Post-norm for pre-norm: norms come before attention and feed-forward layer.",
             ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
-    mistake("The norm comes behind attention and feed-forward layer: it belongs before them.",
+    mistake("The norms come after attention and feed-forward layer: put them before.",
             ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
     mistake("The norm before the feed-forward layer is missing.", ADD_FFN, "return x + ffn(x)"),
     mistake("The norm before attention is missing.", ADD_ATTENTION, "x = x + attn(x)"),
     mistake("Both norms are missing.",
             ADD_ATTENTION, "x = x + attn(x)", ADD_FFN, "return x + ffn(x)"),
     mistake("ln1 and ln2 are swapped.", NORMS, "for number in (2, 1))"),
-    mistake("The first norm, ln1, is used twice: the feed-forward layer has its own, ln2.",
-            NORMS, "for number in (1, 1))"),
+    mistake("ln1 is used twice: the feed-forward layer has ln2.", NORMS, "for number in (1, 1))"),
     mistake(NORMED,
             ADD_ATTENTION, "x = ln1(x)\nx = ln2(x + attn(x))", ADD_FFN, "return x + ffn(x)"),
     mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
     mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
-    mistake("The second addition goes back to the block's input: add to what attention left.",
+    mistake("The second addition goes back to the block's input.",
             ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
-    mistake(
-        "Attention and feed-forward layer stand side by side: the second gets what stands after "
-        "the first addition.",
-        ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"
-    ),
+    mistake("Attention and feed-forward layer stand side by side.",
+            ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
     mistake(RESIDUAL + "attention.", ADD_ATTENTION, "x = attn(ln1(x))"),
     mistake(RESIDUAL + "the feed-forward layer.", ADD_FFN, "return ffn(ln2(x))"),
-    mistake(RESIDUAL + "both parts.",
-            ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
-    mistake("Post-norm in the second half: ln2 comes before the feed-forward layer, not after.",
-            ADD_FFN, "return ln2(x + ffn(x))"),
-    mistake("Post-norm in the first half: ln1 comes before attention, not after the addition.",
-            ADD_ATTENTION, "x = ln1(x + attn(x))"),
-    mistake(
-        "The second norm gets what the first one made: it should get what stands after the first "
-        "addition.",
-        ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)", ADD_FFN,
-        "return x + ffn(ln2(normed))"
-    ),
+    mistake(RESIDUAL + "both.", ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Post-norm in the second half: ln2 comes first.", ADD_FFN, "return ln2(x + ffn(x))"),
+    mistake("Post-norm in the first half: ln1 comes first.", ADD_ATTENTION, "x = ln1(x + attn(x))"),
+    mistake("The second norm gets what the first one made.",
+            ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)", ADD_FFN,
+            "return x + ffn(ln2(normed))"),
     mistake("The feed-forward layer comes before attention.",
             ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),
     mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
-    mistake("Without RoPE: are `max_seq_len` and `theta` handed on to attention, and used?",
-            "theta=theta", "theta=None"),
+    mistake("Without RoPE: is `theta` handed on to attention?", "theta=theta", "theta=None"),
 )  # fmt: skip
 BLOCK_MISTAKES = (
     *IN_BLOCK,
@@ -1283,7 +1241,7 @@ BLOCK_MISTAKES = (
     *but(IN_HEADS, "added up", FOR_MODEL),
     *HIDING,
     *IN_ATTENTION,
-    *but(IN_ROPE, "nothing is turned"),
+    *but(IN_ROPE, "nothing is rotated"),
     *IN_FEED_FORWARD,
     *but(IN_NORM, "ε", NO_SQUARES, "keepdim"),
 )
@@ -1357,8 +1315,7 @@ IN_MODEL = (
     mistake(PROBABILITIES, HEAD, f"torch.softmax({HEAD}, -1)"),
     mistake(PROBABILITIES, HEAD, f"torch.log_softmax({HEAD}, -1)"),
     mistake(PROBABILITIES, HEAD, f"torch.softmax({HEAD}, 1)"),
-    mistake("Only the last position comes back: logits are wanted for each one.",
-            HEAD, f"{HEAD}[..., -1, :]"),
+    mistake("Only the last position comes back: return all.", HEAD, f"{HEAD}[..., -1, :]"),
     mistake("The last two axes are swapped.", HEAD, f"{HEAD}.transpose(-1, -2)"),
     mistake("Tokens come back: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
     mistake("The head is missing: these are no logits.", f"return {HEAD}", "return x"),
@@ -1367,18 +1324,13 @@ IN_MODEL = (
     mistake("Only the first block is used.", NUMBERS, "numbers = [0]"),
     mistake("Only the last block is used.", NUMBERS, "numbers = [num_layers - 1]"),
     mistake("No block is used.", NUMBERS, "numbers = []"),
-    mistake("The first block is used every time: each layer has its own weights.",
-            NUMBERS, "numbers = [0] * num_layers"),
+    mistake("The first block is used every time.", NUMBERS, "numbers = [0] * num_layers"),
     mistake("The blocks come in reverse order.", NUMBERS, "numbers = range(num_layers)[::-1]"),
-    mistake(
-        "The embeddings are multiplied by √d_model, as in the first Transformer: the course does "
-        "not.",
-        EMBEDDED, f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}"
-    ),
+    mistake("The embeddings are multiplied by √d_model: leave that out.",
+            EMBEDDED, f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}"),
     mistake("A position sees no key at all: is the mask inverted, or the diagonal masked?",
             TRIANGLE, "dtype=torch.bool).tril(-1)"),
-    mistake("The embeddings are normalised: they go into the first block as they are.",
-            EMBEDDED, f"rms_norm({EMBEDDED}, 1, 0)"),
+    mistake("The embeddings are normalised.", EMBEDDED, f"rms_norm({EMBEDDED}, 1, 0)"),
 )  # fmt: skip
 
 
