@@ -173,6 +173,14 @@ class Unescaped(Quick):
         return [part for part in re.split(f"({'|'.join(self.special_tokens)})", text) if part]
 
 
+@mistake("which escapes the | as well")
+class EscapedTogether(Quick):
+    def parts(self, text):
+        if not self.special_tokens:
+            return [text]
+        return re.split("(" + re.escape("|".join(self.special_tokens)) + ")", text)
+
+
 @mistake("longest wins")
 class Unsorted(Quick):
     def __init__(self, vocab, merges, special_tokens=None):

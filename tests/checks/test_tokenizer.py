@@ -121,6 +121,18 @@ def test_a_class_that_is_half_written_is_told_what_passes():
     assert "`encode_iterable` is still to write" in words
 
 
+def test_a_stream_that_knows_the_one_before_is_told():
+    class Kept(Right):
+        kept = ""
+
+        def encode_iterable(self, iterable):
+            yield from self.encode(self.kept + "".join(iterable))
+            self.kept = "the"
+
+    report = check("tokenizer", Kept)
+    assert report.status == "wrong" and "The second `encode_iterable`" in report.message, report
+
+
 def test_what_calls_an_encode_without_a_return_is_not_blamed():
     class NoReturn(Right):
         def encode(self, text):

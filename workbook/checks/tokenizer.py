@@ -13,12 +13,13 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partialmethod
-from itertools import accumulate, cycle, islice, pairwise
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import regex
 
+from workbook.checks.bpe import first_difference
 from workbook.checks.calling import bind
 from workbook.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
 from workbook.checks.from_scratch import expect_from_scratch
@@ -34,7 +35,7 @@ from workbook.checks.verdicts import (
     kind_of,
     shown,
 )
-from workbook.tokenization.bpe import Pair, merge_pair, train_incremental
+from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
 QUICK, LONG = 5.0, 20.0  # seconds that a short text and a long one may take
@@ -174,14 +175,14 @@ def once(symbols: list[bytes], pair: Pair, last: bool = False) -> list[bytes]:
 
 def swept(symbols: list[bytes], ranks: dict[Pair, int], growing: bool) -> list[bytes]:
     """One pass from left to right that joins whatever it can, also a symbol that just grew."""
-    result, grew = [], False
+    result, free = [], True
     for symbol in symbols:
-        if result and (result[-1], symbol) in ranks and (growing or not grew):
+        if result and free and (result[-1], symbol) in ranks:
             result[-1] += symbol
-            grew = True
+            free = growing
         else:
             result.append(symbol)
-            grew = False
+            free = True
     return result
 
 
@@ -257,6 +258,9 @@ SPECIALS = (
     mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or `*` "
             "are operators: use `re.escape`.",
             f"map(regex.escape, {SORTED})", SORTED, "at % 2 == 1", "part in tokens"),
+    mistake("The special tokens were joined by | before `re.escape`, which escapes the | as well: "
+            "escape each one, then join.",
+            f'"|".join(map(regex.escape, {SORTED}))', f'regex.escape("|".join({SORTED}))'),
     mistake(LONGEST + "sort them by length, longest first, before you join them to a pattern.",
             SORTED, "tokens"),
     mistake(LONGEST + "the text was cut at one after the other; cut at all of them in one pass.",
@@ -393,7 +397,7 @@ ORDINARY = tuple(f"{LEARNT_FROM.rstrip()}\n".splitlines(keepends=True))
 def learnt() -> tuple[Pair, ...]:
     """The merges that the vocabularies of the cases share, the last ones across pre-tokens."""
     merges = train_incremental(Counter(pretokens(LEARNT_FROM * 2)), 150)
-    line = [bytes([byte]) for token in pretokens(ACROSS) for byte in token.encode()]
+    line = split_bytes("".join(pretokens(ACROSS)))
     for pair in merges:
         line = merge_pair(line, pair)
     tokens = {left + right: (left, right) for left, right in merges}
@@ -666,30 +670,14 @@ def seen(case: Case, asked: list[int], got: list[int]) -> str:
     if b"".join(known) != case.text.encode():
         spelt = b"".join(known).decode("utf-8", "replace")
         return f"The ids spell another text, {spelt!r}: nothing may be lost or added."
-    stop = start + len(part.encode())
-    if wrong_from + len(known[at]) > stop:
+    if wrong_from + len(known[at]) > start + len(part.encode()):
         return f"The token {known[at]!r} reaches across two pre-tokens of GPT-2's pattern."
     if case.method == "encode":
         return (
             f"In {part!r} the token {right[at]!r} should come where {known[at]!r} is: of the "
             "merges that apply, the earliest in the list goes first, until none is left."
         )
-    cuts = [len(case.text[:cut].encode()) for cut in accumulate(map(len, case.given))]
-    if any(start < cut < stop for cut in cuts):
-        return (
-            f"The cut between two pieces goes through {part!r}: keep back the end of a piece until "
-            "it is certain what follows."
-        )
-    return (
-        f"{part!r} was cut through, though it does not stand where one piece ends: do not cut the "
-        "text anywhere but between two pre-tokens."
-    )
-
-
-def first_difference(one: list, other: list) -> int:
-    """The first index at which two lists differ; the shorter length where one begins the other."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return f"{part!r} was cut through: keep back the end of a text until what follows is certain."
 
 
 def simpler(case: Case, fails: Callable[[Case], bool]) -> Case:
@@ -777,13 +765,6 @@ STREAM = Exercise(
 # What no single call shows.
 
 
-def disturbed(case: Case, got: list[int], claim: str, why: str) -> Wrong:
-    """What is said of a call that another one disturbs."""
-    wrong = beside(case, encoded(case._replace(given=case.text)), got)
-    wrong.claim, wrong.mistake = claim, why
-    return wrong
-
-
 def expect_independent(learner: Learner) -> None:
     """Raise `Wrong` where a tokenizer is disturbed by another one, or by an earlier call."""
     here, there = cases("encode", (MIXED, "bathe nettle"), (PLAIN, "bathe nettle"))  # new words
@@ -793,24 +774,24 @@ def expect_independent(learner: Learner) -> None:
     except Wrong:
         return
     if before == encoded(here) and (beside_it == before or after != before):
-        raise disturbed(
-            *((there, beside_it) if beside_it == before else (here, after)),
-            "Two tokenizers, made of different vocabularies, disturb each other.",
+        case, got = (there, beside_it) if beside_it == before else (here, after)
+        wrong = beside(case, encoded(case), got)
+        wrong.claim = "Two tokenizers, made of different vocabularies, disturb each other."
+        wrong.mistake = (
             "Something is shared between instances or calls: a class attribute, a global, a "
-            "default argument such as `cache={}`. Keep it on `self`.",
+            "default argument such as `cache={}`. Keep it on `self`."
         )
+        raise wrong
 
 
 def expect_the_same_twice(learner: Learner) -> None:
     """Raise `Wrong` where a second stream knows the first one."""
     case, tokenizer = STREAMS[0], learner.make(STREAMS[0].setup)
-    if learner(case, tokenizer) != (again := learner(case, tokenizer)):
-        raise disturbed(
-            case,
-            again,
-            "The second `encode_iterable` of a tokenizer differs from the first.",
-            "What was kept back is still there: keep it in a local variable, not on self.",
-        )
+    if (first := learner(case, tokenizer)) != (again := learner(case, tokenizer)):
+        wrong = beside(case, first, again)
+        wrong.claim = "The second `encode_iterable` of a tokenizer differs from the first."
+        wrong.mistake = "What was kept back is still there: keep it in a local variable."
+        raise wrong
 
 
 SLOW = {
@@ -876,8 +857,8 @@ def expect_lazy(learner: Learner) -> None:
         ids = started(source)
         tracemalloc.start(1)
         try:
-            for characters in (FEW, MANY):
-                while source.read < characters:
+            for many in (FEW, MANY):
+                while source.read < many:
                     for _ in islice(ids, 50):
                         pass
                 held.append(tracemalloc.get_traced_memory()[0])
@@ -899,9 +880,9 @@ def expect_lazy(learner: Learner) -> None:
             "certain while you read on. Joining the pieces, or making a list, needs memory for all "
             "of the text.",
         ) from None
-    given = Words(f"`encode_iterable(lines)`, with {MANY:,} characters of lines")
     if source.read > BUFFER:
         return
+    given = Words(f"`encode_iterable(lines)`, with {MANY:,} characters of lines")
     try:
         before, after = call(bytes_in_use, seconds=LONG, given=given)
     except Wrong as wrong:
