@@ -143,6 +143,8 @@ WRONG = [
     (MODEL, "c", "the attention scores", "grow with the square"),
     (MODEL, "c", ("attention", 29.4), "four matmuls"),
     (MODEL, "c", ("FFN", 50), ""),
+    (MODEL, "c", 100, ""),
+    (MODEL, "c", 100.0, ""),
     (MODEL, "c", ("FFN", 22.3), "share of the projections"),
     (MODEL, "c", 22.3, "share of the projections"),
     (MODEL, "d", {"attention": (19.35, 24.24, 28.57)}, "d_ff is left at 6,400"),

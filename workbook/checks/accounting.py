@@ -260,10 +260,10 @@ def _units(found: Number, problem: str, part: str, label: str, of_part: bool) ->
 
 def _amount(found: Number, text: str) -> Amount:
     """A number with what its digits say: the zeros of 350,000,000,000 may only hold the place."""
-    plain = Decimal(re.sub(r"(?<=\d{6})\.0$", "", found.digits))  # as Python shows a float
-    short = plain.normalize()
-    digits = len(short.as_tuple().digits)
-    shown = short if short.as_tuple().exponent > 1 and digits < 6 else plain
+    written = re.sub(r"(?<=\d{6})\.0$", "", found.digits)  # as Python shows a float
+    plain, short = Decimal(written), Decimal(written).normalize()
+    zeros = "." not in written and plain >= 1_000 and short.as_tuple().exponent > 1
+    shown = short if zeros and len(short.as_tuple().digits) < 6 else plain
     half = 0.5 * 10.0 ** shown.as_tuple().exponent * found.scale
     return Amount(found.value, half, found.kind, found.unit, len(shown.as_tuple().digits), text)
 
