@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from workbook import config
 from workbook.accounting.answers import significant
@@ -111,10 +111,13 @@ class Handed(NamedTuple):
         return False
 
 
+STATUSES = ("right", "open", "elsewhere", "explained", "none")
+
+
 class Verdict(NamedTuple):
     """What can be said about one number."""
 
-    status: Literal["right", "open", "elsewhere", "explained", "none"]
+    status: str  # of STATUSES, the best first
     handed: Handed
     ways: tuple[Explanation, ...] = ()
 
@@ -134,14 +137,17 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     found = list(_handed(attempt, problem, part))
     if not found or None in found:
         return None
-    verdicts = [_verdict(each, problem, part, edition) for each in found]
+    verdicts = [
+        min((_verdict(each, problem, part, edition) for each in meant), key=_rank)
+        for meant in found
+    ]
     if bad := [each for each in verdicts if each.status in ("explained", "none")]:
         cause = shared_cause([each.ways for each in bad if each.ways])
         first = min(bad, key=lambda verdict: verdict.status != "explained")
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
         _refuse(first._replace(ways=shared or first.ways), problem, part, edition)
     if (problem, part) == (ADAMW, "b"):
-        _expect_batch_to_follow(found)
+        _expect_batch_to_follow([verdict.handed for verdict in verdicts])
     return _praise(verdicts, edition)
 
 
@@ -167,7 +173,7 @@ def _part_of_model(name: Any) -> str | None:
 
 
 def _handed(value: Any, problem: str, part: str, labels: tuple[str, ...] = ()) -> Iterator:
-    """The numbers of an attempt, and what each must be of; None for what is no number."""
+    """What each number of an attempt may be meant as; None for what is no number."""
     if isinstance(value, dict):
         for key, each in value.items():
             nested = isinstance(each, dict | list | tuple)
@@ -184,8 +190,12 @@ def _handed(value: Any, problem: str, part: str, labels: tuple[str, ...] = ()) -
         yield found and _meant(found, problem, part, " ".join(map(str, labels)))
 
 
-def _meant(found: Number, problem: str, part: str, label: str) -> Handed:
-    """A number with its kind: its unit says it, or its label, or the problem."""
+def _rank(verdict: Verdict) -> int:
+    return STATUSES.index(verdict.status)
+
+
+def _meant(found: Number, problem: str, part: str, label: str) -> list[Handed]:
+    """A number with the kinds that it may be of: its unit says it, or its label, or the problem."""
     if float(found.digits) <= 0:
         raise Wrong("That is no amount.", got=Words(str(found)))
     text, label = str(found), label.lower().replace("_", " ")
@@ -209,7 +219,7 @@ def _meant(found: Number, problem: str, part: str, label: str) -> Handed:
     if of_part and amount.kind == "flops":  # is taken as a share of the total
         total = next(way.value for way in good if way.unit == "flops" and size in way.quantity)
         kept = {"value": amount.value / total, "half": amount.half / total, "kind": "share"}
-        return Handed(replace(amount, **kept), of)
+        return [Handed(replace(amount, **kept), of)]
     if amount.kind == "batch" and not amount.value.is_integer():
         raise Wrong(
             "A batch is a whole number of sequences.",
@@ -221,8 +231,7 @@ def _meant(found: Number, problem: str, part: str, label: str) -> Handed:
         raise NotAttempted("That is too coarse to be checked. Give two digits at least.")
     alone = (problem, part) == (ADAMW, "a") and not label  # which asks for their sum
     in_sum = ("all but",) if alone else of
-    made = [Handed(each, in_sum if each.kind == "bytes" else of) for each in amounts]
-    return next((each for each in made if any(map(each.agrees, good))), made[0])
+    return [Handed(each, in_sum if each.kind == "bytes" else of) for each in amounts]
 
 
 def _units(found: Number, problem: str, part: str, label: str, of_part: bool) -> list[Number]:

@@ -172,7 +172,7 @@ def _looked_up(attempt: Any, claim: str, right: dict, slips: dict, **rows: Any) 
     known = [slips[key] for value in values for key in (value, type(value)) if key in slips]
     if not known and plain is None:
         return None
-    raise Wrong(claim, got=values[-1], mistake=known[0] if known else None, **rows)
+    raise Wrong(claim, got=attempt, mistake=known[0] if known else None, **rows)
 
 
 def _literal(text: Any) -> Any:
@@ -237,7 +237,7 @@ def _repr_and_print(attempt: Any) -> str | None:
     printed = "`print` writes the character itself: one character that cannot be seen."
     spelled = "The repr spells the character out as an escape in quotes: 6 characters."
     right = {NUL: printed, 1: printed, 6: spelled, r"\x00": spelled, repr(NUL): spelled}
-    slips = {"": EMPTY, 0: EMPTY, bytes: BYTES}
+    slips = {"": EMPTY, int: EMPTY, bytes: BYTES}
     return _looked_up(attempt, "Something is there, even if nothing is seen.", right, slips)
 
 
