@@ -74,7 +74,7 @@ def test_all_that_is_wrong_is_told_at_once():
 
 
 def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch):
-    assert "for TinyStories" in check(LR, 2.3, "a").message
+    assert "on TinyStories 1.45 is asked" in check(LR, 2.3, "a").message
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     assert "2.3 is not low enough" in check(LR, 2.3, "a").message
     assert "1.41 is low enough: 1.45 is asked" in check(LR, SWEEP, "a").message

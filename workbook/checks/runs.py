@@ -12,9 +12,10 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from functools import partial, wraps
+from functools import partial
 from itertools import pairwise
 from numbers import Real
+from operator import itemgetter
 from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +23,7 @@ from typing import Any
 import pandas as pd
 
 from workbook import accounting, config
-from workbook.checks.verdicts import Facts, Findings, NotAttempted, Unreadable, Words, Wrong
-from workbook.checks.written import judged
+from workbook.checks.verdicts import Findings, NotAttempted, Unreadable, Words, Wrong
 from workbook.experiments import results
 from workbook.experiments.significance import difference
 from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
@@ -60,10 +60,8 @@ COARSE = 30  # two learning rates so far apart only show that there is an edge b
 CPU_TOKENS = 40_960_000
 BATCHES = (1, 64, 128)  # that the sweep has to hold
 MATCHED = 0.13  # relative: the course's own width, 4·d, is so far off on the small model
+WIDEST = 20_000  # of an inner width; larger numbers are parameters
 OLD_MINUTES = 90  # of the leaderboard, in the texts of 2026 before 26.0.3 as well
-
-
-# ------------------------------------------------------------------------- tables
 
 
 class Reported(SimpleNamespace):
@@ -96,7 +94,7 @@ def table(attempt: Any, by: str = "", every: bool = False) -> list[Reported]:
     if isinstance(attempt, Real):
         raise NotAttempted(f"One number compares nothing. Hand in {FORM}.")
     try:
-        if len(attempt) == 0:
+        if len(attempt) == 0 or (isinstance(attempt, str) and attempt.isspace()):
             raise NotAttempted
         runs = [run for row in _rows(attempt, by) for run in _seeds(row)]
     except (AttributeError, TypeError, ValueError) as error:
@@ -179,38 +177,13 @@ def _normal(name: Any) -> str:
     return re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_")
 
 
-def _pair(attempt: Any) -> tuple[float, ...] | None:
-    """Return two numbers, if that is what was handed in."""
-    several = isinstance(attempt, tuple | list) and all(isinstance(each, Real) for each in attempt)
-    return tuple(attempt) if several and len(attempt) == 2 else None
-
-
 def _means(runs: list[Reported], by: str = "learning_rate") -> dict[float, float]:
     """Return the mean loss of the runs that ended for each value of a setting, the best first."""
     losses: dict[float, list[float]] = {}
     for run in runs:
         if run.ended:
             losses.setdefault(getattr(run, by), []).append(run.loss)
-    if not losses:
-        raise Wrong(
-            f"No run came to an end: all {len(runs)} diverged.",
-            mistake="Go on with smaller learning rates, or a longer warm-up.",
-        )
-    means = {value: fmean(found) for value, found in losses.items()}
-    return dict(sorted(means.items(), key=lambda item: item[1]))
-
-
-def not_of_texts(judge: Callable) -> Callable:
-    """Let a check judge everything but a text."""
-
-    @wraps(judge)
-    def check(attempt: Any, part: str | None = None) -> str | Facts:
-        return judged({}, attempt) if isinstance(attempt, str) else judge(attempt, part)
-
-    return check
-
-
-# ------------------------------------------------------------------------- what no run can be
+    return dict(sorted(zip(losses, map(fmean, losses.values()), strict=True), key=itemgetter(1)))
 
 
 def _judged(runs: list[Reported], text: str) -> Findings:
@@ -222,6 +195,11 @@ def _judged(runs: list[Reported], text: str) -> Findings:
                 expect(run, run.corpus_of(text))
     most = max(getattr(each, f"{text}_vocab_size") for each in config.PROFILES.values())
     lowest = min((run.loss for run in runs if run.ended), default=0)
+    if not lowest:
+        raise Wrong(
+            f"No run came to an end: all {len(runs)} diverged.",
+            mistake="Go on with smaller learning rates, or a longer warm-up.",
+        )
     with found("use"):
         if lowest >= uniform_loss(most):
             raise Wrong(
@@ -320,10 +298,6 @@ def _expect_divergence(runs: list[Reported]) -> None:
             )
 
 
-# ------------------------------------------------------------------------- the log
-
-
-@not_of_texts
 def experiment_log(attempt: Any, part: str | None = None) -> str:
     """Judge a table with a row for each run, or the log of one run."""
     runs = table(attempt.log if isinstance(attempt, Run) else attempt, every=True)
@@ -355,61 +329,53 @@ def experiment_log(attempt: Any, part: str | None = None) -> str:
     return found.verdict(praise)
 
 
-# ------------------------------------------------------------------------- the learning rate
-
-
-@not_of_texts
 def learning_rate(attempt: Any, part: str | None = None) -> str:
     """Judge a sweep: (a) the loss that it reaches, (b) where runs begin to diverge."""
-    if part == "b" and (two := _pair(attempt)):
-        return _edge(*two)
-    if part != "b" and isinstance(attempt, Real):
-        runs = table([{"loss": attempt}])
-        return _judged(runs, "simple").verdict(_reached(runs))
-    runs = [run for run in table(attempt, "learning_rate") if isinstance(run.learning_rate, float)]
+    match part, attempt:
+        case "b", [Real() as best, Real() as diverges]:
+            return _edge(best, diverges)
+        case "a", Real():
+            runs = table([{"loss": attempt}])
+            return _judged(runs, "simple").verdict(_reached(runs))
+    runs = [run for run in table(attempt, "learning_rate") if run.learning_rate > -math.inf]
     rates = sorted({run.learning_rate for run in runs})
     if len(rates) < 3:
         raise NotAttempted(f"A sweep has three learning rates at least. Hand in {FORM}.")
-    found, praise = _judged(runs, "simple"), []
+    if rates[0] <= 0:
+        raise Wrong("A learning rate is positive.", got=rates[0])
+    found, praise = _judged(runs, "simple"), ""
     with found("use"):
-        if rates[0] <= 0:
-            raise Wrong("A learning rate is positive.", got=rates[0])
-    for claim in (_expect_divergence, _bracketed) if part == "b" else (_swept, _reached):
-        with found("use"):
-            praise.append(claim(runs))
-    return found.verdict(" ".join(filter(None, praise)))
+        praise = _bracketed(runs, rates) if part == "b" else _swept(runs, rates)
+    with found("use"):
+        praise += "" if part == "b" else _reached(runs)
+    return found.verdict(praise)
 
 
-def _swept(runs: list[Reported]) -> str:
-    """Praise a sweep whose best learning rate lies inside it."""
-    best, rates = next(iter(_means(runs))), sorted({run.learning_rate for run in runs})
+def _swept(runs: list[Reported], rates: list[float]) -> str:
+    best = next(iter(_means(runs)))
     if best in (rates[0], rates[-1]):
         end, on = ("largest", "larger") if best == rates[-1] else ("smallest", "smaller")
         raise Wrong(
             f"The best learning rate, {best:g}, is the {end} one that was tried.",
             mistake=f"The sweep ends too early: a {on} one may be better still.",
         )
-    return f"{len(rates)} learning rates; the best, {best:g}, lies inside the sweep."
+    return f"{len(rates)} learning rates; the best, {best:g}, lies inside the sweep. "
 
 
 def _reached(runs: list[Reported]) -> str:
-    """Praise the best loss; raise where the handout asks for less."""
     loss, corpus = min(_means(runs).values()), runs[0].corpus_of("simple")
-    if corpus != "tinystories":
-        return (
-            f"{loss:.4g} nats per token is possible on {corpus}. The handout's {TARGET} and"
-            f" {TARGET_ON_CPU:.2f} are for TinyStories, whose floor and tokens are others."
-        )
     asked = f"{TARGET} is asked for, {TARGET_ON_CPU:.2f} with {CPU_TOKENS:,} tokens"
+    if corpus != "tinystories":
+        return f"{loss:.4g} nats per token is possible on {corpus}; on TinyStories {asked}."
     if loss > TARGET_ON_CPU:
         mistake = "Let it see all the tokens, and tune the learning rate: both matter most."
         raise Wrong(f"{loss:.4g} is not low enough: {asked}.", mistake=mistake)
     return f"{loss:.4g} is low enough{' for a CPU' if loss > TARGET else ''}: {asked}."
 
 
-def _bracketed(runs: list[Reported]) -> str:
-    """Praise a sweep that has runs on both sides of the edge."""
-    losses, rates = _means(runs), sorted({run.learning_rate for run in runs})
+def _bracketed(runs: list[Reported], rates: list[float]) -> str:
+    _expect_divergence(runs)
+    losses = _means(runs)
     best, lowest = next(iter(losses.items()))
     lost = [run.learning_rate for run in runs if not run.ended]
     if not lost:  # far too large a learning rate often gives no nan: the loss stays high
@@ -445,10 +411,6 @@ def _edge(best: float, diverges: float, stable: float | None = None) -> str:
     return f"The best learning rate is {diverges / best:.3g} times below one that diverges.{coarse}"
 
 
-# ------------------------------------------------------------------------- the batch size
-
-
-@not_of_texts
 def batch_size_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a sweep over batch sizes, or the list of those that were tried."""
     if isinstance(attempt, list | tuple) and attempt and all(isinstance(b, Real) for b in attempt):
@@ -457,14 +419,12 @@ def batch_size_experiment(attempt: Any, part: str | None = None) -> str:
     if not runs:
         raise NotAttempted(f"No run in it has a `batch_size`. Hand in {FORM}.")
     found, praise = _judged(runs, "simple"), ""
+    size, loss = next(iter(_means(runs, "batch_size").items()))
     with found("use"):
         praise = _sizes(sorted({run.batch_size for run in runs}))
     with found("use"):
         _expect_fair_batches(runs)
-    with found("use"):
-        size, loss = next(iter(_means(runs, "batch_size").items()))
-        praise += f" The lowest loss, {loss:.4g}, is that of {size:g}."
-    return found.verdict(praise)
+    return found.verdict(f"{praise} The lowest loss, {loss:.4g}, is that of {size:g}.")
 
 
 def _sizes(sizes: list[float]) -> str:
@@ -475,8 +435,8 @@ def _sizes(sizes: list[float]) -> str:
             expected=Words(f"{', '.join(map(str, BATCHES))}, and up to what the memory holds"),
             got=Words(", ".join(f"{size:g}" for size in sizes)),
             mistake=f"Run {', '.join(map(str, missing))} as well. By the accounting a step with 64"
-            f" needs about {gigabytes:.1f} GB in float32. Where that does not fit, compute the"
-            " batch in parts and add up their gradients. Batch 1 may stop after fewer tokens.",
+            f" needs about {gigabytes:.1f} GB: where that does not fit, add up the gradients of"
+            " parts of the batch. Batch 1 may stop after fewer tokens.",
         )
     return f"{len(sizes)} sizes from {sizes[0]:g} to {sizes[-1]:g}, with 64 and 128 among them."
 
@@ -501,43 +461,43 @@ def _expect_fair_batches(runs: list[Reported]) -> None:
     _expect_equal_tokens(seen, same_steps if len(steps) == 1 else "")
 
 
-# ------------------------------------------------------------------------- ablations
-
-
-@not_of_texts
 def layer_norm_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge runs without norms: at the best learning rate with them, and at a lower one."""
     return _compared(attempt, "norm", "pre", "none", _two_rates)
 
 
-@not_of_texts
 def pre_norm_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge losses with norms before and behind each part."""
     return _compared(attempt, "norm", "pre", "post")
 
 
-@not_of_texts
 def no_pos_emb(attempt: Any, part: str | None = None) -> str:
     """Judge losses with RoPE and without any position information."""
     return _compared(attempt, "position", "rope", "none")
 
 
-@not_of_texts
 def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge losses with and without gate, an inner width of the plain layer, or two sizes."""
-    sizes = _pair([*attempt.values()] if isinstance(attempt, dict) else attempt)
-    if isinstance(attempt, Real):
-        models = (config.tinystories(), config.laptop())
-        sizes = next(((m.d_ff, attempt) for m in models if 0.9 < attempt / m.d_ff < 1.7), None)
-        if not sizes:
+    near = [m.d_ff for m in (config.tinystories(), config.laptop())
+            if isinstance(attempt, Real) and 0.9 < attempt / m.d_ff < 1.7]  # fmt: skip
+    match [*attempt.values()] if isinstance(attempt, Mapping) else attempt:
+        case Real() if near:
+            return _expect_matched(3 * near[0], 2 * attempt)
+        case Real():
             raise NotAttempted(
                 "That width belongs to no model of this workbook. Hand in both widths of yours,"
                 " such as (1344, 2048), or both numbers of parameters."
             )
-    if sizes and min(sizes) > 100:  # no losses
-        matrices = (3, 2) if max(sizes) < 20_000 else (1, 1)  # widths, or parameters
-        return _expect_matched(matrices[0] * min(sizes), matrices[1] * max(sizes))
-    return _compared(attempt, "ffn", "swiglu", "silu", _expect_same_size)
+        case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < WIDEST:
+            return _expect_matched(3 * min(one, two), 2 * max(one, two))
+        case [Real() as one, Real() as two] if min(one, two) > 100:
+            return _expect_matched(one, two)
+
+    def same_size(usual: list[Reported], other: list[Reported]) -> None:
+        _expect_matched(usual[0].parameters, other[0].parameters)
+        _expect_matched(3 * usual[0].d_ff, 2 * other[0].d_ff)
+
+    return _compared(attempt, "ffn", "swiglu", "silu", same_size)
 
 
 def _compared(attempt: Any, column: str, usual: str, other: str, *claims: Callable) -> str:
@@ -549,43 +509,33 @@ def _compared(attempt: Any, column: str, usual: str, other: str, *claims: Callab
             f'Runs of two kinds are needed: a `{column}` that is "{usual}" and one that is'
             f' "{other}".'
         )
-    runs, praise = sides[0] + sides[1], ""
-    found = _judged(runs, "simple")
+    found = _judged(sides[0] + sides[1], "simple")
     for expect in (partial(_expect_alike, column), *claims):
         with found("use"):
             expect(*sides)
     with found("use"):
-        _expect_divergence(runs)
-        losses = [_at_best(side) for side in sides]
-        lost = [kind for kind, side in zip((usual, other), losses, strict=True) if not side]
-        if lost:
-            praise = f"Diverged: {' and '.join(lost)}. Say at which learning rate, and when."
-        elif min(map(len, losses)) > 1:
-            praise = f"{other} beside {usual}: {results.verdict(difference(*losses[::-1]))}."
-        else:
-            praise = (
-                f"{other} beside {usual}: {fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token"
-                " with one run of a kind. How much would another seed move it? Say so."
-            )
-    return found.verdict(praise)
-
-
-def _at_best(runs: list[Reported]) -> list[float]:
-    """Return the losses of all seeds at the best learning rate; [] where every run diverged."""
-    if not any(run.ended for run in runs):
-        return []
-    best = next(iter(_means(runs)))
-    return [run.loss for run in runs if run.learning_rate in (best,)][:SEEDS]
+        _expect_divergence(sides[0] + sides[1])
+    losses = []
+    for side in sides:
+        best = [*_means(side)][:1]  # none where every run diverged
+        losses.append([run.loss for run in side if run.learning_rate in best][:SEEDS])
+    if not all(losses):
+        return found.verdict(f"{other if losses[0] else usual} diverged. Say where, and when.")
+    if min(map(len, losses)) > 1:
+        said = results.verdict(difference(*losses[::-1]))
+    else:
+        said = (
+            f"{fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token with one run of a kind. How"
+            " much would another seed move it? Say so"
+        )
+    return found.verdict(f"{other} beside {usual}: {said}.")
 
 
 def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> None:
     """Raise where the two kinds differ in more than what is compared."""
-    known = [
-        [run.tokens for run in side if run.ended and run.tokens > 0] for side in (usual, other)
-    ]
-    if all(known):
-        kinds = (side[0].kind(column) for side in (usual, other))
-        _expect_equal_tokens(dict(zip(kinds, map(max, known), strict=True)))
+    ended = [run for run in (*usual, *other) if run.ended and run.tokens > 0]
+    most = {run.kind(column): run.tokens for run in sorted(ended, key=lambda run: run.tokens)}
+    _expect_equal_tokens(most)
     for name in SETTINGS:
         one, two = (
             {vars(run)[name] for run in side if name in vars(run)} for side in (usual, other)
@@ -599,7 +549,8 @@ def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> 
 
 def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
     """Raise unless runs without norms are at the old best learning rate and at a lower one."""
-    old, tried = next(iter(_means(usual))), [run.learning_rate for run in other]
+    old, *_ = [*_means(usual), math.nan]
+    tried = [run.learning_rate for run in other]
     lower, at_old = any(rate < 0.99 * old for rate in tried), any(_near(r, old) for r in tried)
     known = not math.isnan(sum(tried, old))
     if len(tried) < 2 or (known and not (lower and at_old)):
@@ -611,12 +562,6 @@ def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
             " a lower one.",
             mistake=mistake if known else None,
         )
-
-
-def _expect_same_size(usual: list[Reported], other: list[Reported]) -> None:
-    """Raise where runs name sizes that are not matched: parameters, or inner widths."""
-    _expect_matched(usual[0].parameters, other[0].parameters)
-    _expect_matched(3 * usual[0].d_ff, 2 * other[0].d_ff)
 
 
 def _expect_matched(gated: float, plain: float) -> str:
@@ -632,10 +577,6 @@ def _expect_matched(gated: float, plain: float) -> str:
     return f"Both have about as many parameters: the plain one {plain / gated - 1:+.1%}."
 
 
-# ------------------------------------------------------------------------- text from the web
-
-
-@not_of_texts
 def main_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a loss on web text, alone or beside that on stories."""
     runs = table({"web": attempt} if isinstance(attempt, Real) else attempt)
@@ -643,37 +584,35 @@ def main_experiment(attempt: Any, part: str | None = None) -> str:
     simple = [run for run in runs if run.kind("corpus") in ("simple", "tinystories", "stories")]
     if not web:
         raise NotAttempted('No run has a `corpus` that is "owt", "pydocs" or "web".')
-    praise = _judged(simple, "simple").verdict("")
-    found = _judged(web, "web")
-    with found("use"):
-        loss = min(_means(web).values())
-        praise = f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
-        for unit in ("loss", "bits_per_byte") if simple else ():
-            one, two = (min(getattr(run, unit) for run in side) for side in (web, simple))
+    if simple:
+        _judged(simple, "simple").verdict("")
+    found, loss = _judged(web, "web"), min(run.loss for run in web)
+    praise = f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
+    for unit in ("loss", "bits_per_byte") if simple else ():
+        one, two = (min(getattr(run, unit) for run in side) for side in (web, simple))
+        with found("use"):
             if one < two:
                 raise Wrong(
                     "Text from the web is not easier than stories, as it would be with a"
                     f" `{unit}` of {one:.4g} beside {two:.4g}.",
                     mistake="Were the two swapped? Or was it validated on what was trained on?",
                 )
-            if one >= two:
-                praise += f" It is {one - two:.3g} above that of stories in `{unit}`."
+        if one >= two:
+            praise += f" It is {one - two:.3g} above that of stories in `{unit}`."
     return found.verdict(praise)
 
 
-@not_of_texts
 def leaderboard(attempt: Any, part: str | None = None) -> str:
     """Judge an entry: its loss, and its time against the limit of the edition."""
-    if isinstance(attempt, Real):
-        attempt = [{"loss": attempt}]
-    elif two := _pair(attempt):
-        attempt = [{"loss": two[0], "minutes": two[1]}]
+    match attempt:
+        case Real():
+            attempt = {"loss": attempt}
+        case [Real() as loss, Real() as minutes]:
+            attempt = {"loss": loss, "minutes": minutes}
     runs = table(attempt)
     found, best, edition = _judged(runs, "web"), min(runs, key=lambda r: r.loss), config.edition()
     minutes, most, corpus = best.seconds / 60, round(CAPS[edition] / 60), best.corpus_of("web")
     praise = f"{best.loss:.4g} nats per token is possible on {corpus}."
-    with found("use"):
-        _means(runs)  # at least one came to an end
     with found("use"):
         if minutes > 1.005 * OLD_MINUTES:
             raise Wrong(

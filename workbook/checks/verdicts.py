@@ -90,7 +90,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Unreadable(Wrong):
-    """What a part does not take; `study.verbs` adds what it does take."""
+    """What a part does not take; `study.verbs` adds what it does take, or to a text the facts."""
 
     def __init__(self, attempt: Any):
         super().__init__("That cannot be read.", got=Words(kind_of(attempt)))

@@ -228,6 +228,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         return Report("not attempted", problem.id, part, claim)
     except Wrong as error:
         wrong = error
+        if isinstance(error, Unreadable) and isinstance(attempt, str):
+            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
     except EndedProcess as error:
         wrong = ended_process(error)
     except TimedOut as error:
