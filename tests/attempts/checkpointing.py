@@ -219,7 +219,7 @@ WRONG = [
     ((save, load_optimizer_only), "writes into it"),
     ((save_whole, load_new_name), "writes into it"),
     ((save_whole, load), "holds whole objects"),
-    ((save, load_new_parameters), "holds the old ones"),
+    ((save, load_new_parameters), "holds the old parameters"),
     ((save_half, load), "The weights are rounded"),
     ((save_halved, load), "Saving changed the model"),
     ((save_beside, load), "an ending that was added"),
@@ -245,7 +245,7 @@ ALMOST = [
     ((save, load_from_path), "may also be files that are open"),
     ((save_to_str, load), "may be a pathlib.Path"),
     ((save_and_close, load), "Whoever opened a file closes it"),
-    ((save_paths_only, load), "Nothing was written"),
+    ((save_paths_only, load), "Nothing is in the file object"),
     ((save_with_folder, load), "may also be files that are open"),
     ((save_checkpoint, load_checkpoint), "not from scratch yet"),
 ]

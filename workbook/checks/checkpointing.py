@@ -1,20 +1,22 @@
 """The check of checkpointing: a run is saved and goes on; from the file it goes on the same way."""
 
+import copy
 import io
-import operator
 import os
 import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
 from workbook.checks.calling import call_part
+from workbook.checks.engine import Exercise, Program, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import Findings, NotAttempted, Words, Wrong, is_stub, kind_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, is_stub, kind_of
 
 SAVE = "save_checkpoint(model, optimizer, iteration, out)"
 LOAD = "load_checkpoint(src, model, optimizer)"
@@ -43,7 +45,8 @@ class SmallRun:
             torch.manual_seed(seed)
             layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)
             self.model = nn.Sequential(*layers).to("cpu", torch.float32)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        self.parameters = list(self.model.parameters())
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=0.01)
 
     def steps(self, *numbers: int) -> "SmallRun":
         """The run itself, after the steps with these numbers; a schedule sets the rate of each."""
@@ -65,39 +68,218 @@ class SmallRun:
     def moments(self) -> list[float]:
         """All the numbers of the optimizer's state."""
         states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
-        return [
-            float(x)
-            for s in states
-            for name in sorted(s)
-            for x in torch.as_tensor(s[name]).flatten()
-        ]
+        entries = [torch.as_tensor(s[name]).flatten() for s in states for name in sorted(s)]
+        return [float(x) for entry in entries for x in entry]
+
+    def now(self, iteration: Any) -> dict[str, Any]:
+        """All that a checkpoint restores, and the weights after three more steps."""
+        if isinstance(iteration, torch.Tensor | np.integer):
+            iteration = int(iteration)
+        held = zip(self.model.parameters(), self.parameters, strict=True)
+        same = all(p is old for p, old in held)
+        return {
+            "parameters": "the same tensors" if same else "new tensors",
+            "weights": self.weights(),
+            "moments": self.moments(),
+            "lr": self.optimizer.param_groups[0]["lr"],
+            "iteration": iteration if type(iteration) is int else type(iteration).__name__,
+            "later": self.steps(4, 5, 6).weights(),
+        }
+
+
+class Form(NamedTuple):
+    """In what a checkpoint is written, as code."""
+
+    code: str
+    what: str = ""
+
+
+def restored(form: Form) -> dict[str, Any]:
+    """What a new run has after it has loaded a checkpoint of another; `form` changes nothing."""
+    run = SmallRun(seed=0).steps(1, 2, 3)
+    model, optimizer = copy.deepcopy((run.model.state_dict(), run.optimizer.state_dict()))
+    run.steps(4, 5, 6)
+    new = SmallRun(seed=1)
+    new.model.load_state_dict(model)
+    new.optimizer.load_state_dict(optimizer)
+    return new.now(ITERATION)
+
+
+MODEL, OPTIMIZER = "new.model.load_state_dict(model)", "new.optimizer.load_state_dict(optimizer)"
+RETURNED = "new.now(ITERATION)"
+MISTAKES = (
+    mistake("The model that was handed in is as before. `model = ...` only gives the name a new "
+            "value: `model.load_state_dict(...)` writes into it.",
+            MODEL, "pass"),
+    mistake("Only the model was restored: AdamW's averages begin at zero again, and the loss "
+            "jumps.",
+            OPTIMIZER, "pass"),
+    mistake("That is the run as it went on after the checkpoint: it is kept in memory, as a "
+            "global, and not read from the file.",
+            "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
+    mistake("The weights are rounded: store them in the type that they have.",
+            MODEL, "new.model.load_state_dict({k: v.half() for k, v in model.items()})"),
+    mistake("The optimizer holds the old parameters, and will move these: write into them, as "
+            "`load_state_dict` does.",
+            MODEL, "new.model.load_state_dict(model, assign=True)"),
+    mistake("Store all of `optimizer.state_dict()`: it holds `param_groups` as well.",
+            OPTIMIZER, f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01'),
+    mistake("Nothing is returned: end with the number of the step that was saved.",
+            RETURNED, "new.now(None)"),
+    mistake("Model and optimizer are changed in place: return the number of the step alone.",
+            RETURNED, "new.now((ITERATION,))"),
+    mistake("Model and optimizer are changed in place: return the number of the step alone.",
+            RETURNED, "new.now({})"),
+    mistake("It is a whole number: store and return it as an int.", RETURNED, "new.now('7')"),
+    mistake("It is a whole number: store and return it as an int.", RETURNED, "new.now(7.0)"),
+    mistake("Return the number as it was saved; what comes next is the caller's affair.",
+            RETURNED, "new.now(ITERATION + 1)"),
+    mistake("The number is lost: store it beside the two state dicts.", RETURNED, "new.now(0)"),
+)  # fmt: skip
+DIFFERENT = {  # by what differs first: a claim, and what is said where no mistake fits
+    "parameters": ("The model has other parameters than before.", None),
+    "weights": (
+        "The weights are not those that were saved.",
+        "Some of the model's tensors are not restored.",
+    ),
+    "moments": (
+        "The optimizer is not as it was.",
+        "Something of `optimizer.state_dict()` was lost or changed.",
+    ),
+    "lr": ("The optimizer's settings are not as they were.", None),
+    "iteration": ("The step's number does not come back.", "Return the number that was saved."),
+    "later": (
+        "The resumed run is another one after three steps.",
+        "Something of the optimizer is not restored.",
+    ),
+}
+
+
+def _beside(form: Form, asked: dict, got: dict) -> Wrong:
+    """What is said of the first thing that is not restored."""
+    name = next(name for name in DIFFERENT if asked[name] != got[name])
+    claim, fallback = DIFFERENT[name]
+    expected, value = (
+        Words(f"{each[name][:4]} ...") if isinstance(each[name], list) else each[name]
+        for each in (asked, got)
+    )
+    return Wrong(
+        claim, given=_as_code(form, load=True), expected=expected, got=value, mistake=fallback
+    )
+
+
+def _as_code(form: Form, load: bool = False) -> Words:
+    loaded = f"\nload_checkpoint({form.code}, new_model, new_optimizer)" if load else ""
+    return Words(f"save_checkpoint(model, optimizer, {ITERATION}, {form.code}){loaded}")
+
+
+class Pair(NamedTuple):
+    """A learner's two functions, and what to tell of them."""
+
+    save: Callable
+    load: Callable
+    notes: dict[str, str]
+
+    def run(self, form: Form) -> dict[str, Any]:
+        """What a new run has after loading. Raises: Wrong."""
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            path = Path(folder, "run.pt")
+            out = {"'": str(path), "P": path}.get(form.code[0]) or io.BytesIO()
+            run, there = SmallRun(seed=0).steps(1, 2, 3), set(os.listdir())
+            before = run.weights(), run.moments()
+            self.write(run, out, form)
+            if (run.weights(), run.moments()) != before:
+                raise Wrong(
+                    "Saving changed the model or the optimizer.",
+                    given=_as_code(form),
+                    mistake="Training goes on after a checkpoint: leave both as they are.",
+                )
+            data, src = _stored(out, path, _as_code(form), set(os.listdir()) - there)
+            run.steps(4, 5, 6)
+            if WHOLE.search(data):
+                self.notes["whole"] = (
+                    "The file holds whole objects, not only tensors: it can be loaded only where "
+                    "the code of their classes is the same, and by running code from the file. "
+                    "Store `state_dict()` of both."
+                )
+            new = SmallRun(seed=1)
+            values = {"src": src, "model": new.model, "optimizer": new.optimizer}
+            iteration = call_part(self.load, values, given=_as_code(form, load=True))
+        if not new.model.training:
+            self.notes["eval"] = "Loading switched the model to `eval()`, and training goes on."
+        return new.now(iteration)
+
+    def write(self, run: SmallRun, out: Any, form: Form) -> None:
+        """Save a run in `out`."""
+        values = {"model": run.model, "optimizer": run.optimizer}
+        call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=_as_code(form))
+
+
+def _stored(out: Any, path: Path, given: Words, elsewhere: set[str]) -> tuple[bytes, Any]:
+    """The bytes in `out`, and the same in another place, so that only they can be known.
+
+    `elsewhere` are the files that appeared in the working folder.
+    """
+    if isinstance(out, io.BytesIO):
+        if out.closed or not out.getvalue():
+            raise Wrong(
+                "Nothing is in the file object afterwards, or it is closed.",
+                given=given,
+                mistake="Whoever opened a file closes it: write into it, and leave it open."
+                if out.closed
+                else "`torch.save(state, out)` writes into a file that is open, too.",
+            )
+        return out.getvalue(), io.BytesIO(out.getvalue())
+    if not path.exists():
+        beside = [file.name for file in path.parent.iterdir()]
+        mistake = (
+            "Nothing was written: what is kept in memory, or in a file of your own choice, is not "
+            "there when another process loads `src`. `torch.save(state, out)` writes it."
+        )
+        if beside:
+            mistake = "The name was changed, perhaps by an ending that was added: write to `out`."
+        elif elsewhere:
+            mistake = "It was written under a name of your own: write to `out`."
+        raise Wrong(
+            "There is no file of that name afterwards.",
+            given=given,
+            expected=Words(path.name),
+            got=Words(", ".join([*beside, *elsewhere]) or "no file at all"),
+            mistake=mistake,
+        )
+    moved = path.rename(path.with_name("moved-" + path.name))
+    return moved.read_bytes(), str(moved) if isinstance(out, str) else moved
+
+
+CHECKPOINTS = Exercise(
+    program=Program(restored),
+    mistakes=MISTAKES,
+    cases=(Form("'run.pt'"),),
+    corners=(Form("Path('run.pt')", "a pathlib.Path"), Form("io.BytesIO()", "an open file")),
+    run=Pair.run,
+    same=lambda one, other: one == other,
+    report=_beside,
+    errors=ERRORS,
+)
 
 
 def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
-    save, load = _pair(attempt)
-    found, notes = Findings(), {}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "run.pt"
-        with found("use"):
-            _check(save, load, str(path), path, "'run.pt'", notes)
-        if not found:
-            path = Path(folder) / "second.ckpt"
-            with found("corner"):
-                _check(save, load, path, path, "Path('second.ckpt')", notes)
-            with found("corner"):
-                _check(save, load, io.BytesIO(), None, "io.BytesIO()", notes)
-            if found:
-                found.passes.append("With a path as a str everything is restored.")
+    pair = _pair(attempt)
+    found = judge(CHECKPOINTS, pair)
     if not found:
         run, out = SmallRun(seed=0), io.BytesIO()
         with found("style"):
-            expect_from_scratch(lambda: _saved(save, run, out, Words(SAVE)), [save, load])
+            expect_from_scratch(
+                lambda: pair.write(run, out, CHECKPOINTS.corners[1]), [pair.save, pair.load]
+            )
+    elif found.found[0].weight == "corner":
+        found.passes.append("With a path as a str everything is restored.")
     praise = "A new model and optimizer go on exactly as the saved ones did."
-    return found.verdict(praise, notes.values())
+    return found.verdict(praise, pair.notes.values())
 
 
-def _pair(attempt: Any) -> tuple[Callable, Callable]:
+def _pair(attempt: Any) -> Pair:
     """The two functions, in this order. Raises unless there are two."""
     if isinstance(attempt, dict):
         attempt = sorted(attempt.values(), key=lambda one: "load" in getattr(one, "__name__", ""))
@@ -119,196 +301,4 @@ def _pair(attempt: Any) -> tuple[Callable, Callable]:
             expected=Words("(save_checkpoint, load_checkpoint)"),
             got=Words(f"({', '.join(names)})"),
         )
-    return tuple(attempt)
-
-
-def _saved(save: Callable, run: SmallRun, out: Any, given: Words) -> None:
-    """Save a run by the learner's function."""
-    names = ("model", "optimizer", "iteration", "out")
-    values = zip(names, (run.model, run.optimizer, ITERATION, out), strict=True)
-    _told(save, dict(values), given)
-
-
-def _check(save: Callable, load: Callable, out: Any, path: Path | None, said: str, notes: dict):
-    """Raise `Wrong` unless a run that was saved in `out` goes on the same from there."""
-    run = SmallRun(seed=0).steps(1, 2, 3)
-    weights, moments, there = run.weights(), run.moments(), set(os.listdir())
-    given = Words(f"save_checkpoint(model, optimizer, {ITERATION}, {said})")
-    _saved(save, run, out, given)
-    if (run.weights(), run.moments()) != (weights, moments):
-        raise Wrong(
-            "Saving changed the model or the optimizer.",
-            given=given,
-            mistake="Training goes on after a checkpoint: leave both as they are.",
-        )
-    src = _stored(out, path, given, set(os.listdir()) - there)
-    after = run.steps(4, 5, 6).weights()
-    if WHOLE.search(src.getvalue() if path is None else Path(src).read_bytes()):
-        notes["whole"] = (
-            "The file holds whole objects, not only tensors: it can be loaded only where the code "
-            "of their classes is the same, and by running code from the file. Store "
-            "`state_dict()` of both."
-        )
-
-    other = SmallRun(seed=1)
-    fresh, parameters = other.weights(), list(other.model.parameters())
-    given = Words(f"{given}\nload_checkpoint({said}, new_model, new_optimizer)")
-    values = {"src": src, "model": other.model, "optimizer": other.optimizer}
-    iteration = _told(load, values, given)
-    _expect_weights(other, weights, fresh, after, given)
-    _expect_optimizer(other, moments, parameters, given)
-    _expect_iteration(iteration, given)
-    if not other.model.training:
-        notes["eval"] = "Loading switched the model to `eval()`, and training goes on."
-    resumed = other.steps(4, 5, 6).weights()
-    if resumed != after:
-        raise Wrong(
-            "The resumed run is another one after three steps.",
-            given=given,
-            expected=after[:4],
-            got=resumed[:4],
-            mistake="Something of the optimizer is not restored.",
-        )
-
-
-def _told(function: Callable, values: dict[str, Any], given: Words) -> Any:
-    """What a call returns; an error is told with what it usually comes from."""
-    try:
-        return call_part(function, values, given=given)
-    except Wrong as failure:
-        said = f"{type(failure.error).__name__}: {failure.error}"
-        known = (words for piece, words in ERRORS.items() if re.search(piece, said))
-        failure.mistake = next(known, failure.mistake)
-        raise
-
-
-def _stored(out: Any, path: Path | None, given: Words, elsewhere: set[str]) -> Any:
-    """What to load from: the same bytes in another place, so that only the file can be known.
-
-    `elsewhere` are the files that appeared in the working folder.
-    """
-    if path is None:
-        if out.closed:
-            raise Wrong(
-                "The file object is closed afterwards.",
-                given=given,
-                mistake="Whoever opened a file closes it: write into it, and leave it open.",
-            )
-        if not out.getvalue():
-            raise Wrong(
-                "Nothing was written into the file object.",
-                given=given,
-                mistake="`torch.save(state, out)` writes into a file that is open, too.",
-            )
-        return io.BytesIO(out.getvalue())
-    if not path.exists():
-        beside = [file.name for file in path.parent.iterdir()]
-        mistake = (
-            "Nothing was written: what is kept in memory, or in a file of your own choice, is not "
-            "there when another process loads `src`. `torch.save(state, out)` writes it."
-        )
-        if beside:
-            mistake = "The name was changed, perhaps by an ending that was added: write to `out`."
-        elif elsewhere:
-            mistake = "It was written under a name of your own: write to `out`."
-        raise Wrong(
-            "There is no file of that name afterwards.",
-            given=given,
-            expected=Words(path.name),
-            got=Words(", ".join([*beside, *elsewhere]) or "no file at all"),
-            mistake=mistake,
-        )
-    moved = path.rename(path.with_name("moved-" + path.name))
-    return str(moved) if isinstance(out, str) else moved
-
-
-def _expect_weights(
-    run: SmallRun, weights: list[float], fresh: list[float], after: list[float], given: Words
-) -> None:
-    got = run.weights()
-    if got == weights:
-        return
-    mistake = "Some of the model's tensors are not restored."
-    if got == fresh:
-        mistake = (
-            "The model that was handed in is as before. `model = ...` only gives the name a new "
-            "value: `model.load_state_dict(...)` writes into it."
-        )
-    elif got == after:
-        mistake = (
-            "That is the model as it went on after the checkpoint: it is kept in memory, as a "
-            "global, and not read from the file."
-        )
-    elif max(abs(a - b) for a, b in zip(got, weights, strict=True)) < 0.02:
-        mistake = "The weights are rounded: store them in the type that they have."
-    raise Wrong(
-        "The weights are not those that were saved.",
-        given=given,
-        expected=weights[:4],
-        got=got[:4],
-        mistake=mistake,
-    )
-
-
-def _expect_optimizer(
-    run: SmallRun, moments: list[float], parameters: list[nn.Parameter], given: Words
-) -> None:
-    """Raise `Wrong` unless the optimizer is as it was, and still moves this model."""
-    if any(a is not b for a, b in zip(run.model.parameters(), parameters, strict=True)):
-        raise Wrong(
-            "The model has other parameters than before.",
-            given=given,
-            expected=Words("the same tensors, with other values"),
-            got=Words("new tensors"),
-            mistake="The optimizer holds the old ones, and will move these: write into them, as "
-            "`load_state_dict` does.",
-        )
-    got = run.moments()
-    if got != moments:
-        raise Wrong(
-            "The optimizer is not as it was.",
-            given=given,
-            expected=Words(f"the moments and the step of all parameters: {moments[:3]} ..."),
-            got=Words(f"{got[:3]} ..." if got else "an empty state"),
-            mistake="Only the model was restored: AdamW's averages begin at zero again, and the "
-            "loss jumps."
-            if not got
-            else "Something of `optimizer.state_dict()` was lost or changed.",
-        )
-    rate = run.optimizer.param_groups[0]["lr"]
-    if rate != 0.03:
-        raise Wrong(
-            "The optimizer's settings are not as they were.",
-            given=given,
-            expected=Words("param_groups[0]['lr'] = 0.03, as the schedule had set it"),
-            got=rate,
-            mistake="Store all of `optimizer.state_dict()`: it holds `param_groups` as well.",
-        )
-
-
-def _expect_iteration(iteration: Any, given: Words) -> None:
-    """Raise `Wrong` unless the number that was saved came back."""
-    try:
-        right = not isinstance(iteration, bool) and operator.index(iteration) == ITERATION
-    except TypeError:
-        right = False
-    if right:
-        return
-    mistake = "Return the number that was saved."
-    if iteration is None:
-        mistake = "Nothing is returned: end with the number of the step that was saved."
-    elif isinstance(iteration, tuple | list | dict):
-        mistake = "Model and optimizer are changed in place: return the number of the step alone."
-    elif isinstance(iteration, float | str):
-        mistake = "It is a whole number: store and return it as an int."
-    elif iteration == ITERATION + 1:
-        mistake = "Return the number as it was saved; what comes next is the caller's affair."
-    elif iteration == 0:
-        mistake = "The number is lost: store it beside the two state dicts."
-    raise Wrong(
-        "The step's number does not come back.",
-        given=given,
-        expected=ITERATION,
-        got=iteration if isinstance(iteration, int | float | str) else Words(kind_of(iteration)),
-        mistake=mistake,
-    )
+    return Pair(*attempt, {})

@@ -491,10 +491,13 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     return sum((c - e) ** 2 / e for e, c in pairs) < 40 + 2 * len(pairs)
 
 
+OTHER_TOKENS = "The new tokens are not right."
+
+
 def _chain_beside(case: Chain, asked: list[int], got: Tokens) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
     given = Words(f"{got.given}, with a model{small} that leaves no choice")
-    return Wrong("The new tokens are not right.", given=given, expected=asked, got=list(got))
+    return Wrong(OTHER_TOKENS, given=given, expected=asked, got=list(got))
 
 
 def _counts_beside(case: Choice, asked: list[float], got: Tokens) -> Wrong:
@@ -555,11 +558,11 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     learner.find_form()
     found = judge(CHAIN, learner)
     chain = found.found[0] if found else None
-    if not (chain and (chain.error or chain.timed_out)):
+    if not chain or chain.claim == OTHER_TOKENS:
         draws = judge(CHOICE, learner).found
-        # What spoils the draws may spoil the tokens of a chain too, and has a name there.
-        named = chain and chain.mistake and set(chain.mistake.split(" And: ")) & CHAIN_WORDS
-        found.found = [*found.found, *draws] if named else [*draws, *found.found]
+        named = chain and set((chain.mistake or "").split(" And: ")) & CHAIN_WORDS
+        if draws:  # what spoils the draws may spoil the tokens of a chain too
+            found.found = [chain, *draws] if named else draws
         if chain and not draws:
             found.passes.append("Each token is drawn as often as it should be.")
         elif draws and not chain:
