@@ -61,8 +61,9 @@ class ReadyRope(nn.Module):
 class Learner:
     """A learner's class in the cases of an exercise; each case gets a module of its own."""
 
-    def __init__(self, attempt: Any, exercise: Exercise, signature: str):
-        expect_class(attempt, signature)
+    def __init__(self, attempt: Any, exercise: Exercise):
+        longest = max(exercise.cases, key=lambda case: len(case.arguments))
+        expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
             raise NotAttempted("`__init__` is still to write.")
         self.attempt, self.exercise = attempt, exercise

@@ -38,6 +38,11 @@ class Case:
             for name, value in {**self.inputs, **self.weights}.items()
         }
 
+    @property
+    def signature(self) -> str:
+        """How the class is made, or the function called."""
+        return f"{self.name}({', '.join(self.arguments or self.inputs)})"
+
     def __str__(self) -> str:
         made = ", ".join(f"{value:g}" for value in self.arguments.values())
         values = {**self.inputs, **(self.weights if len(self.weights) == 1 else {})}

@@ -196,14 +196,14 @@ def call_function(attempt: Any, case: Case) -> Tensor:
     """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
     given = Words(str(case))
     result = call_part(attempt, {n: copied(v) for n, v in case.inputs.items()}, given=given)
+    if "mask" in case.inputs:  # many return (output, weights)
+        result = first_of(result, torch.is_tensor)
     return tensor_of(result, given)
 
 
-def judge_function(
-    attempt: Any, exercise: Exercise, signature: str, gradients: Case
-) -> tuple[Findings, list[str]]:
+def judge_function(attempt: Any, exercise: Exercise, gradients: Case) -> tuple[Findings, list[str]]:
     """Findings on a function of tensors, and remarks; `gradients` is the case they are asked of."""
-    expect_function(attempt, signature)
+    expect_function(attempt, gradients.signature)
     found, remarks = judge(exercise, attempt), []
     if not found:
         with found("use"):
@@ -303,8 +303,7 @@ SOFTMAX = of_tensors(
 
 def softmax(attempt: Any, part: str | None = None) -> str:
     """Praise for a right softmax; raises `Wrong` with the first input that fails."""
-    case = _softmax(drawn(2, 3, seed=1), -1)
-    found, remarks = judge_function(attempt, SOFTMAX, "softmax(x, dim)", case)
+    found, remarks = judge_function(attempt, SOFTMAX, SOFTMAX.cases[1])
     return found.verdict("Right along every axis, and large numbers do not overflow.", remarks)
 
 
@@ -324,13 +323,11 @@ ADDED = "The mask itself is added to the scores, as 0 and 1: add 0 and -inf."
 SQUARE_ROOT = "Divided by d_k, not by its square root."
 WRONG_AXIS = "The wrong softmax axis: it runs over "
 UNMASKED = "Without a mask every key counts: yours masks what comes later though no mask is given."
-IN_SCALE = (
-    *instead_of(SCALE, {
-        "1": "The scores are not scaled: divide by √d_k.",
-        "Q.shape[-1]": SQUARE_ROOT,
-        "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
-    }),
-)  # fmt: skip
+IN_SCALE = instead_of(SCALE, {
+    "1": "The scores are not scaled: divide by √d_k.",
+    "Q.shape[-1]": SQUARE_ROOT,
+    "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
+})  # fmt: skip
 IN_MASK = (
     *instead_of(FILL, {
         "scores": "The mask is not used.",
@@ -389,13 +386,6 @@ ATTENTION_MISTAKES = (
 )  # fmt: skip
 
 
-def call_attention(attempt: Any, case: Case) -> Tensor:
-    """The output of a learner's attention; of `(output, weights)` the first. Raises: Wrong."""
-    given = Words(str(case))
-    result = call_part(attempt, {n: copied(v) for n, v in case.inputs.items()}, given=given)
-    return tensor_of(first_of(result, torch.is_tensor), given)
-
-
 def _attention(
     *leading: int, mask: Tensor | None = None, what: str = "", queries=2, scale=1.0, d_k=4
 ) -> Case:
@@ -425,7 +415,7 @@ ATTENTION = of_tensors(
         _attention(1, d_k=6, what="another d_k"),  # 4 is its own root times 2, and 4 · 0.5
         _attention(1, scale=100.0, what="large scores"),
     ),
-    run=call_attention,
+    run=call_function,
     errors={
         "NoneType": "Without a mask every key counts: `mask=None` must work.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
@@ -438,12 +428,7 @@ ATTENTION = of_tensors(
 
 def scaled_dot_product_attention(attempt: Any, part: str | None = None) -> str:
     """Praise for right attention; raises `Wrong` with the first input that fails."""
-    found, remarks = judge_function(
-        attempt,
-        ATTENTION,
-        "scaled_dot_product_attention(Q, K, V, mask)",
-        _attention(2, mask=SEEN),
-    )
+    found, remarks = judge_function(attempt, ATTENTION, _attention(2, mask=SEEN))
     matrices = {"Plain matrices, without leading axes, fail.": _attention(mask=SEEN)}
     remarks += open_questions(found, ATTENTION, attempt, matrices)
     return found.verdict("Right with and without a mask, for any leading dimensions.", remarks)
@@ -542,7 +527,7 @@ LOSS = of_tensors(
 
 def cross_entropy(attempt: Any, part: str | None = None) -> str:
     """Praise for a right loss; raises `Wrong` with the first input that fails."""
-    found, remarks = judge_function(attempt, LOSS, "cross_entropy(logits, targets)", LOSS.cases[4])
+    found, remarks = judge_function(attempt, LOSS, LOSS.cases[4])
     return found.verdict(
         "The mean over all batch dimensions, in nats, and large logits are safe.", remarks
     )
@@ -566,19 +551,17 @@ LINEAR_MISTAKES = (
     }),
 )  # fmt: skip
 ROW_0 = "Row 0 is treated as padding: it is a vector like any other, and learns like any other."
-EMBEDDING_MISTAKES = (
-    *instead_of(ROWS, {
-        "weight[token_ids - 1]": "Off by one: row id - 1 was taken.",
-        "weight[(token_ids + 1) % len(weight)]": "Off by one: row id + 1 was taken.",
-        f"{ROWS} * math.sqrt(weight.shape[1])": "Multiplied by √d_model: leave that out.",
-        f"{ROWS} * (token_ids > 0).unsqueeze(-1)": ROW_0,
-        f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)": "The vectors are brought to length 1.",
-        "weight.T[token_ids]": "The table has one row for each id: yours is stored transposed.",
-        f"{ROWS}.sum(-2)": "The vectors of a sequence are added up: each id keeps its own.",
-        "weight[token_ids.flatten()]": "The axes of the ids are lost.",
-        "weight[: token_ids.shape[-1]]": "Positions, not ids, are used.",
-    }),
-)  # fmt: skip
+EMBEDDING_MISTAKES = instead_of(ROWS, {
+    "weight[token_ids - 1]": "Off by one: row id - 1 was taken.",
+    "weight[(token_ids + 1) % len(weight)]": "Off by one: row id + 1 was taken.",
+    f"{ROWS} * math.sqrt(weight.shape[1])": "Multiplied by √d_model: leave that out.",
+    f"{ROWS} * (token_ids > 0).unsqueeze(-1)": ROW_0,
+    f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)": "The vectors are brought to length 1.",
+    "weight.T[token_ids]": "The table has one row for each id: yours is stored transposed.",
+    f"{ROWS}.sum(-2)": "The vectors of a sequence are added up: each id keeps its own.",
+    "weight[token_ids.flatten()]": "The axes of the ids are lost.",
+    "weight[: token_ids.shape[-1]]": "Positions, not ids, are used.",
+})  # fmt: skip
 
 
 def _linear(*leading: int, sizes: tuple[int, int] = (3, 2), what: str = "") -> Case:
@@ -605,7 +588,7 @@ LINEAR = of_tensors(
 
 def linear(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    learner = Learner(attempt, LINEAR, "class Linear with Linear(in_features, out_features)")
+    learner = Learner(attempt, LINEAR)
     found, remarks = judge_class(learner, _linear(2))
     d_in, d_out = 64, 256
     others = {
@@ -658,8 +641,7 @@ EMBEDDING = of_tensors(
 
 def embedding(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    signature = "class Embedding with Embedding(num_embeddings, embedding_dim)"
-    learner, case = Learner(attempt, EMBEDDING, signature), EMBEDDING.cases[1]
+    learner, case = Learner(attempt, EMBEDDING), EMBEDDING.cases[1]
     found, remarks = judge_class(learner, case)
     others = {
         math.sqrt(2 / (256 + 64)): "That is the standard deviation of Linear: here it is 1.",
@@ -794,7 +776,7 @@ NORM = of_tensors(
 
 def rmsnorm(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    learner = Learner(attempt, NORM, "class RMSNorm with RMSNorm(d_model, eps=1e-5)")
+    learner = Learner(attempt, NORM)
     found, remarks = judge_class(learner, NORM.cases[2])
     if is_usable(found):
         with found("use"):
@@ -865,7 +847,7 @@ FEED_FORWARD = of_tensors(
 
 def positionwise_feedforward(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    learner = Learner(attempt, FEED_FORWARD, "class SwiGLU with SwiGLU(d_model, d_ff)")
+    learner = Learner(attempt, FEED_FORWARD)
     found, remarks = judge_class(learner, FEED_FORWARD.cases[3])
     questions = {
         f"Inputs with {axes} axes, not 3, fail.": _feed_forward(*leading)
@@ -982,8 +964,7 @@ ROPE = of_tensors(
 
 def rope(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    signature = "RotaryPositionalEmbedding(theta, d_k, max_seq_len)"
-    learner = Learner(attempt, ROPE, f"class RotaryPositionalEmbedding with {signature}")
+    learner = Learner(attempt, ROPE)
     found, remarks = judge_class(learner, ROPE.cases[3])
     if is_usable(found):
         found.passes.append("Right where all sequences of a batch share their positions.")
@@ -1168,8 +1149,7 @@ def _from_0(positions: Tensor | None) -> bool:
 
 def multihead_self_attention(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    signature = "MultiHeadSelfAttention(d_model, num_heads, max_seq_len=None, theta=None)"
-    learner = Learner(attempt, MULTIHEAD, f"class MultiHeadSelfAttention with {signature}")
+    learner = Learner(attempt, MULTIHEAD)
     x = drawn(2, 3, 8, seed=7)
     cases, remarks = without_rope(learner, MULTIHEAD.cases)
     learner.exercise = replace(MULTIHEAD, cases=cases)
@@ -1286,8 +1266,7 @@ BLOCK = of_tensors(
 
 def transformer_block(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    signature = "TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None, theta=None)"
-    learner = Learner(attempt, BLOCK, f"class TransformerBlock with {signature}")
+    learner = Learner(attempt, BLOCK)
     found, remarks = judge_class(learner, BLOCK.cases[2])
     if not found:
         with found("corner"):
@@ -1381,8 +1360,7 @@ MODEL = of_tensors(
 
 def transformer_lm(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first input that fails."""
-    sizes = "vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta"
-    learner = Learner(attempt, MODEL, f"class TransformerLM with TransformerLM({sizes})")
+    learner = Learner(attempt, MODEL)
     found, remarks = judge_class(learner, MODEL.cases[2])
     if not found:
         with found("corner"):
