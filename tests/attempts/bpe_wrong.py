@@ -229,6 +229,12 @@ class OnlyEndOfText(Plain):
         return text.split("<|endoftext|>") if self.special_tokens else [text]
 
 
+@corner("list of special tokens is empty")
+class NeedsEndOfText(Plain):
+    def split(self, text):
+        return text.split(self.special_tokens[self.special_tokens.index("<|endoftext|>")])
+
+
 @mistake("belong to the vocabulary")
 class SpecialsNotInVocab(Plain):
     def result(self, merges):

@@ -99,6 +99,12 @@ class CharactersForBytes(Plain):
         return {i: chr(t[0]).encode() if len(t) == 1 else t for i, t in self.vocab.items()}, merges
 
 
+@mistake("the byte b is `bytes([b])`")
+class ZerosForBytes(Plain):
+    def result(self, merges):
+        return {i: bytes(t[0]) if len(t) == 1 else t for i, t in self.vocab.items()}, merges
+
+
 @mistake("two parts joined")
 class WrongTokenStored(Plain):
     def result(self, merges):
