@@ -86,6 +86,16 @@ class RopeInForward(Steps):
 
 
 @right("multihead_self_attention")
+class PositionsInRows(Steps):
+    """Positions are of shape (1, seq) or (batch, seq), as in the course's tests."""
+
+    def turn(self, x, positions):
+        return super().turn(
+            x, None if positions is None else positions[:, None].expand(*x.shape[:-1])
+        )
+
+
+@right("multihead_self_attention")
 class WithACache(Steps):
     def forward(self, x, token_positions=None, kv_cache=None):
         return super().forward(x, token_positions), kv_cache

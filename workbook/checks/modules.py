@@ -72,6 +72,7 @@ class Learner:
         self.layout = 0  # which of several ways to fill in weights was the right one last
         self.transposed: bool | None = None  # how weights are stored, once it is known
         self.settled = False  # whether all cases are right, and so is the way
+        self.rows = False  # whether positions are wanted as (1, seq), not as (seq,)
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
@@ -79,26 +80,29 @@ class Learner:
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
-        ways = self._ways(module, case)
-        if len(ways) < 2:
-            for way in ways:
-                self.transposed = way.transposed
-                fill(module, way.weights)
-            return self.run(module, case)
-        asked, results = self.exercise.expected(case), []
-        for number in sorted(range(len(ways)), key=lambda number: number != self.layout):
-            fill(module, ways[number].weights)
+        ways, outcomes = self._ways(module, case), []
+        if len({way.transposed for way in ways}) == 1:
+            self.transposed = ways[0].transposed
+        forms = [self.rows]
+        if not self.settled and {"num_heads", "theta"} <= set(case.arguments):
+            forms += [not self.rows] if self.takes_positions() else []
+        tries = [(rows, number) for rows in forms for number in range(max(1, len(ways)))]
+        for rows, number in sorted(tries, key=lambda each: each != (self.rows, self.layout)):
+            fill(module, ways[number].weights if ways else {})
+            before, self.rows = self.rows, rows
             try:
-                results.append(self.run(module, case))
+                outcomes.append(self.run(module, case))
             except (Wrong, NotAttempted) as failure:
-                results.append(failure)
-                continue
-            if alike(results[-1], asked):
-                self.layout, self.transposed = number, ways[number].transposed
-                return results[-1]
-        if isinstance(results[0], Exception):
-            raise results[0]
-        return results[0]
+                outcomes.append(failure)
+            else:
+                if len(tries) == 1 or alike(outcomes[-1], self.exercise.expected(case)):
+                    if ways:
+                        self.layout, self.transposed = number, ways[number].transposed
+                    return outcomes[-1]
+            self.rows = before
+        if isinstance(outcomes[0], Exception):
+            raise outcomes[0]
+        return outcomes[0]
 
     def _ways(self, module: nn.Module, case: Case) -> list["Layout"]:
         """The ways to fill in the weights of a case; once one has given all cases, it alone."""
@@ -143,9 +147,7 @@ class Learner:
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
         try:
             args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
-        except (
-            Wrong
-        ):  # a RoPE that computes its angles when they are needed has no longest sequence
+        except Wrong:  # a RoPE without tables has no longest sequence
             fewer = {name: value for name, value in values.items() if name not in LENGTH}
             if fewer == values or self.takes(*LENGTH):
                 raise
@@ -189,11 +191,15 @@ class Learner:
                 "mask": torch.ones(length, length, dtype=torch.bool).tril(),
                 "rope": None,
             }
-            if theta is not None and "token_positions" not in values and _takes_positions(forward):
+            given_anyway = theta is not None and case.inputs.keys() == {"x"}
+            if given_anyway and _takes_positions(forward):
                 values["token_positions"] = extras["token_positions"]
             if theta is not None and _asked(forward, "rope"):
                 values["rope"] = ReadyRope(theta)
             optional = () if _takes_positions(forward) else ("token_positions",)
+            positions = values.get("token_positions")
+            if self.rows and positions is not None and positions.ndim == 1:
+                values["token_positions"] = positions.unsqueeze(0)
         args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
         result = _called(module, *args, given=given, **kwargs)
         if isinstance(result, tuple) and "num_heads" in case.arguments:
@@ -225,6 +231,8 @@ def judge_class(learner: Learner, gradients: Case) -> tuple[Findings, list[str]]
             if learner.transposed:
                 raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
         remarks += _about_types(learner, case)
+        if learner.rows:
+            remarks.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
         if learner.in_tuple:
             remarks.append("It returns a tuple, of which the first was taken as the result.")
     return found, remarks
@@ -734,39 +742,29 @@ CUT_AT = 3  # standard deviations
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def first_weights(learner: Learner, case: Case) -> dict[str, tuple[Tensor, list[str]]]:
-    """The parameters of a new module, and for each which weights of the case it holds."""
+def check_first_weights(learner: Learner, case: Case) -> None:
+    """Raise `Wrong` for the first of a large module's weights that is not drawn as its kind is."""
     torch.manual_seed(0)
     module = learner.make(case)
     new = {name: each.detach().clone() for name, each in own_parameters(module).items()}
-    names = list(case.weights)
-    marked = {n: torch.full_like(w, i) for i, (n, w) in enumerate(case.weights.items())}
-    ways = layouts(module, marked, case.arguments.get("num_heads", 1))
-    way = ways[0].weights
-    return {n: (new[n], [names[int(i)] for i in way[n].unique().tolist()]) for n in new}
-
-
-def check_first_weights(learner: Learner, case: Case) -> None:
-    """Raise `Wrong` for the first of a large module's weights that is not drawn as its kind is."""
-    for name, (weight, holds) in first_weights(learner, case).items():
+    # Weights that are numbers of their own tell which of them a parameter holds.
+    marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
+    way, *_ = layouts(module, marked, case.arguments.get("num_heads", 1))
+    for name, weight in new.items():
         made = f"{case.name}: its `{name}`"
+        holds = [list(case.weights.items())[int(i)] for i in way.weights[name].unique()]
         if weight.ndim == 1:
             if not weight.eq(1).all():
                 raise Wrong(f"The gain `{name}` does not start at 1.", given=Words(f"a new {made}"))
-        elif holds == ["token_embeddings.weight"]:
+        elif holds[0][0] == "token_embeddings.weight":
             check_drawn(weight, 1.0, {}, made)
         else:
             # A fused matrix may be drawn as one or as what it holds; one for each head, likewise.
-            shapes = [
-                *(case.weights[each].shape for each in holds),
-                weight.shape[-2:],
-                weight.shape,
-            ]
+            shapes = [*(each.shape for _, each in holds), weight.shape[-2:], weight.shape]
             stds = [math.sqrt(2 / sum(shape)) for shape in shapes if len(shape) == 2]
             spread = weight.double().std().item()
             std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
-            others = {2 / sum(shapes[0]): VARIANCE, 1.0: PLAIN, 0.02: GPT2}
-            check_drawn(weight, std, others, made)
+            check_drawn(weight, std, {2 / sum(shapes[0]): VARIANCE, 1.0: PLAIN, 0.02: GPT2}, made)
 
 
 VARIANCE = "The variance was taken for the standard deviation: √ is missing."
