@@ -249,6 +249,33 @@ class EmptyPattern(Quick):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
+@corner("appended")
+class UnknownDropped(Quick):
+    """Leaves out what the vocabulary does not hold."""
+
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ids = {token: i for i, token in vocab.items()}
+
+    def encode(self, text):
+        parts = [
+            part
+            for part in self.parts(text)
+            if part not in self.special_tokens or (part.encode() in self.ids)
+        ]
+        return [i for part in parts for i in self.part(part)]
+
+    def part(self, part):
+        if part in self.special_tokens:
+            return [self.ids[part.encode()]]
+        return [i for token in re.findall(GPT2, part) for i in self.word(token.encode())]
+
+
+@corner("`from_files` is still to write")
+class NoFiles(Quick):
+    from_files = None
+
+
 @corner("empty pattern")
 class EmptyListAsPattern(Quick):
     def __init__(self, vocab, merges, special_tokens=None):

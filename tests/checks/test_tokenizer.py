@@ -161,7 +161,7 @@ def test_a_constructor_that_fails_is_not_blamed_on_the_text():
 
     with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
         tokenizer(NoArguments)
-    assert verdict.value.mistake is None
+    assert "text" not in verdict.value.mistake
 
 
 def test_a_mistake_in_a_half_written_class_is_still_found():
