@@ -1,6 +1,7 @@
 """Right attention layers, blocks and models, as learners write them."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from einops import einsum, rearrange
@@ -348,3 +349,37 @@ class RopeInATuple(MultiHeadSelfAttention):
         turned = super().turn(x, positions)
         del self.rope
         return turned
+
+
+@right("multihead_self_attention")
+class AlwaysRotated(MultiHeadSelfAttention):
+    def __init__(self, d_model, num_heads, max_seq_len=2048, theta=10_000.0):
+        super().__init__(d_model, num_heads, max_seq_len, theta + 0.0)
+
+
+@right("multihead_self_attention")
+class Switched(MultiHeadSelfAttention):
+    def __init__(self, d_model, num_heads, use_rope: bool, theta: float, max_seq_len: int):
+        super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
+
+
+@dataclass
+class Settings:
+    d_model: int
+    num_heads: int
+    max_seq_len: int = 128
+    theta: float = 10_000.0
+
+
+@right("multihead_self_attention")
+class OfSettings(MultiHeadSelfAttention):
+    def __init__(self, settings: Settings):
+        super().__init__(
+            settings.d_model, settings.num_heads, settings.max_seq_len, settings.theta + 0.0
+        )
+
+
+@right("multihead_self_attention")
+class OfDict(MultiHeadSelfAttention):
+    def __init__(self, cfg: dict):
+        super().__init__(cfg["d_model"], cfg["num_heads"], cfg.get("max_seq_len"), cfg.get("theta"))

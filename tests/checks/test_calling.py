@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from workbook.checks.calling import bind, call_part, first_of
+from workbook.checks.calling import bind, call_part, first_of, parameters_of
 from workbook.checks.verdicts import Wrong
 
 BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
@@ -31,6 +31,8 @@ SIGNATURES = [  # a signature, and what its parameters should get
      {"n_layers": 3, "n_heads": 2, "d_ff": 12, "rope_theta": 50.0, "d_model": 8, "vocab_size": 5,
       "max_seq_len": 16}),
     (BLOCK, "d_model, num_heads, d_ff, use_rope=True, max_seq_len=None, theta=None", BLOCK),
+    ({"d_model": 8, "num_heads": 2}, "d_model, num_heads, pos_embed=None",
+     {"d_model": 8, "num_heads": 2}),
     (BLOCK, "d_model, num_heads, d_ff, *, max_seq_len, theta", BLOCK),
     (BLOCK, "d_ff, d_model, n_heads, base, context_length",
      {"d_ff": 12, "d_model": 8, "n_heads": 2, "base": 50.0, "context_length": 16}),
@@ -83,6 +85,9 @@ def test_a_config_object_is_made():
     config = call_part(plain, LM)
     assert (config.n_layers, config.max_seq_len, config["d_model"]) == (3, 16, 8)
     assert config.dropout == 0.0
+    assert (config.get("n_embd"), config.get("top_p"), config.get("surprise", 1)) == (8, None, 1)
+    with pytest.raises(AttributeError, match="surprise"):
+        config.surprise  # noqa: B018
 
 
 def test_what_has_no_place_is_asked_for_and_lands_nowhere_else():
@@ -123,9 +128,24 @@ def test_a_class_may_stand_where_a_function_is_asked():
         assert torch.equal(call_part(attempt, {"x": x, "dim": 0}), torch.softmax(x, 0))
 
 
+def test_the_fields_of_a_config_count_as_arguments():
+    @dataclass
+    class Config:
+        d_model: int
+        theta: float = 10_000.0
+
+    def function(config: Config, device=None):
+        pass
+
+    assert [each.name for each in parameters_of(function)] == ["d_model", "theta", "device"]
+    assert parameters_of(len) and parameters_of(3) == []
+
+
 def test_extras_are_given_where_a_signature_asks_for_them():
     values, extras = {"d_model": 8, "num_heads": 2}, {"d_k": 4, "tokenizer": "ours"}
     assert bind(made("d_model, num_heads, d_key"), values, extras=extras).kwargs["d_key"] == 4
+    both = bind(made("hidden_dim, dim, device"), {"d_model": 8, "d_ff": 12}, extras=extras).kwargs
+    assert both == {"hidden_dim": 12, "dim": 8, "device": None}
     assert "tok" not in bind(made("d_model, num_heads, tok=None"), values, extras=extras).kwargs
 
 

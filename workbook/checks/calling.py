@@ -95,7 +95,9 @@ SYNONYMS = {
     "stop end specialtokenid",
     "tokenizer": "tok bpe enc encoder bpetokenizer",
     "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
-    "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional",
+    "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional "
+    "posembed posembedding positionembedding positionencoding rotaryembed ropeemb ropeembedding "
+    "rotarypositionalembedding rotator posemblayer",
 }
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
@@ -177,7 +179,7 @@ def bind(
         if name in extras:
             bound[parameter.name] = extras[name]
         elif _is_config(parameter):
-            bound[parameter.name] = _config(parameter.annotation, {**values, **extras}, given)
+            bound[parameter.name] = _config(parameter.annotation, values, extras, given)
             left = {}
         elif _says_how(parameter):
             bound[parameter.name] = _how(parameter.name)
@@ -219,6 +221,21 @@ def call_part(
     return call(attempt, *args, seconds=seconds, given=given, **kwargs)
 
 
+def parameters_of(function: Any) -> list[inspect.Parameter]:
+    """What a learner's part is given, with the fields of a config object in its place."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except Exception:  # a builtin has no signature, and an object may fail to tell
+        return []
+    return [
+        each
+        for parameter in parameters
+        for each in (
+            parameters_of(parameter.annotation) if _is_config_class(parameter) else [parameter]
+        )
+    ]
+
+
 def meaning(name: str, names: Collection[str]) -> str | None:
     """Which of the handout's `names` a learner's name of a parameter means; None: none of them."""
     plain = _plain(name)
@@ -237,23 +254,24 @@ def _by_name(
     """The handout's name by the learner's, for the parameters whose names say it.
 
     Exact names are dealt out first, then synonyms, beginning with those that mean one thing only:
-    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first.
+    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first. What is not to
+    `prefer` comes last: d_k, which `dim` may mean as well, is asked for by few.
     """
     meant: dict[str, str] = {}
     for parameter in parameters:
         for name in values:
             if _plain(name) == _plain(parameter.name) and name not in meant.values():
                 meant[parameter.name] = name
-    names = (*prefer, *(name for name in values if name not in prefer))
-    candidates = {
-        parameter.name: [n for n in names if _plain(parameter.name) in SYNONYMS.get(n, "").split()]
-        for parameter in parameters
-        if parameter.name not in meant
-    }
-    for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
-        free = [name for name in candidate if name not in meant.values()]
-        if free:
-            meant[parameter] = free[0]
+    for names in (prefer, [name for name in values if name not in prefer]):
+        candidates = {
+            each.name: [n for n in names if _plain(each.name) in SYNONYMS.get(n, "").split()]
+            for each in parameters
+            if each.name not in meant
+        }
+        for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
+            free = [name for name in candidate if name not in meant.values()]
+            if free:
+                meant[parameter] = free[0]
     return meant
 
 
@@ -277,18 +295,21 @@ def _how(name: str) -> Any:
 
 def _is_config(parameter: inspect.Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
+    names = ("config", "cfg", "args", "hparams", "params", "modelconfig")
+    return _is_config_class(parameter) or _plain(parameter.name) in names
+
+
+def _is_config_class(parameter: inspect.Parameter) -> bool:
     kind = parameter.annotation
-    return (
-        (is_dataclass(kind) or hasattr(kind, "model_fields")) and inspect.isclass(kind)
-    ) or _plain(parameter.name) in ("config", "cfg", "args", "hparams", "params", "modelconfig")
+    return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-def _config(kind: Any, values: Mapping[str, Any], given: Any) -> Any:
+def _config(kind: Any, values: Mapping, extras: Mapping, given: Any) -> Any:
     """A config object: of the class that is annotated, else one that answers by any usual name."""
     if inspect.isclass(kind) and kind not in (inspect.Parameter.empty, dict):
-        args, kwargs, _ = bind(kind, values, optional=values, given=given)
+        args, kwargs, _ = bind(kind, values, optional=values, extras=extras, given=given)
         return call(kind, *args, given=given, **kwargs)
-    return _Config(values)
+    return _Config({**extras, **values})
 
 
 class _Config:
@@ -302,9 +323,14 @@ class _Config:
             return self._values[meant]
         if _plain(name) in HOW:
             return HOW[_plain(name)]
+        if meaning(name, SYNONYMS):
+            return None  # a setting that this case does without, as `theta` without RoPE
         raise AttributeError(f"the settings have no {name}: {', '.join(self._values)}")
 
     __getitem__ = __getattr__
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return default if (value := getattr(self, name, None)) is None else value
 
 
 def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import SWITCH, bind, first_of, meaning
+from workbook.checks.calling import SWITCH, bind, first_of, meaning, parameters_of
 from workbook.checks.engine import Exercise, judge, usual
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
@@ -123,10 +123,11 @@ class Learner:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
         return bool(_asked(self.attempt, *names) or _asked(self.forward, *names))
 
-    def needs(self, *names: str) -> bool:
-        """Whether the class cannot be made without an argument of one of these meanings."""
-        return any(
-            parameter.default is parameter.empty for parameter in _asked(self.attempt, *names)
+    def turns(self) -> bool:
+        """Whether RoPE is there whatever the class is given: no switch, and θ is never None."""
+        return not _switches_of_rope(self.attempt) and any(
+            each.default is each.empty or isinstance(each.default, float | int)
+            for each in _asked(self.attempt, *THETA, "rope")
         )
 
     def takes_positions(self) -> bool:
@@ -145,6 +146,8 @@ class Learner:
                 values["rope"] = ReadyRope(theta)
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
+        if _switches_of_rope(self.attempt):
+            extras["theta"] = 10_000.0  # which is switched off, or in `values`
         try:
             args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
         except Wrong:  # a RoPE without tables has no longest sequence
@@ -163,6 +166,8 @@ class Learner:
                 "It is no module of torch.",
                 expected=Words("a class that inherits from `torch.nn.Module`"),
                 got=Words(kind_of(self.attempt)),
+                mistake="Only what a module holds is trained, saved and moved with the model. "
+                + NO_INIT,
             )
         if "_parameters" not in vars(module):
             raise Wrong("It is no complete module of torch.", mistake=NO_INIT)
@@ -251,16 +256,9 @@ def _about_types(learner: Learner, case: Case) -> list[str]:
     return ["`dtype` is accepted, but not every parameter gets it."]
 
 
-def _parameters(function: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except Exception:  # a builtin has no signature, and an object may fail to tell
-        return []
-
-
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
     """The parameters that mean one of these, and take more than yes or no."""
-    return [p for p in _parameters(function) if meaning(p.name, names) and not _is_switch(p)]
+    return [p for p in parameters_of(function) if meaning(p.name, names) and not _is_switch(p)]
 
 
 def _is_switch(parameter: inspect.Parameter) -> bool:
@@ -273,18 +271,18 @@ def _switches_of_rope(function: Any) -> list[str]:
     """The parameters that turn RoPE on and off."""
     return [
         parameter.name
-        for parameter in _parameters(function)
+        for parameter in parameters_of(function)
         if _is_switch(parameter) and re.search("rope|rotary", parameter.name.lower())
     ]
 
 
 def _takes_positions(forward: Any) -> bool:
     """Whether a `forward` takes positions: by name, or under a single letter in second place."""
-    names = [parameter.name for parameter in _parameters(forward) if parameter.name != "self"]
+    names = [parameter.name for parameter in parameters_of(forward) if parameter.name != "self"]
     return any(
         ("pos" in name and not meaning(name, ["rope"])) or (len(name) == 1 and place == 1)
         for place, name in enumerate(names)
-    ) or any(p.kind is p.VAR_POSITIONAL for p in _parameters(forward))
+    ) or any(p.kind is p.VAR_POSITIONAL for p in parameters_of(forward))
 
 
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:

@@ -1134,7 +1134,7 @@ def without_rope(learner: Learner, cases: Sequence[Case]) -> tuple[tuple[Case, .
     One that always has RoPE cannot go without, and one whose `forward` takes no positions counts.
     """
     remarks = []
-    if learner.needs("theta", "rope"):
+    if learner.turns():
         cases = [case for case in cases if "theta" in case.arguments]
         remarks.append("It cannot do without RoPE, as the ablation of chapter 7 will want it to.")
     if not learner.takes_positions():
