@@ -67,15 +67,6 @@ PLACES = {  # what the numbers of a tuple are
     (ADAMW, "a"): ("parameters", "gradients", "optimizer", "total"),
     (ADAMW, "b"): ("a", "b", "batch"),
 }
-CLAIMS = {
-    "count": "That is not the number of parameters.",
-    "bytes": "That is not the memory.",
-    "bytes per sequence": "That is not the memory of one sequence.",
-    "flops": "Those are not the FLOPs.",
-    "share": "That is not the share.",
-    "seconds": "That is not the time.",
-    "batch": "That is not the largest batch.",
-}
 WHY = {  # each other part needs less
     "scores": "Scores and weighted sums grow with the square of the context; at 1,024 tokens that"
     " is less than the width of the matrices adds. Put each matmul's FLOPs in a table.",
@@ -358,7 +349,7 @@ def _refuse(verdict: Verdict, problem: str, part: str, edition: Edition) -> None
         few = [way for way in verdict.ways if len(way.changes) == fewest]
         causes = list(dict.fromkeys(listed(way.changes) for way in few))
         raise Wrong(
-            CLAIMS.get(verdict.ways[0].unit, "That is not the number."),
+            f"That is not right for: {verdict.ways[0].quantity}.",
             got=Words(amount.text),
             mistake="Your number is what comes out when " + "; or when ".join(causes[:3]) + ".",
         )
@@ -372,21 +363,18 @@ def _refuse(verdict: Verdict, problem: str, part: str, edition: Edition) -> None
 def _how_far(handed: Handed, problem: str, part: str, edition: Edition) -> Words:
     """By how much the nearest right number differs."""
     ratios = [
-        (way.value / (handed.amount.value * scale), way)
+        (way.value / (handed.amount.value * scale), way.changes)
         for way in _good(problem, part, edition)
         for unit, scale, slip in handed.amount.readings()
         if unit == way.unit and not slip and handed.fits(way)
     ]
-    near = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]), default=(0, None))
-    ratio, way = near
+    ratio, changes = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]), default=(0, ()))
     if not 0.1 < ratio < 10:
         return Words("a number of another size, or in another unit")
-    where = f", where {listed(way.changes)}" if way.changes else ""
-    if not 0.5 < ratio < 2:
-        return Words(f"about {ratio:.2g} times as much{where}")
-    off = abs(ratio - 1)
-    slip = ": is it a slip in a sum?" if off < 0.03 else ""
-    return Words(f"{significant(off * 100, 2)} % {'more' if ratio > 1 else 'less'}{where}{slip}")
+    off = f"{significant(abs(ratio - 1) * 100, 2)} % {'more' if ratio > 1 else 'less'}"
+    where = f", where {listed(changes)}" if changes else ""
+    slip = ": is it a slip in a sum?" if abs(ratio - 1) < 0.03 else ""
+    return Words((off if 0.5 < ratio < 2 else f"about {ratio:.2g} times as much") + where + slip)
 
 
 def _praise(verdicts: list[Verdict], edition: Edition) -> str:
