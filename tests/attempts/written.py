@@ -143,6 +143,7 @@ WRONG = [
     (TWO, "a", {"UTF-16": 10, "UTF-32": 24}, "byte order mark (BOM) was forgotten"),
     (TWO, "a", (5, 12, 20), "byte order mark (BOM) was forgotten"),
     (TWO, "a", {"UTF-16": 11}, "not the size in UTF-16"),
+    (TWO, "a", (5, 10, 25), "not the size in UTF-32"),
     (TWO, "a", {"utf-16-le": 12}, "not the size in UTF-16-LE"),
     (TWO, "a", {"né": {"UTF-8": 2}}, "Characters were counted"),
     (TWO, "a", 2**32, "the range of a 32-bit integer"),

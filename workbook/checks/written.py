@@ -304,7 +304,8 @@ def _expect_sizes(text: str, sizes: dict[str, float]) -> None:
     right, bare = ({each: _size(text, each, mark) for each in sizes} for mark in (True, False))
     if sizes in (right, bare):
         return
-    encoding = next(each for each in sizes if sizes[each] != right[each])
+    neither = [each for each in sizes if sizes[each] not in (right[each], bare[each])]
+    encoding = next(each for each in neither or sizes if sizes[each] != right[each])
     mistake = "Characters were counted, not bytes." if sizes[encoding] == len(text) else None
     if sizes[encoding] == bare[encoding]:
         mistake = (
@@ -765,30 +766,16 @@ def _generated(attempt: Any) -> str | None:
     return f"{found.digits} tokens are long enough."
 
 
-# --- What is judged, by part
+# --- The checks, by what they judge of each part
 
-JUDGES = {
-    "unicode1": {"a": _character, "b": _repr_and_print, "c": _inside_text},
-    "unicode2": {"a": _sizes, "b": _fails_byte_by_byte, "c": _two_bytes},
-    "train_bpe_tinystories": {"a": _training},
-    "train_bpe_expts_owt": {"a": partial(_longest, corpus=WEB)},
-    "tokenizer_experiments": {
-        "a": partial(_ratios, own=True),
-        "b": partial(_ratios, own=False),
-        "c": _pile,
-        "d": _uint16,
-    },
-    "learning_rate_tuning": {"": _tuning},
-    "training_together": {"": _script},
-    "generate": {"": _generated},
-}
-(
-    unicode1,
-    unicode2,
-    train_bpe_tinystories,
-    train_bpe_expts_owt,
-    tokenizer_experiments,
-    learning_rate_tuning,
-    training_together,
-    generate,
-) = (partial(judged, judges) for judges in JUDGES.values())
+unicode1 = partial(judged, {"a": _character, "b": _repr_and_print, "c": _inside_text})
+unicode2 = partial(judged, {"a": _sizes, "b": _fails_byte_by_byte, "c": _two_bytes})
+train_bpe_tinystories = partial(judged, {"a": _training})
+train_bpe_expts_owt = partial(judged, {"a": partial(_longest, corpus=WEB)})
+tokenizer_experiments = partial(
+    judged,
+    {"a": partial(_ratios, own=True), "b": partial(_ratios, own=False), "c": _pile, "d": _uint16},
+)
+learning_rate_tuning = partial(judged, {"": _tuning})
+training_together = partial(judged, {"": _script})
+generate = partial(judged, {"": _generated})
