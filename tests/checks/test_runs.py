@@ -28,6 +28,10 @@ from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
 OF_RUNS = [problem for problem in PROBLEMS.values() if problem.check == "runs"]
+FIGURES = ("steps", "batch_size", "context_length", "tokens", "perplexity", "bits_per_byte", "lr")
+ODD = [len, object(), [object()], {object(): object()}, b"1.4", {1, 2}, [[1], [2, 3]], 10**400, -1,
+       (NAN, NAN), [dict.fromkeys(FIGURES, 0) | {"loss": "x"}] * 3,
+       [dict.fromkeys(FIGURES, math.inf) | {"loss": -1.4}] * 3]  # fmt: skip
 PARTS = [(problem.id, part) for problem in OF_RUNS for part in problem.parts or (None,)]
 
 
@@ -130,8 +134,10 @@ def test_a_stub_is_no_attempt_and_no_object_breaks_a_check(problem, part):
         assert report.status == "not attempted" and begin in report.message, nothing
     for stub in ({1e-3: ..., 1e-2: ...}, {"pre": ..., "post": ...}):
         assert check(problem, stub, part).status == "not attempted", stub
-    for odd in (len, object(), [object()], {object(): object()}, b"1.4", {1, 2}, [[1], [2, 3]]):
-        assert check(problem, odd, part).status in ("wrong", "not attempted"), odd
+    for odd in ODD:
+        report = check(problem, odd, part)
+        assert report.status in ("wrong", "not attempted"), odd
+        assert "could not be examined" not in report.message, odd
 
 
 @pytest.mark.parametrize(("problem", "part"), PARTS)

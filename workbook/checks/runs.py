@@ -241,33 +241,37 @@ def _expect_possible(run: Reported, corpus: str) -> None:
 
 
 def _expect_consistent(run: Reported, corpus: str) -> None:
-    """Raise where the perplexity, the bits or the tokens of a run do not follow from the rest."""
-    loss, length = run.loss, run.bytes_per_token
-    usual = length if length > 0 else bounds(corpus).bytes_per_token
-    few, many = (0.95, 1.05) if length > 0 else (1 / 3, 3)  # a token holds 1.2 to 12 bytes
-    tokens = run.steps * run.batch_size * run.context_length if run.ended else math.nan
-    figures = [("tokens", "steps × batch × context", tokens, 0, 1 + CLOSE)]  # it may end early
+    """Raise where the tokens, the perplexity or the bits of a run do not follow from the rest."""
+    figures, loss, context = [], run.loss, run.context_length
+    product = run.steps * run.batch_size * context
+    if run.ended and product > 0 < context:
+        slips = {
+            "The context length is missing from the product.": product / context,
+            "The batch size is missing from the product.": product / run.batch_size,
+        }
+        figures = [("tokens", "steps × batch × context", product, 0, 1 + CLOSE, slips)]
     if 0 < loss < 100:
-        bits = bits_per_byte(loss, usual)
-        figures.append(("perplexity", f"exp({loss:g})", math.exp(loss), 0.95, 1.05))
-        figures.append(("bits_per_byte", f"{loss:g} / ln 2 / {usual:g}", bits, few, many))
-    slips = {
-        "The context length is missing from the product.": tokens / run.context_length,
-        "The batch size is missing from the product.": tokens / run.batch_size,
-        "2 to the power is for bits: the loss is in nats, so take exp.": 2**loss,
-        "That is in bits per token: divide by the bytes per token.": loss / math.log(2),
-        "It is still in nats: divide by ln 2.": loss / usual,
-    }
-    for column, formula, value, least, most in figures:
-        got = getattr(run, column)
+        slip = "2 to the power is for bits: the loss is in nats, so take exp."
+        figures.append(
+            ("perplexity", f"exp({loss:g})", math.exp(loss), 0.95, 1.05, {slip: 2**loss})
+        )
+        length = run.bytes_per_token if run.bytes_per_token > 0 else bounds(corpus).bytes_per_token
+        few, many = (0.95, 1.05) if run.bytes_per_token > 0 else (1 / 3, 3)  # 1.2 to 12 bytes
+        slips = {
+            "That is in bits per token: divide by the bytes per token.": loss / math.log(2),
+            "It is still in nats: divide by ln 2.": loss / length,
+        }
+        bits = bits_per_byte(loss, length)
+        figures.append(("bits_per_byte", f"{loss:g} / ln 2 / {length:g}", bits, few, many, slips))
+    for column, formula, value, least, most, slips in figures:
+        got, whole = getattr(run, column), column == "tokens"
         slip = next((words for words, other in slips.items() if _near(got, other)), None)
-        share = got / value
-        parts = column == "tokens" and share > 1.5 and _near(share, round(share))  # or devices
-        fits = _near(share, 1) or (least <= share <= most and not (slip and column == "tokens"))
-        if got * value > 0 and not (fits or parts):
+        fits = least * value <= got <= most * value and not (whole and slip)
+        parts = whole and value < got < math.inf and _near(got / value, round(got / value))
+        if got > 0 and not (fits or parts or _near(got, value)):  # parts of a batch, or devices
             raise Wrong(
                 f"The {column.replace('_', ' ')} of a run do not follow from its other figures.",
-                expected=Words(f"{formula} = {value:,.{0 if column == 'tokens' else 2}f}"),
+                expected=Words(f"{formula} = {value:,.{0 if whole else 2}f}"),
                 got=Words(f"{got:,.10g}"),
                 mistake=slip,
             )
@@ -392,7 +396,7 @@ def _bracketed(runs: list[Reported], rates: list[float]) -> str:
 
 def _edge(best: float, diverges: float, stable: float | None = None) -> str:
     """Praise the best learning rate beside one that diverges; `stable` is the last below it."""
-    if not 0 < min(best, diverges) <= max(best, diverges) < math.inf:
+    if not (0 < best < math.inf and 0 < diverges < math.inf):
         raise Wrong("A learning rate is positive and finite.", got=(best, diverges))
     if diverges <= best:
         raise Wrong(
@@ -479,7 +483,7 @@ def no_pos_emb(attempt: Any, part: str | None = None) -> str:
 def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge losses with and without gate, an inner width of the plain layer, or two sizes."""
     near = [m.d_ff for m in (config.tinystories(), config.laptop())
-            if isinstance(attempt, Real) and 0.9 < attempt / m.d_ff < 1.7]  # fmt: skip
+            if isinstance(attempt, Real) and 0.9 * m.d_ff < attempt < 1.7 * m.d_ff]  # fmt: skip
     match [*attempt.values()] if isinstance(attempt, Mapping) else attempt:
         case Real() if near:
             return _expect_matched(3 * near[0], 2 * attempt)
@@ -488,9 +492,9 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
                 "That width belongs to no model of this workbook. Hand in both widths of yours,"
                 " such as (1344, 2048), or both numbers of parameters."
             )
-        case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < WIDEST:
+        case [Real() as one, Real() as two] if 100 < one < WIDEST and 100 < two < WIDEST:
             return _expect_matched(3 * min(one, two), 2 * max(one, two))
-        case [Real() as one, Real() as two] if min(one, two) > 100:
+        case [Real() as one, Real() as two] if 100 < one < math.inf and 100 < two < math.inf:
             return _expect_matched(one, two)
 
     def same_size(usual: list[Reported], other: list[Reported]) -> None:
@@ -570,11 +574,11 @@ def _expect_matched(gated: float, plain: float) -> str:
         raise Wrong(
             "The parameters are not matched.",
             expected=Words("3·d·d_ff about 2·d·d_ff': an inner width half as large again, or 4·d"),
-            got=Words(f"{gated:,.10g} and {plain:,.10g}, a factor of {gated / plain:.2f}"),
+            got=Words(f"{gated:,.10g} and {plain:,.10g}, a factor of {gated / (plain or 1):.2f}"),
             mistake="A plain layer with the inner width of the gated one has two matrices in place"
             " of three, a third fewer parameters.",
         )
-    return f"Both have about as many parameters: the plain one {plain / gated - 1:+.1%}."
+    return f"Both have about as many parameters: the plain one {plain / (gated or 1) - 1:+.1%}."
 
 
 def main_experiment(attempt: Any, part: str | None = None) -> str:
@@ -587,7 +591,9 @@ def main_experiment(attempt: Any, part: str | None = None) -> str:
     if simple:
         _judged(simple, "simple").verdict("")
     found, loss = _judged(web, "web"), min(run.loss for run in web)
-    praise = f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
+    praise = (
+        f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(min(loss, 700)):,.3g}."
+    )
     for unit in ("loss", "bits_per_byte") if simple else ():
         one, two = (min(getattr(run, unit) for run in side) for side in (web, simple))
         with found("use"):

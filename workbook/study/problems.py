@@ -760,7 +760,7 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": 'a dict {"pre": loss, "post": loss} or one list of losses by seed each, a dict '
+            "": 'a dict {"pre": loss, "post": loss} or with lists, one loss per seed, a dict '
                 'per run such as {"norm": "post", "loss": 1.41}, a pandas table with such '
                 "columns, or a text",
         },
@@ -785,7 +785,7 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": 'a dict {"rope": loss, "none": loss} or one list of losses by seed each, a dict '
+            "": 'a dict {"rope": loss, "none": loss} or with lists, one loss per seed, a dict '
                 'per run such as {"position": "none", "loss": 1.41}, a pandas table with such '
                 "columns, or a text",
         },
@@ -810,7 +810,7 @@ _RECORDS = (
         asks_corpora=("tinystories",),
         takes={
             "": "the inner width at which the plain layer has as many parameters, both widths, "
-                'a dict {"swiglu": loss, "silu": loss} or one list of losses by seed each, a dict '
+                'a dict {"swiglu": loss, "silu": loss} or with lists, one loss per seed, a dict '
                 'per run such as {"ffn": "silu", "loss": 1.41}, a pandas table with such '
                 "columns, or a text",
         },
