@@ -7,10 +7,11 @@ import math
 
 import torch
 
+from attempts import bpe_right, tokenizer_right
 from attempts.ours import copied
 from workbook import accounting, config
 from workbook.optimizer.toys import run_toy
-from workbook.tokenization import simple, tokenizer
+from workbook.tokenization import simple
 
 generate, optimizers = copied("generation.generate"), copied("optimizer.optimizers")
 checkpoints, data = copied("training.checkpoints"), copied("training.data")
@@ -162,12 +163,12 @@ ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
     ("unicode2", "c"): (b"\xc3\x28", b"hi"),
     ("train_bpe", None): (
-        copied("tokenization.bpe").train_bpe,
+        bpe_right.recount,
         lambda input_path, vocab_size, special_tokens: ({}, []),
     ),
     ("train_bpe_tinystories", "a"): (b" accomplishment", b"a"),
     ("train_bpe_expts_owt", "a"): (b"-" * 64, b"a"),
-    ("tokenizer", None): (tokenizer.Tokenizer, simple.CharacterTokenizer),
+    ("tokenizer", None): (tokenizer_right.Ranked, simple.CharacterTokenizer),
     ("tokenizer_experiments", "a"): (4.2, 0.24),
     ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
     ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),

@@ -39,8 +39,9 @@ BUILTINS = (
 )
 INSTEAD = (
     "From scratch means here: of `torch.nn` only `Module`, `Parameter`, containers and "
-    "`nn.init.trunc_normal_`, and nothing that `torch.nn.functional` does for you. "
+    "`nn.init.trunc_normal_`, and nothing that `torch.nn.functional` does for you."
 )
+OURS = "Hand in what you wrote yourself: the workbook's own code stands beside it to compare."
 WAYS = {
     "linear": "A matmul with `@` or an einsum does it.",
     "Linear": "A Parameter and a matmul with `@` or an einsum do it.",
@@ -145,7 +146,7 @@ def _refuse(thing: str, name: str) -> None:
         "The values are right, but not from scratch yet.",
         expected=Words("your own code"),
         got=Words(thing),
-        mistake=INSTEAD + WAYS.get(name, "Write that yourself."),
+        mistake=f"{INSTEAD} {WAYS.get(name, 'Write that yourself.')}" if "torch" in thing else OURS,
     )
     wrong.weight = "style"
     raise wrong

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell
 from workbook import config
 from workbook.study import notebooks, problems
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import LISTS, MARK, Progress, current
+from workbook.study.progress import MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 
@@ -174,7 +174,9 @@ def overview() -> str:
 def _counts(problem: problems.Problem, entry: dict) -> tuple[bool, bool, int, int]:
     """Count one problem: attempted, all attempts correct, parts answered, parts to answer."""
     parts = problem.parts or ([] if problem.kind == "code" else [""])
-    attempted, correct, answered = (entry.get(key, []) for key in LISTS)
+    attempted, correct, answered = (
+        entry.get(key, []) for key in ("attempted", "correct", "answered")
+    )
     return (
         bool(attempted or answered),
         bool(correct) and set(attempted) <= set(correct),
