@@ -194,8 +194,6 @@ CHOICE_MISTAKES = (
             BELOW, "if reached + shares[i] < case.top_p + 1e-9 or i == order[0]"),
     mistake(TOP_P + "yours keeps one more.",
             "weights = [", "kept = order[: len(kept) + 1]\nweights = ["),
-    mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
-            "weights = [", "kept = order[: max(1, int(case.top_p * len(order)))]\nweights = ["),
     mistake(TOP_P + "yours begins with the least likely: sort downwards.",
             ORDER, "key=lambda i: shares[i]"),
     mistake(TOP_P + "yours adds up in the order of the ids: sort first.", ORDER, "key=None"),
@@ -205,6 +203,8 @@ CHOICE_MISTAKES = (
             BELOW, "if shares[i] >= case.top_p or i == order[0] or case.top_p == 1"),
     mistake("Top-p looks at the probabilities after the temperature, and yours at those before.",
             "sum(shares[j]", "sum(SHARES[j]"),
+    mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
+            "weights = [", "kept = order[: max(1, int(case.top_p * len(order)))]\nweights = ["),
     mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[kept[-1]] += 1 - sum(drawn)\n{RESULT}"),
     mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[-1] += 1 - sum(drawn)\n{RESULT}"),
     mistake(TWICE, WEIGHTS, "[math.exp(shares[i]) for i in kept]"),
@@ -572,7 +572,9 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     if not found:
         with found("style"):
             expect_from_scratch(
-                lambda: learner.drawn(CHOICES[3]), [attempt], allowed=("softmax", "log_softmax")
+                lambda: learner.run(undecided(), (0,), 2, top_p=0.5),
+                [attempt],
+                allowed=("softmax", "log_softmax"),
             )
         note_habits(learner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
