@@ -45,6 +45,12 @@ USUAL = {
     r"RecursionError": "The function calls itself for ever: which call should end it?",
     r"TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
     "value than this line takes it for: print its type.",
+    r"TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "Text and bytes "
+    "meet in this line, or two arguments are swapped: print the types.",
+    r"TypeError: .*(unsupported operand|not supported between)": "Values of two kinds meet in this "
+    "line, or the operator is not theirs: print the types.",
+    r"UnicodeDecodeError": "These bytes end or begin inside a character: cut text elsewhere, and "
+    "keep tokens as bytes.",
     r"TypeError: .*argument": "This function takes other arguments: compare their number "
     "and order.",
     r"RuntimeError: a Tensor with": "`item()` and `if` take a tensor of a single number.",
