@@ -240,7 +240,7 @@ def torchs_loss(logits, targets):
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
 
 
-@mistake("scaled_dot_product_attention", "d_k")
+@mistake("scaled_dot_product_attention", "half of d_k")
 def half_for_root(Q, K, V, mask=None):
     scores = Q @ K.transpose(-1, -2) / (Q.shape[-1] * 0.5)
     return softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1) @ V

@@ -370,7 +370,7 @@ ATTENTION_MISTAKES = (
         "math.sqrt(K.shape[-2])": "Scaled by the number of keys: divide by √d_k, their width.",
         "math.sqrt(Q.shape[-2])": "Scaled by the number of queries: divide by √d_k, their width.",
         "Q.shape[-1] ** 0.25": "Divided by the fourth root of d_k.",
-        "Q.shape[-1] / 2": "Divided by half of d_k, not by its root.",
+        "(Q.shape[-1] / 2)": "Divided by half of d_k, not by its root.",
     }),
     *instead_of(HIDDEN, {
         "mask, -math.inf": INVERTED,
@@ -1355,6 +1355,7 @@ MODEL = of_tensors(
         _model([[2, 0]], d_model=12),
         _model([[0, 1, 2, 3], [4, 4, 1, 0]], "as many tokens as the context holds"),
     ),
+    pairs=False,  # of so many there is no time for all
 )
 
 
