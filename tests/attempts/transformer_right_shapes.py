@@ -62,11 +62,25 @@ class HandedRope(Steps):
         self.rope = rope
 
 
+@dataclass
+class HeadsConfig:
+    d_model: int
+    n_heads: int
+    context_length: int = 16
+    theta: float = 10_000.0
+
+
+@right("multihead_self_attention")
+class HeadsOfAConfig(Steps):
+    def __init__(self, config: HeadsConfig):
+        super().__init__(config.d_model, config.n_heads, config.context_length, config.theta)
+
+
 @right("multihead_self_attention")
 class HandedEncoder(Steps):
-    def __init__(self, d_model, num_heads, pos_encoder=None):
+    def __init__(self, d_model, num_heads, positional_encoder=None):
         super().__init__(d_model, num_heads)
-        self.pos_encoder = pos_encoder
+        self.pos_encoder = positional_encoder
 
     def turn(self, x, positions):
         return x if self.pos_encoder is None else self.pos_encoder(x, positions)

@@ -97,7 +97,7 @@ SYNONYMS = {
     "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
     "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional "
     "posembed posembedding positionembedding positionencoding rotaryembed ropeemb ropeembedding "
-    "rotarypositionalembedding rotator posemblayer",
+    "rotarypositionalembedding rotator posemblayer positionalencoder positionencoder",
 }
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
