@@ -171,7 +171,6 @@ ATTEMPTS = {
     ("tokenizer", None): (tokenizer_right.Ranked, simple.CharacterTokenizer),
     ("tokenizer_experiments", "a"): (4.2, 0.24),
     ("tokenizer_experiments", "c"): ((5e6, 825e9 / 5e6 / 3600), (5e6, 825e9 / 5e6)),
-    ("tokenizer_experiments", "d"): ("It holds ids up to 65,535.", "It holds ids up to 32,767."),
     ("learning_rate_tuning", None): (
         {rate: run_toy(rate, 10) for rate in (10.0, 100.0, 1_000.0)},
         {rate: run_toy(rate / 2, 10) for rate in (10.0, 100.0, 1_000.0)},
