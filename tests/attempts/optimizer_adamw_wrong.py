@@ -443,3 +443,21 @@ class ReadsTheDataOfNone(Plain):
             for p in group["params"]:
                 self.update(p, p.grad.data, self.state_of(p), group)
         return loss
+
+
+@mistake("The group has no such key")
+class NoRateInTheGroup(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+
+@mistake("takes other arguments")
+class NoRateForUpdate(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def update(self, p, g, state, group):
+        self.rate_of(**group)
+
+    def rate_of(self, lr, **others):
+        return lr

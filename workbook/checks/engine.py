@@ -182,7 +182,7 @@ class Exercise:
     def _agrees(self, predicted: Any, outcome: "Outcome") -> bool:
         if outcome.failure:
             error = outcome.failure.error
-            return isinstance(predicted, Raised) and error and predicted.like(Raised(error))
+            return bool(error) and isinstance(predicted, Raised) and predicted.like(Raised(error))
         return (
             predicted is not None
             and not isinstance(predicted, Raised)

@@ -881,6 +881,8 @@ ADAMW = Exercise(
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
         r"no attribute '(?:param_groups|state|defaults|_\w+)'": "Call `super().__init__(params, "
         "defaults)`, with a dict of the settings: it makes `param_groups` and `state`.",
+        r"KeyError: '(lr|betas|eps|weight_decay)'": "The group has no such key: put it into the "
+        "dict that goes to `super().__init__(params, defaults)`.",
         r"KeyError": "Before the first step `self.state[p]` is an empty dict: put zeros for m and "
         "v, and t, into it.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
