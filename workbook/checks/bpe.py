@@ -497,24 +497,23 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case, giv
     """Raise `Wrong` unless the vocabulary is the one of the merges; ids in any order will do."""
     wanted, having = Counter(vocabulary(case, merges)), Counter(got.values())
     missing, extra = list((wanted - having).elements()), list((having - wanted).elements())
+    stray = sorted(set(got) - set(range(len(got))))
     if missing or extra:
-        raise Wrong(
-            "The merges are right, but the vocabulary is not.",
-            given=given,
-            expected=Words(f"{wanted.total()} entries{_among(missing)}"),
-            got=Words(f"{having.total()} entries{_among(extra)}"),
-            mistake=_vocabulary_mistake(missing, extra, case),
+        claim = "The merges are right, but the vocabulary is not."
+        expected = f"{wanted.total()} entries{_among(missing)}"
+        found = f"{having.total()} entries{_among(extra)}"
+        likely = _vocabulary_mistake(missing, extra, case)
+    elif stray and len(merges) == case.num_merges:
+        claim = "The ids of the vocabulary have gaps."
+        expected = f"ids 0 to {len(got) - 1}, in any order"
+        found = f"{len(got)} ids, among them {stray[:4]}"
+        likely = (
+            "Give each new token the next free id, such as `len(vocab)`: a model needs a row for "
+            "every id up to the largest."
         )
-    if len(merges) == case.num_merges and sorted(got) != list(range(len(got))):
-        stray = sorted(set(got) - set(range(len(got))))
-        raise Wrong(
-            "The ids of the vocabulary have gaps.",
-            given=given,
-            expected=Words(f"ids 0 to {len(got) - 1}, in any order"),
-            got=Words(f"{len(got)} ids, among them {stray[:4]}"),
-            mistake="Give each new token the next free id, such as `len(vocab)`: a model needs a "
-            "row for every id up to the largest.",
-        )
+    else:
+        return
+    raise Wrong(claim, given=given, expected=Words(expected), got=Words(found), mistake=likely)
 
 
 def _vocabulary_mistake(missing: list[bytes], extra: list[bytes], case: Case) -> str:
@@ -637,22 +636,18 @@ class Learner:
         given = given or described(case)
 
         def result(path: str | Path) -> Any:
-            names = ("input_path", "vocab_size", "special_tokens")
-            values = path, case.vocab_size, list(case.special_tokens)
-            return call_part(
-                self.attempt,
-                dict(zip(names, values, strict=True)),
-                extras={"num_processes": 1},
-                given=given,
-                seconds=seconds or QUICK,
-            )
+            values = dict(input_path=path, vocab_size=case.vocab_size)
+            values["special_tokens"] = list(case.special_tokens)
+            options = {"extras": {"num_processes": 1}, "given": given}
+            result = call_part(self.attempt, values, seconds=seconds or QUICK, **options)
+            return answer(result, case, given)
 
         try:
-            return answer(result(self.kind(path)), case, given)
+            return result(self.kind(path))
         except Wrong as failure:
             if self.calls > 1 or not isinstance(failure.error, AttributeError | TypeError):
                 raise
-            found = answer(result(path), case, given)  # as the course's tests do it
+            found = result(path)  # as the course's tests do it
             self.kind, self.needs_path = Path, failure
             return found
 
@@ -693,14 +688,8 @@ def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
 
 BPE = Exercise(
     program=Program(
-        split_bytes,
-        count_pairs,
-        merge_pair,
-        decode,
-        pretokens,
-        documents,
-        pretoken_counts,
-        train,
+        *(split_bytes, count_pairs, merge_pair, decode, pretokens, documents),
+        *(pretoken_counts, train),
         places=PLACES
         | {
             "tokens = sorted": "which special tokens count",
