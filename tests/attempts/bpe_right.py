@@ -320,6 +320,7 @@ def opens_a_path(input_path, vocab_size, special_tokens):
 
 
 RIGHT = (
+    text_mode,
     recount,
     heap,
     pool,
@@ -332,4 +333,4 @@ RIGHT = (
     own_names,
     threads,
 )
-ALMOST = ((text_mode, "longest first"), (opens_a_path, "`Path(input_path)`"))
+ALMOST = ((opens_a_path, "`Path(input_path)`"),)

@@ -114,7 +114,17 @@ def warm_up_with_equals(it, a, b, w, c):
     return it / w * a if it <= w else handout(it, a, b, w, c)
 
 
+def no_room(it, a, b, w, c):
+    if it < w:
+        return it / w * a
+    return b + (a - b) * (1 + cos(pi * min(1, (it - w) / (c - w)))) / 2
+
+
 WRONG_SCHEDULES = [
+    (
+        schedule(cosine=lambda it, a, b, w, c: b + (0.5 + cos((it - w) / (c - w) * pi)) * (a - b)),
+        "the 1/2 belongs to the sum",
+    ),
     (schedule(warm=lambda it, a, b, w, c: (it + 1) / w * a), "one step ahead"),
     (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too high"),
     (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too few"),
@@ -327,14 +337,15 @@ WRONG_CLIPS = [
     (scales_values, "Scale `p.grad`, and not `p`"),
     (by_value, "Each entry is cut"),
     (local_name, "only gives a name a new value"),
+    (two_loops, "which is a generator"),
     (clears, "A gradient is gone"),
     (lambda parameters: parameters, "cannot be called with the arguments"),
 ]
 
 ALMOST = [
+    ("learning_rate_schedule", no_room, "ask `it > cosine_cycle_iters`"),
     ("learning_rate_schedule", warm_up_with_equals, "before dividing"),
     ("learning_rate_schedule", cosine_schedule, "not from scratch yet"),
-    ("gradient_clipping", two_loops, "which is a generator"),
     ("gradient_clipping", clip_gradients, "not from scratch yet"),
     ("gradient_clipping", torch.nn.utils.clip_grad_norm_, "not from scratch yet"),
     (

@@ -232,6 +232,22 @@ class ModelOfOtherNames(nn.Module):
         return self.output(self.norm(self.blocks(self.wte(ids))))
 
 
+@right("transformer_lm")
+class BlocksByAttribute(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.parts = [f"block_{i}" for i in range(len(self.layers))]
+        for name, layer in zip(self.parts, self.layers, strict=True):
+            setattr(self, name, layer)
+        del self.layers
+
+    def forward(self, ids):
+        x = self.token_embeddings(ids)
+        for name in self.parts:
+            x = getattr(self, name)(x)
+        return self.lm_head(self.ln_final(x))
+
+
 EmbeddingOfTable = transformer_right.EmbeddingBySelection
 
 

@@ -206,6 +206,13 @@ class Tied(transformer_right_heads.TransformerLM):
         self.lm_head.weight = self.token_embeddings.weight
 
 
+@mistake("transformer_lm", "repeats one block")
+class OneBlock(transformer_right_heads.TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.layers = nn.ModuleList([self.layers[0]] * len(self.layers))
+
+
 @mistake("transformer_lm", "hidden from torch")
 class PlainList(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):

@@ -115,14 +115,6 @@ def by_text(errors: str) -> Callable[[Pair], list[str]]:
     return lambda pair: [token.decode("utf-8", errors) for token in pair]
 
 
-def one_after_another(text: str, special_tokens: tuple[str, ...]) -> list[str]:
-    """The text split at one special token, its parts at the next, and so on."""
-    parts = [text]
-    for token in special_tokens:
-        parts = [piece for part in parts for piece in part.split(token)]
-    return parts
-
-
 def apart(word: Word) -> Iterator[Pair]:
     """The pairs of a word, of overlapping equal ones only each second."""
     last = None
@@ -200,11 +192,6 @@ TIES = tuple(mistake(TIE + words, BEST, f"best = {choice}") for words, choice in
 BESIDE = "Line ends beside a special token were dropped: they belong to the text."
 LONGEST = "sort them by length, longest first, before you join them to a pattern."
 SPECIALS = (
-    mistake("Where one special token begins with another, the longer one was cut apart: " + LONGEST,
-            ALL, "list(special_tokens)"),
-    mistake("Where one special token contains another, the longer one was cut apart: split at all "
-            "of them in one pass, trying the longest first.",
-            SPLIT, "one_after_another(text, special_tokens)"),
     *(mistake("The special tokens were counted and merged like text: split the text at them, and "
               "drop them, before anything is counted.",
               *edits)
@@ -367,7 +354,7 @@ def _larger() -> Iterator[Case]:
 LARGER = tuple(_larger())
 NO_SPECIAL = "special_tokens=[]"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
-SEVERAL, OVERLAP = "several special tokens", "special tokens that overlap"
+SEVERAL = "several special tokens"
 CORNERS = (
     Case("hug hug hug pug", 3, (), NO_SPECIAL),
     Case("ab cab", 9, what=RUNS_OUT),
@@ -377,8 +364,6 @@ CORNERS = (
     Case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
          SEVERAL),
     Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",), "<|endoftext|> that is not in special_tokens"),
-    Case("bd<|end|>bc<|end|>bc<|end|>bcbd", 1, ("<|end|>", "<|end|>b"), OVERLAP),
-    Case("ay<|x<|end|>y|>ay<|x<|end|>y|>", 1, ("<|end|>", "<|x<|end|>y|>"), OVERLAP),
     Case(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
 )  # fmt: skip
 ADVICE = {
@@ -386,9 +371,16 @@ ADVICE = {
     RUNS_OUT: RAN_OUT + "with fewer merges.",
 }
 ANY_TOKENS = "`special_tokens` may hold any strings, and any number of them: split at these."
-SPECIAL_CAUSES = {each.words for each in SPECIALS if "treated as special" in each.words}
 OPEN = (  # what the course does not settle, and what to say of another result
     (Case("ab\r\ncd\r\nab\r\n\r\n" * 3, 6), LINE_ENDS.words),
+    (
+        Case("bd<|end|>bc<|end|>bc<|end|>bcbd", 1, ("<|end|>", "<|end|>b")),
+        "Where one special token begins with another, the longer one is cut apart: " + LONGEST,
+    ),
+    (
+        Case("ay<|x<|end|>y|>ay<|x<|end|>y|>", 1, ("<|end|>", "<|x<|end|>y|>")),
+        "A special token that contains another one is cut apart.",
+    ),
     (Case("", 4), "An empty file gives the 256 bytes, the special tokens and no merge."),
 )
 KEPT = (
@@ -763,7 +755,7 @@ def _name_corners(found: Findings) -> None:
         if wrong.error or wrong.timed_out:
             cause = where(wrong.error) or what
             wrong.mistake = ADVICE.get(what, ANY_TOKENS)
-        if cause in causes or (what == OVERLAP and causes & SPECIAL_CAUSES):
+        if cause in causes:
             found.found.remove(wrong)
         causes.add(cause)
 

@@ -374,8 +374,8 @@ def place(name: str) -> Place:
 
 
 def layer_of(name: str, wanted: Collection[Place]) -> int | None:
-    """The block that a learner's parameter is in: the first number in its name."""
-    numbers = [part for part in name.split(".") if part.isdigit()]
+    """The block that a learner's parameter is in: the first number in its name, or of `block_0`."""
+    numbers = re.findall(r"(?:^|\.)(?:\w*(?:layer|block)_?)?(\d+)(?=\.)", name.lower())
     in_blocks = any(place.layer is not None for place in wanted)
     return int(numbers[0]) if numbers and in_blocks else None
 
@@ -428,6 +428,8 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]
     found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
     if not vectors:
         found += [Layout(way, True) for way in _ways(own, turned, heads, axis=1)]
+    if not found:
+        _expect_apart(module)
     return found or _refuse(own, weights)
 
 
@@ -498,6 +500,26 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
             mistake="Wrap the tensor into an `nn.Parameter` and set it on `self`, so that torch "
             "knows what to train.",
         )
+
+
+def _expect_apart(module: nn.Module) -> None:
+    """Raise `Wrong` where two parameters are one and the same."""
+    seen: dict[int, str] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        twin = seen.setdefault(id(parameter), name)
+        if twin != name:
+            layers = [re.findall(r"\d+", each) for each in (name, twin)]
+            raise Wrong(
+                f"`{twin}` and `{name}` are one and the same parameter.",
+                mistake=REPEATED if layers[0] != layers[1] else TIED,
+            )
+
+
+REPEATED = (
+    "`[Block(...)] * n` repeats one block: make each anew, as "
+    "`[Block(...) for _ in range(n)]` does."
+)
+TIED = "One shares the matrix of the other: the course gives each its own."
 
 
 def _has_parameters(value: object) -> bool:
@@ -611,9 +633,7 @@ def _refuse(own: Weights, weights: Weights) -> list[Layout]:
             )
     missing = [name for name in weights if name not in own]
     mistake = "The check, like the course's tests, fills in weights by these names."
-    if missing == ["lm_head.weight"]:
-        mistake = "The head shares the matrix of the embedding: the course gives each its own."
-    elif set(own) < set(weights):
+    if set(own) < set(weights):
         mistake += f" Missing: {_listed(missing)}."
         parts = {LACKING.get(place(name).leaf) for name in missing}
         if None not in parts:

@@ -124,6 +124,8 @@ SCHEDULE_MISTAKES = (
     mistake(THE_COSINE + "2π is a whole turn.", "math.pi * done", "2 * math.pi * done"),
     mistake(THE_COSINE + "π/2 is only half of the way.", "math.pi * done", "math.pi / 2 * done"),
     mistake(THE_RATE + "the 1/2 is missing.", COS, "1 + math.cos(math.pi * done)"),
+    mistake(THE_RATE + "the 1/2 belongs to the sum, and yours is to the 1 alone.",
+            COS, "1 / 2 + math.cos(math.pi * done)"),
     mistake(THE_RATE + "1 is not added to the cosine.", COS, "math.cos(math.pi * done) / 2"),
     mistake(THE_RATE + "you took the bare cosine.", COS, "math.cos(math.pi * done)"),
     mistake(THE_RATE + "with 1 - cos it rises.", COS, "(1 - math.cos(math.pi * done)) / 2"),
@@ -154,6 +156,12 @@ ODD_SCHEDULES = (
     Steps(1.0, 0.0, 0, 10, tuple(range(15)), "warmup_iters = 0"),
     # Where the cosine has no room, step 6 itself may have either learning rate: not asked for.
     Steps(1.0, 0.1, 6, 6, (0, 3, 5, 7, 10), "cosine_cycle_iters = warmup_iters"),
+)
+
+NO_ROOM = (
+    "With warmup_iters = 0 there is no warm-up: ask `it < warmup_iters` before dividing.",
+    "With cosine_cycle_iters = warmup_iters there is no cosine: ask `it > cosine_cycle_iters` "
+    "before dividing.",
 )
 
 
@@ -228,10 +236,6 @@ SCHEDULE = Exercise(
     run=learning_rates,
     same=same,
     report=_first_wrong_step,
-    errors={
-        "ZeroDivisionError": "With warmup_iters = 0 there is no warm-up: ask `it < warmup_iters` "
-        "before dividing."
-    },
 )
 
 
@@ -242,6 +246,8 @@ def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
         if wrong.weight == "corner" and isinstance(wrong.error, ValueError | AssertionError):
             found.found.remove(wrong)  # refusing such settings is a choice; a wrong rate is not
             remarks.append(f"{wrong.case.what} is refused, and may be asked for.")
+        elif wrong.weight == "corner" and isinstance(wrong.error, ZeroDivisionError):
+            wrong.mistake = NO_ROOM[bool(wrong.case.warmup)]
     if not found:
         with found("style"):
             expect_from_scratch(lambda: learning_rates(attempt, SCHEDULES[0]), [attempt])
@@ -260,7 +266,6 @@ class Gradients(NamedTuple):
     limit: float
     square: bool = False  # the four entries are a matrix
     generator: bool = False  # the parameters can be gone through only once
-    what: str = ""
 
     def parameters(self) -> list[nn.Parameter]:
         """New parameters with these gradients."""
@@ -350,9 +355,9 @@ GRADIENTS = (
     Gradients(((3.0, 0.5), None, (-4.0,)), 2.0),
     Gradients(((1.0, -2.0, 3.0, 4.0),), 3.0, square=True),
     Gradients(((0.0, 0.0),), 1.0),
+    # The course's own test hands in a list; a training loop hands in `model.parameters()`.
+    Gradients(((6.0,), (-2.0, 3.0)), 1.5, generator=True),
 )
-# The course's own test hands in a list; a training loop hands in `model.parameters()`.
-ONCE = Gradients(((6.0,), (-2.0, 3.0)), 1.5, generator=True, what="a generator")
 
 
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
@@ -415,7 +420,6 @@ CLIPPING = Exercise(
     ),
     mistakes=CLIPPING_MISTAKES,
     cases=GRADIENTS,
-    corners=(ONCE,),
     run=gradients_after,
     same=same,
     report=_gradients_beside,
@@ -433,7 +437,7 @@ def gradient_clipping(attempt: Any, part: str | None = None) -> str:
         with found("style"):
             expect_from_scratch(lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
     for wrong in found.found:
-        if wrong.weight == "corner":
+        if wrong.case and wrong.case.generator:
             wrong.mistake = (
                 "A generator can be gone through only once: make a list of it first. Otherwise "
                 "`clip(model.parameters(), 1.0)` does nothing."

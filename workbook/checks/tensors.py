@@ -212,12 +212,29 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
 
 def _right_places(expected: Tensor, got: Tensor) -> str | None:
     """Which positions are right, or which entries of each vector, where it is not none."""
-    for axis, what in ((-2, "position"), (-1, "entry")):
+    for axis, what, several in ((-2, "position", "positions"), (-1, "entry", "entries")):
         if expected.ndim >= -axis:
             pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
-            right = [i for i, pair in enumerate(pairs) if alike(*pair)]
-            if 0 < len(right) < expected.shape[axis]:
+            right, count = [i for i, pair in enumerate(pairs) if alike(*pair)], got.shape[axis]
+            if 0 < len(right) < count:
+                for which, start in (("even", 0), ("odd", 1)):
+                    if right == [*range(start, count, 2)] and count > 3:
+                        return f"Only the {which} {several}, counted from 0, are right."
                 places = ", ".join(map(str, right))
-                count = expected.shape[axis]
                 return f"Only {what} {places} (counted from 0) of {count} is right."
+    if alike(expected.abs(), got.abs()):
+        return "The right numbers, but for their signs."
+    for axis, what in ((-1, "numbers in each vector"), (-2, "vectors")):
+        if expected.ndim >= -axis > 0 and alike(_sorted(expected, axis), _sorted(got, axis)):
+            return f"The right {what}, in another order."
+    if expected.ndim > 1 and alike(got, got.narrow(-2, 0, 1).expand_as(got)):
+        return "Every position has the same result."
     return None
+
+
+def _sorted(tensor: Tensor, axis: int) -> Tensor:
+    """A tensor in whose vectors the numbers are sorted, or whose vectors are, by their sums."""
+    if axis == -1:
+        return tensor.sort(-1).values
+    order = tensor.sum(-1, keepdim=True).argsort(-2)
+    return tensor.gather(-2, order.expand_as(tensor))
