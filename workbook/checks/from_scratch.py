@@ -134,7 +134,9 @@ def _is_theirs(frame: FrameType) -> bool:
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether a function in C is torch's; numpy's `softmax` would be somebody else's."""
+    """Whether a function is torch's; numpy's `softmax` would be somebody else's."""
+    if code := getattr(function, "__code__", None):  # a learner's file may be called torch.py
+        return code.co_filename.startswith(TORCH)
     owner = getattr(function, "__self__", None)
     return isinstance(owner, torch.Tensor | nn.Module) or "torch" in (
         getattr(function, "__module__", None) or str(owner)

@@ -218,7 +218,8 @@ def _attempts(folder: Path, notes: list[str]) -> tuple[dict, set[str]]:
     package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
     attempts, almost = {}, set()
     for problem, entry in Progress(folder).read().items():
-        source = entry["source"].get("")
+        passed = "" in entry["correct"] + entry["almost"]
+        source = entry["source"].get("") if passed else None
         is_code = problem in PROBLEMS and PROBLEMS[problem].kind == "code"
         if not is_code or not isinstance(source, str) or not source.strip():
             continue
