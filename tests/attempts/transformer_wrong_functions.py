@@ -62,6 +62,12 @@ def in_place(x, dim):
     return shares
 
 
+@mistake("softmax", "the tensor that came in is changed")
+def overwritten(x, dim):
+    x -= x.max(dim, keepdim=True).values
+    return torch.exp(x) / torch.exp(x).sum(dim, keepdim=True)
+
+
 @mistake("softmax", "cuts the way back")
 def through_numpy(x, dim):
     return torch.from_numpy(softmax(x.detach(), dim).numpy())

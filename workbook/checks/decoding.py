@@ -243,12 +243,18 @@ NOTES = {
     "context": "A model cannot look at more tokens than its `context_length`, and yours is shown "
     "all: show it the last ones.",
     "eval": "The model is left in `eval()`, though it was in `train()` before.",
-    "changed": "The prompt that is handed in is changed, so that a second call with it begins "
-    "elsewhere: copy it first.",
-    "seed": "Every call draws the same tokens, so the generator is seeded inside: let the caller "
-    "seed.",
     "greedy": "Temperature 0 stands for the likeliest token each time, where it is allowed at all; "
     "yours gives something else.",
+}
+HABITS = {  # that hurt whoever calls it twice
+    "changed": (
+        "The prompt that is handed in is changed.",
+        "A second call with it begins elsewhere: copy it first.",
+    ),
+    "seed": (
+        "Every call draws the same tokens.",
+        "The generator is seeded inside: let the caller seed.",
+    ),
 }
 
 
@@ -577,6 +583,10 @@ def decoding(attempt: Any, part: str | None = None) -> str:
                 allowed=("softmax", "log_softmax"),
             )
         note_habits(learner)
+        for name in [name for name in HABITS if learner.notes.pop(name, False)]:
+            with found("corner"):
+                claim, likely = HABITS[name]
+                raise Wrong(claim, mistake=likely)
     praise = "The new tokens are right, and each is drawn as often as it should be."
     return found.verdict(praise, [NOTES[name] for name in learner.notes])
 

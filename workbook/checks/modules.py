@@ -675,7 +675,10 @@ CUT = (
     "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
     "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
-CHANGED = "It changes the tensor that it was given in place: whoever calls it may need it again."
+CHANGED = (
+    "`x -= ...`, `x[...] = ...` and methods whose name ends in _ write into the caller's tensor, "
+    "which may be needed again. Make a new one."
+)
 IN_PLACE = (
     "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
     "whose name ends in _). Make a new one."
@@ -724,12 +727,12 @@ def check_gradients(
         if parameter.grad is None:
             claim = f"No gradient comes back to the parameter `{name}`."
             raise Wrong(claim, given=given, mistake=CUT)
-    changed = any(not wanted.inputs[name].eq(leaf).all() for name, leaf in leaves.items())
-    remarks = [CHANGED] if changed else []
-    if result.dtype != case.dtype:
-        types = f"{kind(case.dtype)} goes in, {kind(result.dtype)} comes out"
-        remarks.append(f"The type changes: {types}.")
-    return remarks
+    if any(not wanted.inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
+        claim = "The result is right, but the tensor that came in is changed."
+        raise Wrong(claim, given=given, mistake=CHANGED)
+    if result.dtype == case.dtype:
+        return []
+    return [f"The type changes: {kind(case.dtype)} goes in, {kind(result.dtype)} comes out."]
 
 
 def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
