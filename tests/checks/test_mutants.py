@@ -26,7 +26,7 @@ from attempts import (
 from workbook.checks.mutants import mutated
 from workbook.study.verbs import check
 
-SAMPLE = 10 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
+SAMPLE = 6 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
 SOLUTIONS = {
     "learning_rate_schedule": optimizer_schedule_and_clipping.handout,
     "gradient_clipping": optimizer_schedule_and_clipping.clip_without_eps,

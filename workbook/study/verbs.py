@@ -5,6 +5,7 @@ What is shown is plain text, and HTML that reads well on light and dark pages.
 
 import inspect
 import multiprocessing
+import random
 import re
 import sys
 from collections import Counter
@@ -215,7 +216,7 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
 
     def judge() -> str | Facts | None:
         _expect_its_kind(problem, attempt)
-        return _on_one_thread(lambda: checker(_plain(attempt), part))
+        return _repeatable(lambda: checker(_plain(attempt), part))
 
     try:
         praise = limited(TOTAL_SECONDS, judge)
@@ -270,13 +271,20 @@ def _in_short(wrong: Wrong) -> str:
     return " ".join(filter(None, [wrong.claim, given and f"(`{given}`)", wrong.mistake]))
 
 
-def _on_one_thread(check: Callable) -> Any:
-    """Run a check with one thread of torch, where it is loaded: for tiny tensors more only wait."""
-    torch = sys.modules.get("torch")
+def _repeatable(check: Callable) -> Any:
+    """Run a check so that it says the same each time: whatever is drawn begins with one seed.
+
+    Torch, where it is loaded, gets one thread: for tiny tensors more only wait.
+    """
+    random.seed(0)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if hasattr(numpy, "random"):
+        numpy.random.seed(0)
     if not hasattr(torch, "set_num_threads"):  # not loaded, or only in part
         return check()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    torch.manual_seed(0)
     try:
         return check()
     finally:
