@@ -53,6 +53,13 @@ SIGNATURES = [  # a signature, and what its parameters should get
 ]  # fmt: skip
 
 
+def test_a_switch_is_told_by_its_first_word():
+    """`norm` is no switch that turns an `rm` off."""
+    values = {"d_model": 8, "num_heads": 2}
+    assert bind(made("norm, dots"), values).kwargs == {"norm": 8, "dots": 2}
+    assert bind(made("d_model, use_norm, num_heads"), values).kwargs["use_norm"] is True
+
+
 def made(parameters):
     return eval(f"lambda {parameters}: None")
 

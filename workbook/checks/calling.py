@@ -120,7 +120,7 @@ HOW = {
     "rng": None,
     "topk": None,
 }
-SWITCH = re.compile(r"(use|with|is|do|enable|has|apply|no)[a-z]+")
+SWITCH = re.compile(r"(use|with|is|do|enable|has|apply|no)_\w+|(use|no|with)rope", re.I)
 
 
 class Binding(NamedTuple):
@@ -280,7 +280,7 @@ def _says_how(parameter: inspect.Parameter) -> bool:
     plain = _plain(parameter.name)
     return (
         plain in HOW
-        or bool(SWITCH.fullmatch(plain))
+        or bool(SWITCH.fullmatch(parameter.name))
         or plain in SYNONYMS["rope"].split()
         or plain in SYNONYMS["device"].split()
         or isinstance(parameter.default, bool)

@@ -262,9 +262,8 @@ def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
 
 
 def _is_switch(parameter: inspect.Parameter) -> bool:
-    plain = parameter.name.lower().replace("_", "")
     yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
-    return yes_or_no or bool(SWITCH.fullmatch(plain))
+    return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
 
 
 def _switches_of_rope(function: Any) -> list[str]:
