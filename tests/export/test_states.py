@@ -1,11 +1,14 @@
 """How far each problem has come, in both editions: states, mixtures, what counts."""
 
+import json
 import re
 
 import pytest
 from export_folders import answered, learner
 
 from workbook.export import states
+from workbook.study import problems
+from workbook.study.progress import MARK
 
 STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
 
@@ -37,6 +40,29 @@ def test_an_answer_that_falls_short_is_named(tmp_path):
     assert any(re.fullmatch(short, line) for line in write_up.missing)
     (entry,) = (entry for entry in write_up.entries if entry.answers)
     assert "short of what is asked" in entry.in_words
+
+
+def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
+    folder = learner(tmp_path, passed={"softmax": "def softmax(x, dim): ...", "rope": "class R: 1"})
+    path = folder / MARK / "progress.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["problems"]["softmax"] |= {"correct": [], "almost": [""]}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    write_up = states.assess(folder, "2025")
+    found = {entry.problem.id: entry.in_words for entry in write_up.entries if entry.listings}
+    assert found == {"softmax": "code almost correct", "rope": "code correct"}
+    assert any("which corner is open" in line for line in write_up.missing)
+
+
+def test_correct_code_with_a_short_answer_is_still_correct():
+    entry = states.Entry(
+        problem=problems.get("softmax"),
+        edition="2025",
+        answers={},
+        listings=[("softmax.py", "...")],
+        short=[("", "too few words")],
+    )
+    assert entry.in_words == "code correct; short of what is asked"
 
 
 @pytest.mark.parametrize("what", ["edition", "profile"])

@@ -28,6 +28,7 @@ class Entry:
     answers: dict[str, Answer]  # by part
     listings: list[tuple[str, str]]  # of code: a name and its source
     short: list[tuple[str, str]] = field(default_factory=list)  # a part, and what it falls short of
+    almost: bool = False  # the check of the code leaves something open
 
     @property
     def id(self) -> str:
@@ -53,7 +54,7 @@ class Entry:
             return UNANSWERED
         if not self.listings:
             return self._answered
-        return ALMOST if self.short else CORRECT
+        return ALMOST if self.almost else CORRECT
 
     @property
     def _answered(self) -> str:
@@ -64,12 +65,10 @@ class Entry:
         """The state, with the parts that are missing where others are there."""
         parts = [part for part in self.problem.parts if part in self.answers]
         said = self.state
-        if said == ALMOST:
-            return said
         if self.missing and parts:
             missing = ", ".join(self.missing)
             said = f"{self._answered}: {', '.join(parts)}; {UNANSWERED}: {missing}"
-        return f"{said}; short of what is asked" if self.short else said
+        return f"{said}; short of what is asked" if self.short and not self.almost else said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +135,14 @@ def assess(folder: Path, edition: str) -> WriteUp:
         if problem.id in almost:
             short.append(("", "its code is almost correct: `check` says which corner is open"))
         entries.append(
-            Entry(problem=problem, edition=edition, answers=own, listings=listings, short=short)
+            Entry(
+                problem=problem,
+                edition=edition,
+                answers=own,
+                listings=listings,
+                short=short,
+                almost=problem.id in almost,
+            )
         )
     return WriteUp(
         found=found, edition=edition, is_reference=is_reference, entries=entries, notes=notes
