@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from workbook.checks.verdicts import Words, Wrong, call
+from workbook.checks.verdicts import Wrong, call, misfit
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are left to their place: `d` is d_model, d_k or d_ff.
@@ -343,12 +343,8 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 
 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
-    return Wrong(
-        "It cannot be called with the arguments that the problem names.",
-        given=given,
-        got=Words(f"a signature of {inspect.signature(function)}: {why}"),
-        mistake="Give it these arguments, in any order; what else it takes needs a default.",
-    )
+    advice = "Give it these arguments, in any order; what else it takes needs a default."
+    return misfit(inspect.signature(function), why, given, advice)
 
 
 def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:

@@ -29,31 +29,29 @@ BORDER = "\n\n#\n\n"  # between the functions of a program
 FEW = 40  # parts: so few that stretches are dropped from every place
 # Errors of sizes that do not fit each other, whatever their type: torch, numpy and einops differ.
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
-
-
-# A pattern of "Type: text" of an error, and what it usually comes from.
+# A pattern of "Type: text" of an error, from its beginning, and what it usually comes from.
 USUAL = {
-    r"(NameError|UnboundLocalError)": "This name has no value yet: is a line missing before, or is "
-    "the name misspelt?",
-    r"AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
+    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing before, or "
+    "is the name misspelt?",
+    r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
-    r"\w+: .*(shape|size|dimension|broadcast|expand)": "Sizes that do not fit meet in this line: "
+    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "Sizes that do not fit meet in this line: "
     "print the shapes that stand there.",
-    r"IndexError": "An index goes beyond the end: print it, and the length.",
-    r"KeyError": "This key is not in the dict: was it put there before?",
-    r"ZeroDivisionError": "The divisor is 0 here: which case is that?",
-    r"RecursionError": "The function calls itself for ever: which call should end it?",
-    r"TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
+    r"^IndexError": "An index goes beyond the end: print it, and the length.",
+    r"^KeyError": "This key is not in the dict: was it put there before?",
+    r"^ZeroDivisionError": "The divisor is 0 here: which case is that?",
+    r"^RecursionError": "The function calls itself for ever: which call should end it?",
+    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
     "value than this line takes it for: print its type.",
-    r"TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "Text and bytes "
+    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "Text and bytes "
     "meet in this line, or two arguments are swapped: print the types.",
-    r"TypeError: .*(unsupported operand|not supported between)": "Values of two kinds meet in this "
-    "line, or the operator is not theirs: print the types.",
-    r"UnicodeDecodeError": "These bytes end or begin inside a character: cut text elsewhere, and "
+    r"^TypeError: .*(unsupported operand|not supported between)": "Values of two kinds meet in "
+    "this line, or the operator is not theirs: print the types.",
+    r"^UnicodeDecodeError": "These bytes end or begin inside a character: cut text elsewhere, and "
     "keep tokens as bytes.",
-    r"TypeError: .*argument": "This function takes other arguments: compare their number "
+    r"^TypeError: .*argument": "This function takes other arguments: compare their number "
     "and order.",
-    r"RuntimeError: a Tensor with": "`item()` and `if` take a tensor of a single number.",
+    r"^RuntimeError: a Tensor with": "`item()` and `if` take a tensor of a single number.",
 }
 
 
@@ -241,11 +239,7 @@ def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
     try:
         result = exercise.run(attempt, case)
     except Wrong as failure:
-        if failure.mistake is None:
-            text = f"{type(failure.error).__name__}: {failure.error}" if failure.error else ""
-            failure.mistake = next(
-                (words for piece, words in exercise.errors.items() if re.search(piece, text)), None
-            )
+        failure.mistake = failure.mistake or _known(failure.error, exercise.errors)
         return Outcome(case, None, False, failure)
     return Outcome(case, result, exercise.same(exercise.expected(case), result))
 
@@ -337,8 +331,13 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
 
 def usual(error: BaseException | None) -> str | None:
     """Say what an error usually comes from, where its type and text tell it."""
-    text = f"{type(error).__name__}: {error}"
-    return next((words for pattern, words in USUAL.items() if re.match(pattern, text)), None)
+    return _known(error, USUAL)
+
+
+def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | None:
+    """The words of the first pattern that is in "Type: text" of an error."""
+    text = "" if error is None else f"{type(error).__name__}: {error}"
+    return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
 
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:

@@ -144,11 +144,9 @@ def _is_torchs(function: Any) -> bool:
 
 
 def _refuse(thing: str, name: str) -> None:
-    wrong = Wrong(
+    raise Wrong(
         "The values are right, but not from scratch yet.",
         expected=Words("your own code"),
         got=Words(thing),
         mistake=f"{INSTEAD} {WAYS.get(name, 'Write that yourself.')}" if "torch" in thing else OURS,
     )
-    wrong.weight = "style"
-    raise wrong

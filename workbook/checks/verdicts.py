@@ -345,8 +345,14 @@ def _expect_arguments_fit(function: Callable, args: tuple, kwargs: dict, given: 
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise Wrong(
-            "It cannot be called with the arguments that the problem names.",
-            given=given,
-            got=Words(f"a signature of {signature}: {error}"),
-        ) from error
+        raise misfit(signature, str(error), given) from error
+
+
+def misfit(signature: Any, why: str, given: Any, mistake: str | None = None) -> Wrong:
+    """Return the verdict on a part whose signature does not take what the problem names."""
+    return Wrong(
+        "It cannot be called with the arguments that the problem names.",
+        given=given,
+        got=Words(f"a signature of {signature}: {why}"),
+        mistake=mistake,
+    )
