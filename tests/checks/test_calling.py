@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbook.checks.calling import bind, call_part, first_of, parameters_of
-from workbook.checks.verdicts import Wrong
+from workbook.checks.verdicts import Wrong, expect_function
 
 BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
 LM = {
@@ -160,3 +160,51 @@ def test_the_first_of_a_tuple_counts_where_it_is_what_fits():
     x = torch.zeros(2)
     assert first_of((x, None), lambda item: isinstance(item, torch.Tensor)) is x
     assert first_of((1, x), lambda item: isinstance(item, torch.Tensor)) == (1, x)
+
+
+def test_the_method_of_a_class_that_does_the_work_is_called():
+    class Trainer:
+        def __init__(self, vocab_size, special_tokens=None):
+            self.vocab, self.merges = {}, []
+
+        def count_pairs(self, words):
+            raise AssertionError
+
+        def train(self, path, special_tokens):
+            self.vocab = {path: special_tokens}
+
+    class Schedule:
+        def __init__(self, max_lr, min_lr):
+            self.sum = max_lr + min_lr
+
+        def get_lr(self, step):
+            return self.sum * step
+
+    class Saver:
+        @staticmethod
+        def anything(model):
+            return model
+
+    class Batches:
+        def __init__(self, data, batch_size, context_length, device):
+            self.all = [data, batch_size, context_length, device]
+
+        def __call__(self):
+            return self.all
+
+    class Several:
+        def one(self):
+            pass
+
+        def other(self):
+            pass
+
+    values = {"input_path": "p", "vocab_size": 300, "special_tokens": ["<s>"]}
+    assert call_part(Trainer, values).vocab == {"p": ["<s>"]}
+    rates = {"it": 3, "max_learning_rate": 1, "min_learning_rate": 2}
+    assert call_part(Schedule, rates) == 9
+    assert call_part(Saver, {"model": 1}) == 1
+    values = {"dataset": 1, "batch_size": 2, "context_length": 3, "device": "cpu"}
+    assert call_part(Batches, values) == [1, 2, 3, "cpu"]
+    with pytest.raises(Wrong, match="not a function"):
+        expect_function(Several, "f(x)")

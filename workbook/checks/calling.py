@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from workbook.checks.verdicts import Wrong, call, misfit
+from workbook.checks.verdicts import CALLED, Wrong, call, misfit, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are left to their place: `d` is d_model, d_k or d_ff.
@@ -68,7 +68,7 @@ SYNONYMS = {
     "dataset": "data tokens tokenids ids arr array inputids trainingdata",
     "batch_size": "bs batch batchsz numsequences",
     "device": "dev",
-    "model": "lm net network module transformer transformerlm languagemodel",
+    "model": "lm net network module transformer transformerlm languagemodel self",
     "optimizer": "optim opt",
     "iteration": "it step iter epoch",
     "out": "path file dst dest destination outpath outputpath filename filepath fp target "
@@ -208,17 +208,23 @@ def call_part(
 ) -> Any:
     """Call a learner's function with the arguments that a problem names.
 
-    A class in its place is made and called: `Softmax(dim)(x)` and `Softmax()(x, dim)` do.
-    Raises: Wrong and NotAttempted, as `verdicts.call` does.
+    A class in its place is made, and its method that does the work is called: `Softmax(dim)(x)`
+    and `Trainer(vocab_size).train(path)` do. Where the method returns nothing, the instance is the
+    result. Raises: Wrong and NotAttempted, as `verdicts.call` does.
     """
-    options = {"extras": extras, "given": given}
+    options, instance, work = {"extras": extras, "given": given}, None, "__call__"
     if inspect.isclass(attempt):
-        made = bind(attempt, values, partly=True, **options)
-        instance = call(attempt, *made.args, seconds=seconds, given=given, **made.kwargs)
-        attempt, values = instance, made.left
+        work = work_of(attempt)
+        if not isinstance(inspect.getattr_static(attempt, work), staticmethod | classmethod):
+            args, kwargs, left = bind(attempt, values, partly=True, **options)
+            attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+            optional = {*optional, *(values.keys() - left.keys())}
+        if work not in CALLED:
+            attempt = getattr(attempt, work)
     target = getattr(attempt, "forward", attempt)
     args, kwargs, _ = bind(target, values, optional=optional, **options)
-    return call(attempt, *args, seconds=seconds, given=given, **kwargs)
+    result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+    return instance if result is None and work not in CALLED else result
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:

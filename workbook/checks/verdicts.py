@@ -7,6 +7,7 @@ returns a sentence of praise or None (correct) or `Facts` (prose, read).
 import builtins
 import dis
 import inspect
+import re
 import reprlib
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,15 @@ BUSY = {
     ("torch/_dynamo", "torch/_inductor"): "`torch.compile` takes longer than a check: hand in what "
     "is not compiled.",
 }
+# Methods that work where an instance is called.
+CALLED = ("forward", "__call__")
+# Methods of a class, and the names that say that a method does the work.
+METHODS = (FunctionType, staticmethod, classmethod)
+NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
+USUAL_WORK = re.compile(
+    "(?:get_|compute_)?(?:train|run|fit|generate|decode|sample|lr|learning_rate|schedule|batch|clip"
+    "|softmax|loss|attention)(?:_.*)?"
+)
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
@@ -292,10 +302,10 @@ def is_stub(function: Any) -> bool:
 def expect_function(attempt: Any, signature: str) -> None:
     """Raise unless `attempt` can be a function; `signature` is how it is called, in words.
 
-    A class whose instances are called may stand for one, as `Softmax(dim)(x)`.
+    A class may stand for one, as `Softmax(dim)(x)`, or `Trainer(vocab_size).train(path)`.
     """
     _expect_something(attempt)
-    if not callable(attempt) or (inspect.isclass(attempt) and not _makes_callables(attempt)):
+    if not callable(attempt) or (inspect.isclass(attempt) and not work_of(attempt)):
         raise Wrong(
             "This is not a function.",
             expected=Words(f"the function itself: {signature}"),
@@ -303,9 +313,18 @@ def expect_function(attempt: Any, signature: str) -> None:
         )
 
 
-def _makes_callables(kind: type) -> bool:
-    bases = (base for base in kind.__mro__ if not base.__module__.startswith("torch.nn.modules"))
-    return any({"__call__", "forward"} & vars(base).keys() for base in bases)
+def work_of(kind: type) -> str | None:
+    """The name of the method that does the work of a class; None where no method plainly does.
+
+    It is `forward` or `__call__`, one of a usual name such as `train` or `get_lr`, or the only
+    public method of a class that inherits nothing.
+    """
+    bases = [base for base in kind.__mro__ if not base.__module__.startswith(NO_LEARNERS)]
+    own = [n for base in bases for n, each in vars(base).items() if isinstance(each, METHODS)]
+    public = dict.fromkeys(name for name in own if not name.startswith("_"))
+    usual = sorted((name for name in public if USUAL_WORK.fullmatch(name)), key=len)
+    only = public if len(public) == 1 and kind.__mro__ == (kind, object) else ()
+    return next((name for name in (*CALLED, *usual, *only) if name in own), None)
 
 
 def expect_class(attempt: Any, signature: str) -> None:
