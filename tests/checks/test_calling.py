@@ -60,6 +60,26 @@ def test_a_switch_is_told_by_its_first_word():
     assert bind(made("d_model, use_norm, num_heads"), values).kwargs["use_norm"] is True
 
 
+def test_a_switch_for_rope_is_turned_the_right_way_round_also_inside_a_config():
+    @dataclass
+    class Config:
+        d_model: int
+        num_heads: int
+        without_rotary: bool = False
+
+    values = {"d_model": 8, "num_heads": 2}
+    for on in (True, False):
+        own = bind(made("d_model, num_heads, remove_rope=False, use_rope=True"), values, rope=on)
+        assert (own.kwargs["use_rope"], own.kwargs["remove_rope"]) == (on, not on)
+        config = bind(made("config"), values, rope=on).kwargs["config"]
+        assert (config.use_rope, config.no_rope, config.use_bias) == (on, not on, True)
+
+        def function(config: Config):
+            return config
+
+        assert bind(function, values, rope=on).kwargs["config"].without_rotary is not on
+
+
 def made(parameters):
     return eval(f"lambda {parameters}: None")
 

@@ -120,7 +120,8 @@ HOW = {
     "rng": None,
     "topk": None,
 }
-SWITCH = re.compile(r"(use|with|is|do|enable|has|apply|no)_\w+|(use|no|with)rope", re.I)
+OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
+SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
 
 
 class Binding(NamedTuple):
@@ -139,6 +140,7 @@ def bind(
     extras: Mapping[str, Any] | None = None,
     given: Any = None,
     partly: bool = False,
+    rope: bool | None = None,
 ) -> Binding:
     """Give each value to the parameter of `function` that means it.
 
@@ -149,6 +151,7 @@ def bind(
             `tokenizer`: only where the signature has one without a default.
         given: the call in words, for the report.
         partly: whether any value may be left over, as where a class takes some and its call others.
+        rope: where the signature has a switch for RoPE, such as `use_rope`: on or off.
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
@@ -179,7 +182,7 @@ def bind(
         if name in extras:
             bound[parameter.name] = extras[name]
         elif _is_config(parameter):
-            bound[parameter.name] = _config(parameter.annotation, values, extras, given)
+            bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
             left = {}
         elif _says_how(parameter):
             bound[parameter.name] = _how(parameter.name)
@@ -193,6 +196,9 @@ def bind(
     missing = [name for name in left if name not in optional]
     if missing and not partly:
         raise _misfit(function, given, _which(parameters, bound, missing[0]))
+    if rope is not None:
+        switches = [each.name for each in parameters if switches_rope(each)]
+        bound |= {name: rope != bool(OFF.match(name)) for name in switches}
     args = tuple(bound.pop(p.name) for p in parameters if p.kind is p.POSITIONAL_ONLY)
     return Binding(args, bound, left)
 
@@ -281,22 +287,31 @@ def _by_name(
     return meant
 
 
+def is_switch(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter takes yes or no."""
+    yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
+    return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
+
+
+def switches_rope(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter turns RoPE on or off."""
+    return is_switch(parameter) and bool(re.search("rope|rotary", parameter.name.lower()))
+
+
 def _says_how(parameter: inspect.Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value belongs there by place."""
     plain = _plain(parameter.name)
     return (
         plain in HOW
-        or bool(SWITCH.fullmatch(parameter.name))
+        or is_switch(parameter)
         or plain in SYNONYMS["rope"].split()
         or plain in SYNONYMS["device"].split()
-        or isinstance(parameter.default, bool)
     )
 
 
 def _how(name: str) -> Any:
     """What a parameter without a default is given that says how."""
-    plain = _plain(name)
-    return HOW.get(plain, not plain.startswith("no"))
+    return HOW.get(_plain(name), not OFF.match(name))
 
 
 def _is_config(parameter: inspect.Parameter) -> bool:
@@ -310,25 +325,27 @@ def _is_config_class(parameter: inspect.Parameter) -> bool:
     return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-def _config(kind: Any, values: Mapping, extras: Mapping, given: Any) -> Any:
+def _config(kind: Any, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
     """A config object: of the class that is annotated, else one that answers by any usual name."""
     if inspect.isclass(kind) and kind not in (inspect.Parameter.empty, dict):
-        args, kwargs, _ = bind(kind, values, optional=values, extras=extras, given=given)
+        options = {"optional": values, "extras": extras, "given": given, "rope": rope}
+        args, kwargs, _ = bind(kind, values, **options)
         return call(kind, *args, given=given, **kwargs)
-    return _Config({**extras, **values})
+    return _Config({**extras, **values}, rope)
 
 
 class _Config:
     """Settings that answer by any usual name, as attributes and by key."""
 
-    def __init__(self, values: Mapping[str, Any]):
-        self._values = values
+    def __init__(self, values: Mapping[str, Any], rope: bool | None):
+        self._values, self._rope = values, rope
 
     def __getattr__(self, name: str) -> Any:
         if meant := meaning(name, self._values):
             return self._values[meant]
-        if _plain(name) in HOW:
-            return HOW[_plain(name)]
+        if SWITCH.fullmatch(name) or _plain(name) in HOW:
+            turned = "rope" in name.lower() and self._rope is not None
+            return self._rope != bool(OFF.match(name)) if turned else _how(name)
         if meaning(name, SYNONYMS):
             return None  # a setting that this case does without, as `theta` without RoPE
         raise AttributeError(f"the settings have no {name}: {', '.join(self._values)}")

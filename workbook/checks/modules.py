@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import SWITCH, bind, first_of, meaning, parameters_of
+from workbook.checks.calling import (
+    bind,
+    first_of,
+    is_switch,
+    meaning,
+    parameters_of,
+    switches_rope,
+)
 from workbook.checks.engine import Exercise, judge, usual
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
@@ -125,7 +132,7 @@ class Learner:
 
     def turns(self) -> bool:
         """Whether RoPE is there whatever the class is given: no switch, and θ is never None."""
-        return not _switches_of_rope(self.attempt) and any(
+        return not any(map(switches_rope, parameters_of(self.attempt))) and any(
             each.default is each.empty or isinstance(each.default, float | int)
             for each in _asked(self.attempt, *THETA, "rope")
         )
@@ -146,16 +153,16 @@ class Learner:
                 values["rope"] = ReadyRope(theta)
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
-        if _switches_of_rope(self.attempt):
+        if any(map(switches_rope, parameters_of(self.attempt))):
             extras["theta"] = 10_000.0  # which is switched off, or in `values`
+        options = {"extras": extras, "given": given, "rope": theta is not None}
         try:
-            args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
+            args, kwargs, _ = bind(self.attempt, values, **options)
         except Wrong:  # a RoPE without tables has no longest sequence
             fewer = {name: value for name, value in values.items() if name not in LENGTH}
             if fewer == values or self.takes(*LENGTH):
                 raise
-            args, kwargs, _ = bind(self.attempt, fewer, extras=extras, given=given)
-        kwargs |= {name: theta is not None for name in _switches_of_rope(self.attempt)}
+            args, kwargs, _ = bind(self.attempt, fewer, **options)
         try:
             module = _called(self.attempt, *args, **{**kwargs, **further})
         except Wrong as failure:
@@ -258,21 +265,7 @@ def _about_types(learner: Learner, case: Case) -> list[str]:
 
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
     """The parameters that mean one of these, and take more than yes or no."""
-    return [p for p in parameters_of(function) if meaning(p.name, names) and not _is_switch(p)]
-
-
-def _is_switch(parameter: inspect.Parameter) -> bool:
-    yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
-    return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
-
-
-def _switches_of_rope(function: Any) -> list[str]:
-    """The parameters that turn RoPE on and off."""
-    return [
-        parameter.name
-        for parameter in parameters_of(function)
-        if _is_switch(parameter) and re.search("rope|rotary", parameter.name.lower())
-    ]
+    return [p for p in parameters_of(function) if meaning(p.name, names) and not is_switch(p)]
 
 
 def _takes_positions(forward: Any) -> bool:
