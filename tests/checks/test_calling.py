@@ -126,6 +126,18 @@ def test_what_has_no_place_is_asked_for_and_lands_nowhere_else():
     assert "`surprise`" in raised.value.rows[-1][1]
 
 
+def test_what_a_signature_does_not_name_is_handed_on_by_place_or_by_name():
+    values = {"x": 1, "token_positions": 2}
+    bound = {
+        "*args, **kwargs": ((1, 2), {}),
+        "x, *args": ((1, 2), {}),
+        "x, *args, device=None": ((1, 2), {}),
+        "x, **kwargs": ((), values),
+    }
+    for parameters, args_and_kwargs in bound.items():
+        assert bind(made(parameters), values)[:2] == args_and_kwargs
+
+
 def test_values_that_may_be_left_out_are_given_only_where_there_is_a_place():
     values = {"x": 1, "token_positions": 2}
     bound = {

@@ -159,12 +159,15 @@ def bind(
         parameters = list(inspect.signature(function).parameters.values())
     except Exception:  # a builtin has none, and an object may fail to tell: let the call speak
         return Binding(tuple(values.values()), {}, {})
-    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
-        if partly:  # torch's Module, which has no arguments of its own
-            return Binding((), {}, dict(values))
-        return Binding(tuple(values.values()), {}, {})
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    takes_rest, takes_all = (
+        any(p.kind is kind for p in parameters)
+        for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    )
     parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if (
+        partly and takes_rest and not parameters
+    ):  # torch's Module, which has no arguments of its own
+        return Binding((), {}, dict(values))
     extras = dict(extras or {})
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
     bound = {p.name: values[name] for p in parameters if (name := meant.get(p.name)) in values}
@@ -190,7 +193,11 @@ def bind(
             bound[parameter.name] = left.pop(optional_left[0])
         else:
             raise _misfit(function, given, f"nothing that the problem names is `{parameter.name}`")
-    if takes_all:
+    by_place, rest = [p for p in parameters if p.kind is p.POSITIONAL_ONLY], ()
+    if takes_rest and not partly:
+        by_place = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.name in bound]
+        rest = tuple(left.pop(name) for name in list(left) if name not in optional)
+    elif takes_all:
         bound.update(left)
         left = {}
     missing = [name for name in left if name not in optional]
@@ -199,8 +206,8 @@ def bind(
     if rope is not None:
         switches = [each.name for each in parameters if switches_rope(each)]
         bound |= {name: rope != bool(OFF.match(name)) for name in switches}
-    args = tuple(bound.pop(p.name) for p in parameters if p.kind is p.POSITIONAL_ONLY)
-    return Binding(args, bound, left)
+    args = tuple(bound.pop(p.name) for p in by_place)
+    return Binding((*args, *rest), bound, left)
 
 
 def call_part(
