@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from workbook.checks.mutants import mutated
 from workbook.checks.verdicts import Findings, NotAttempted, Wrong
 
-PATIENCE = 2.0  # seconds for more cases once one has failed, and for pairs of mistakes
+PATIENCE = 2.0  # seconds for more cases once one has failed, and for mutants
+FOR_PAIRS = 1.0  # seconds for pairs of mistakes
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 FEW = 40  # parts: so few that stretches are dropped from every place
@@ -293,7 +294,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
         return explained if explained >= ENOUGH * len(wrong) else 0
 
     def best(candidates: Iterable[tuple[tuple, Callable]], every: bool = False) -> tuple:
-        until, found = time.monotonic() + PATIENCE, (0, ())
+        until, found = time.monotonic() + (FOR_PAIRS if every else PATIENCE), (0, ())
         for mistakes, explains in candidates:
             points = score(explains, every)
             if points > found[0]:
