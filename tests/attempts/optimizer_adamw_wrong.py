@@ -1,7 +1,6 @@
 """Wrong solutions of `adamw`: each is a plain one with one of its steps done wrongly."""
 
 import math
-from typing import ClassVar
 
 import torch
 from torch.optim import Optimizer
@@ -9,6 +8,7 @@ from torch.optim import Optimizer
 from attempts import catalogue
 
 WRONG, mistake = catalogue()
+ALMOST, corner = catalogue()
 
 
 class Plain(Optimizer):
@@ -69,250 +69,153 @@ class Plain(Optimizer):
         p -= lr * weight_decay * p
 
 
-@mistake("which is Adam with L2")
-class Coupled(Plain):
-    def gradient(self, p, g, group):
-        return g + group["weight_decay"] * p.data
-
-    def decay(self, p, lr, weight_decay, corrected):
-        pass
+def but(**methods):
+    """Plain, but for some of its methods."""
+    return type("Learners", (Plain,), methods)
 
 
-@mistake("rewrote a gradient")
-class CoupledInPlace(Coupled):
-    def gradient(self, p, g, group):
-        g += group["weight_decay"] * p.data
-        return g
+def gradient_with_decay(self, p, g, group):
+    return g + group["weight_decay"] * p.data
 
 
-@mistake("not multiplied by the learning rate")
-class BareDecay(Plain):
-    def decay(self, p, lr, weight_decay, corrected):
-        p -= weight_decay * p
+def no_decay(self, p, lr, weight_decay, corrected):
+    pass
 
 
-@mistake("takes the corrected rate")
-class CorrectedDecay(Plain):
-    def decay(self, p, lr, weight_decay, corrected):
-        p -= corrected * weight_decay * p
+def rebound(self, p, change):
+    p = p - change
 
 
-@mistake("Yours has no decay")
-class NoDecay(Plain):
-    def decay(self, p, lr, weight_decay, corrected):
-        pass
+def under_autograd(self, p, change):
+    with torch.enable_grad():
+        p -= change
 
 
-@mistake("makes the parameters grow")
-class Growing(Plain):
-    def decay(self, p, lr, weight_decay, corrected):
-        p += lr * weight_decay * p
+def written_over(self, group, b1, b2, t):
+    group["lr"] *= math.sqrt(1 - b2**t) / (1 - b1**t)
+    return group["lr"]
 
 
-@mistake("betas are swapped")
-class Swapped(Plain):
-    def update(self, p, g, state, group):
-        super().update(p, g, state, {**group, "betas": group["betas"][::-1]})
+def counting_parameters(self, group, b1, b2, t):
+    self.t = getattr(self, "t", 0) + 1
+    return Plain.rate(self, group, b1, b2, self.t)
 
 
-@mistake("betas are always 0.9 and 0.999")
-class FixedBetas(Plain):
-    def update(self, p, g, state, group):
-        super().update(p, g, state, {**group, "betas": (0.9, 0.999)})
+def from_zero_as_tensor(self, group, b1, b2, t):
+    t = torch.tensor(float(t - 1))
+    return group["lr"] * torch.sqrt(1 - b2**t) / (1 - b1**t)
 
 
-@mistake("no bias correction")
-class Uncorrected(Plain):
-    def rate(self, group, b1, b2, t):
-        return group["lr"]
-
-
-@mistake("only m is corrected")
-class OnlyFirst(Plain):
-    def rate(self, group, b1, b2, t):
-        return group["lr"] / (1 - b1**t)
-
-
-@mistake("only v is corrected")
-class OnlySecond(Plain):
-    def rate(self, group, b1, b2, t):
-        return group["lr"] * math.sqrt(1 - b2**t)
-
-
-@mistake("root over 1 - β2ᵗ is missing")
-class NoRootOfCorrection(Plain):
-    def rate(self, group, b1, b2, t):
-        return group["lr"] * (1 - b2**t) / (1 - b1**t)
-
-
-@mistake("upside down")
-class UpsideDown(Plain):
-    def rate(self, group, b1, b2, t):
-        return group["lr"] * (1 - b1**t) / math.sqrt(1 - b2**t)
-
-
-@mistake("β1 and β2 have changed places")
-class CorrectionsSwapped(Plain):
-    def rate(self, group, b1, b2, t):
-        return super().rate(group, b2, b1, t)
-
-
-@mistake("multiplied by the learning rate twice")
-class DecayTwiceSmall(Plain):
-    def decay(self, p, lr, weight_decay, corrected):
-        p -= lr * lr * weight_decay * p
-
-
-@mistake("look at what is kept from step to step")
-class Largest(Plain):
+def largest(self, v, g, b2):
     """Nobody foresaw that: v never falls."""
-
-    def second(self, v, g, b2):
-        return torch.maximum(v, super().second(v, g, b2))
+    return torch.maximum(v, Plain.second(self, v, g, b2))
 
 
-@mistake("pile up from step to step")
-class Piling(Plain):
-    def rate(self, group, b1, b2, t):
-        group["lr"] *= math.sqrt(1 - b2**t) / (1 - b1**t)
-        return group["lr"]
+def with_second_beta(self, m, g, b1):
+    beta = self.param_groups[0]["betas"][1]
+    return beta * m + (1 - beta) * g
 
 
-@mistake("t begins at 1")
-class FromZero(Plain):
-    def rate(self, group, b1, b2, t):
-        return super().rate(group, b1, b2, t - 1)
+def decayed_without_gradient(self, p, group):
+    p.data -= group["lr"] * group["weight_decay"] * p.data
 
 
-@mistake("t begins at 0")
-class FromZeroAsTensor(Plain):
-    def rate(self, group, b1, b2, t):
-        t = torch.tensor(float(t - 1))
-        return group["lr"] * torch.sqrt(1 - b2**t) / (1 - b1**t)
+STATES = {}  # of all optimizers that a class makes
 
 
-@mistake("t is one too large")
-class FromTwo(Plain):
-    def rate(self, group, b1, b2, t):
-        return super().rate(group, b1, b2, t + 1)
-
-
-@mistake("t stays 1")
-class AlwaysFirst(Plain):
-    def rate(self, group, b1, b2, t):
-        return super().rate(group, b1, b2, 1)
-
-
-@mistake("t goes up for each parameter")
-class CountsParameters(Plain):
-    def rate(self, group, b1, b2, t):
-        self.t = getattr(self, "t", 0) + 1
-        return super().rate(group, b1, b2, self.t)
-
-
-@mistake("share one m and one v")
-class SharedState(Plain):
-    def state_of(self, p):
-        return self.state["all"]
-
-
-@mistake("Something is kept outside of the instance")
-class StateOfTheClass(Plain):
-    states: ClassVar[dict] = {}
-
-    def state_of(self, p):
-        return self.states.setdefault((tuple(p.shape), len(self.param_groups)), {})
-
-
-@mistake("begins with an empty state")
-class Forgetful(Plain):
-    def state_of(self, p):
-        return {}
-
-
-@mistake("m lacks the factor")
-class UnweightedFirst(Plain):
-    def first(self, m, g, b1):
-        return b1 * m + g
-
-
-@mistake("v lacks the factor")
-class UnweightedSecond(Plain):
-    def second(self, v, g, b2):
-        return b2 * v + g**2
-
-
-@mistake("β1 and 1 - β1 are swapped")
-class FirstTurned(Plain):
-    def first(self, m, g, b1):
-        return (1 - b1) * m + b1 * g
-
-
-@mistake("v averages g² and not g")
-class NotSquared(Plain):
-    def second(self, v, g, b2):
-        return b2 * v + (1 - b2) * g
-
-
-@mistake("root of v is missing")
-class NoRoot(Plain):
-    def below(self, v, eps):
-        return v + eps
-
-
-@mistake("ε stands inside the root")
-class EpsInside(Plain):
-    def below(self, v, eps):
-        return (v + eps).sqrt()
-
-
-@mistake("ε is missing")
-class NoEps(Plain):
-    def below(self, v, eps):
-        return v.sqrt()
-
-
-@mistake("ε is always 1e-8")
-class FixedEps(Plain):
-    def below(self, v, eps):
-        return v.sqrt() + 1e-8
-
-
-@mistake("goes up the hill")
-class Ascending(Plain):
-    def move(self, p, change):
-        p += change
-
-
-@mistake("nothing is changed")
-class LocalName(Plain):
-    def move(self, p, change):
-        p = p - change
-
-
-@mistake("its average m")
-class NoMomentum(Plain):
-    def first(self, m, g, b1):
-        return g
-
-
-@mistake("leave it alone, decay included")
-class DecaysAll(Plain):
-    def without_gradient(self, p, group):
-        p.data -= group["lr"] * group["weight_decay"] * p.data
-
-
-@mistake("has `p.grad` None")
-class NeedsGradients(Plain):
-    def without_gradient(self, p, group):
-        self.update(p, p.grad, self.state[p], group)
-
-
-@mistake("Autograd watches the parameter")
-class UnderAutograd(Plain):
-    def move(self, p, change):
-        with torch.enable_grad():
-            p -= change
+WRONG += [
+    (but(gradient=gradient_with_decay, decay=no_decay), "which is Adam with L2"),
+    (torch.optim.Adam, "which is Adam with L2"),
+    (but(gradient=lambda self, p, g, group: g.add_(p.data)), "rewrote a gradient"),
+    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(decay * p)), "not multiplied by the l"),
+    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(corrected * decay * p)), "corrected"),
+    (but(decay=no_decay), "yours has no decay"),
+    (but(decay=lambda self, p, lr, decay, corrected: p.add_(lr * decay * p)), "parameters grow"),
+    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(lr * lr * decay * p)), "rate twice"),
+    (
+        but(
+            update=lambda self, p, g, state, group: Plain.update(
+                self, p, g, state, {**group, "betas": group["betas"][::-1]}
+            )
+        ),
+        "betas are swapped",
+    ),
+    (
+        but(
+            update=lambda self, p, g, state, group: Plain.update(
+                self, p, g, state, {**group, "betas": (0.9, 0.999)}
+            )
+        ),
+        "betas are typed in",
+    ),
+    (but(rate=lambda self, group, b1, b2, t: group["lr"]), "no bias correction"),
+    (but(rate=lambda self, group, b1, b2, t: group["lr"] / (1 - b1**t)), "only m is corrected"),
+    (
+        but(rate=lambda self, group, b1, b2, t: group["lr"] * math.sqrt(1 - b2**t)),
+        "only v is corrected",
+    ),
+    (
+        but(rate=lambda self, group, b1, b2, t: group["lr"] * (1 - b2**t) / (1 - b1**t)),
+        "root over 1 - β2ᵗ is missing",
+    ),
+    (
+        but(rate=lambda self, group, b1, b2, t: group["lr"] * (1 - b1**t) / math.sqrt(1 - b2**t)),
+        "upside down",
+    ),
+    (
+        but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b2, b1, t)),
+        "β1 and β2 have changed places",
+    ),
+    (but(rate=written_over), "corrections pile up"),
+    (
+        but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, t - 1)),
+        "begins at 1",
+    ),
+    (but(rate=from_zero_as_tensor), "t begins at 0"),
+    (but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, t + 1)), "too large"),
+    (but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, 1)), "t stays 1"),
+    (but(rate=counting_parameters), "t goes up for each parameter"),
+    (but(state_of=lambda self, p: self.state["all"]), "share one m and one v"),
+    (but(state_of=lambda self, p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
+    (but(state_of=lambda self, p: {}), "begins with an empty state"),
+    (but(first=lambda self, m, g, b1: b1 * m + g), "m lacks the factor"),
+    (but(first=lambda self, m, g, b1: (1 - b1) * m + b1 * g), "β1 and 1 - β1 are swapped"),
+    (but(first=lambda self, m, g, b1: g), "its average m"),
+    # Not a mistake that fits one case alone.
+    (but(first=with_second_beta), "The first step, from averages of zero"),
+    (but(second=lambda self, v, g, b2: b2 * v + g**2), "v lacks the factor"),
+    (but(second=lambda self, v, g, b2: b2 * v + (1 - b2) * g), "v averages g² and not g"),
+    (but(second=largest), "look at what is kept"),
+    (but(below=lambda self, v, eps: v + eps), "root of v is missing"),
+    (but(below=lambda self, v, eps: (v + eps).sqrt()), "ε stands inside the root"),
+    (but(below=lambda self, v, eps: v.sqrt()), "ε is missing"),
+    (but(below=lambda self, v, eps: v.sqrt() + 1e-8), "ε is always 1e-8"),
+    (but(move=lambda self, p, change: p.add_(change)), "goes up the hill"),
+    (but(move=rebound), "The step changes nothing"),
+    (but(move=rebound, decay=no_decay), "The step changes nothing"),
+    (but(move=under_autograd), "Autograd watches the parameter"),
+    (but(without_gradient=decayed_without_gradient), "leave it alone, decay included"),
+    (
+        but(
+            without_gradient=lambda self, p, group: self.update(
+                p, torch.zeros_like(p), self.state[p], group
+            )
+        ),
+        "decay included",
+    ),
+    (
+        but(without_gradient=lambda self, p, group: self.update(p, p.grad, self.state[p], group)),
+        "has `p.grad` None: skip it",
+    ),
+    (
+        but(
+            update=lambda self, p, g, state, group: Plain.update(
+                self, p, g, state, self.param_groups[0]
+            )
+        ),
+        "All groups get the settings of the first",
+    ),
+]
 
 
 @mistake("before it reaches `super().__init__`")
@@ -331,7 +234,7 @@ class Alone:
         return self.inner.step(closure)
 
 
-@mistake("read the learning rate there, each time")
+@mistake("not from an attribute that `__init__` stored")
 class StoredRate(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         super().__init__(params, lr, betas, eps, weight_decay)
@@ -341,10 +244,14 @@ class StoredRate(Plain):
         super().update(p, g, state, {**group, "lr": self.rates[p]})
 
 
-@mistake("All groups get the settings of the first")
-class StoredSettings(Plain):
+@mistake("Hand the settings to `super().__init__(params, defaults)` as a dict")
+class EmptyDefaults(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {})
+        self.settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+
     def update(self, p, g, state, group):
-        super().update(p, g, state, self.param_groups[0])
+        super().update(p, g, state, self.settings)
 
 
 @mistake("Only the first group is stepped")
@@ -354,16 +261,6 @@ class FirstGroup(Plain):
         loss = super().step(closure)
         self.param_groups = groups
         return loss
-
-
-@mistake("The learning rate is not in `param_groups`")
-class EmptyDefaults(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {})
-        self.settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-
-    def update(self, p, g, state, group):
-        super().update(p, g, state, self.settings)
 
 
 @mistake("`state_dict` does not hold m, v and t")
@@ -390,24 +287,6 @@ class OwnTime(Plain):
         return super().rate(group, b1, b2, self.t)
 
 
-@mistake("Call the closure first")
-class ClosureLast(Plain):
-    def step(self, closure=None):
-        super().step()
-        return closure and closure()
-
-
-@mistake("decay included")
-class BothDecayAndGradient(DecaysAll):
-    """The same again in another guise: gradients that are None count as zero."""
-
-    def without_gradient(self, p, group):
-        self.update(p, torch.zeros_like(p), self.state[p], group)
-
-
-WRONG.append((torch.optim.Adam, "which is Adam with L2"))
-
-
 @mistake("those after it are not")
 class StopsAtNone(Plain):
     def step(self, closure=None):
@@ -418,21 +297,6 @@ class StopsAtNone(Plain):
                     break
                 self.update(p, p.grad.data, self.state_of(p), group)
         return loss
-
-
-@mistake("The first step, from averages of zero")  # and not a mistake that fits one case alone
-class SecondBetaForM(Plain):
-    def first(self, m, g, b1):
-        beta = self.param_groups[0]["betas"][1]
-        return beta * m + (1 - beta) * g
-
-
-@mistake("Nothing is changed: `p = p - ...`")
-class Rebound(LocalName):
-    """Step and decay are both lost."""
-
-    def decay(self, p, lr, weight_decay, corrected):
-        p = p - lr * weight_decay * p
 
 
 @mistake("has `p.grad` None: skip it")
@@ -461,3 +325,21 @@ class NoRateForUpdate(Plain):
 
     def rate_of(self, lr, **others):
         return lr
+
+
+@mistake("Only the last group is stepped")
+class LastGroup(Plain):
+    """The loop over the parameters stands after the loop over the groups, not inside."""
+
+    def step(self, closure=None):
+        groups, self.param_groups = self.param_groups, self.param_groups[-1:]
+        loss = super().step(closure)
+        self.param_groups = groups
+        return loss
+
+
+@corner("Call the closure first")
+class ClosureLast(Plain):
+    def step(self, closure=None):
+        super().step()
+        return closure and closure()

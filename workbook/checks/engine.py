@@ -68,9 +68,9 @@ def mistake(words: str, *edits: str) -> Mistake:
     return Mistake(words, tuple(zip(edits[::2], edits[1::2], strict=True)))
 
 
-def instead_of(piece: str, codes: Mapping[str, str]) -> tuple[Mistake, ...]:
+def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mistake, ...]:
     """Make the mistakes in one piece of the source: by what stands there, the words."""
-    return tuple(mistake(words, piece, code) for code, words in codes.items())
+    return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
 
 
 class Raised(NamedTuple):
