@@ -56,10 +56,16 @@ def strict(it, max_lr, min_lr, warmup, end):
     return handout(it, max_lr, min_lr, warmup, end + (warmup == end))
 
 
-def meets_the_maximum_in_the_warm_up(it, a, b, w, c):
-    if w > 0 and it <= w:
-        return a * (it / w)
-    return b if it >= c else handout(it, a, b, w, c)
+class Schedule:
+    """Made once, asked for each step; what it is stepped by is of no concern."""
+
+    def __init__(self, max_lr, min_lr, warmup_steps, total_steps):
+        self.settings = max_lr, min_lr, warmup_steps, total_steps
+
+    def get_lr(self, it):
+        return handout(it, *self.settings)
+
+    def step(self, optimizer): ...
 
 
 def wants_room(it, max_lr, min_lr, warmup, end):
@@ -74,9 +80,9 @@ RIGHT_SCHEDULES = [
     with_tensors,
     in_one_line,
     strict,
-    meets_the_maximum_in_the_warm_up,
     wants_room,
     lambda *arguments: handout(*arguments),
+    Schedule,
     optimizers.cosine_schedule,
 ]
 
@@ -95,8 +101,13 @@ def schedule(
     return learners
 
 
-def degrees(it, a, b, w, c):
-    return b + 0.5 * (1 + cos(180 * (it - w) / (c - w))) * (a - b)
+def cosine(angle=lambda done: pi * done, wave=lambda x: (1 + cos(x)) / 2):
+    """A schedule whose cosine can be got wrong."""
+
+    def between(it, a, b, w, c):
+        return b + wave(angle((it - w) / (c - w))) * (a - b)
+
+    return schedule(cosine=between)
 
 
 def cosine_all_the_way(it, a, b, w, c):
@@ -121,27 +132,23 @@ def no_room(it, a, b, w, c):
 
 
 WRONG_SCHEDULES = [
-    (
-        schedule(cosine=lambda it, a, b, w, c: b + (0.5 + cos((it - w) / (c - w) * pi)) * (a - b)),
-        "the 1/2 belongs to the sum",
-    ),
     (schedule(warm=lambda it, a, b, w, c: (it + 1) / w * a), "one step ahead"),
-    (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too high"),
-    (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too few"),
+    (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too many or too few"),
+    (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too many or too few"),
     (schedule(warm=lambda it, a, b, w, c: b + it / w * (a - b)), "begins at the minimum"),
     (schedule(warm=lambda it, a, b, w, c: a), "at the maximum at once"),
     (schedule(warm=lambda it, a, b, w, c: it // w * a), "rounds down to 0"),
     (schedule(warm=lambda it, a, b, w, c: it / w), "lacks the maximum"),
-    (schedule(cosine=lambda it, a, b, w, c: degrees(it, a, b, w, c)), "not degrees"),
-    (schedule(cosine=lambda *s: b_plus_half(*s, angle=lambda done: done)), "π is missing"),
-    (
-        schedule(cosine=lambda *s: b_plus_half(*s, angle=lambda done: done * pi / 2)),
-        "half of the way",
-    ),
+    (cosine(lambda done: 180 * done), "not degrees"),
+    (cosine(lambda done: done), "π is missing"),
+    (cosine(lambda done: done * pi / 2), "half of the way"),
+    (cosine(wave=lambda x: 0.5 + cos(x)), "the 1/2 belongs to the whole sum"),
+    (cosine(wave=lambda x: 1 + cos(x)), "1/2 is missing"),
+    (cosine(wave=lambda x: (1 - cos(x)) / 2), "it rises"),
     (schedule(cosine=lambda it, a, b, w, c: a - (a - b) * (it - w) / (c - w)), "a straight line"),
     (
         schedule(cosine=lambda it, a, b, w, c: b + (1 + cos(it / c * pi)) / 2 * (a - b)),
-        "it / cosine",
+        "does not begin at the maximum",
     ),
     (
         schedule(cosine=lambda it, a, b, w, c: b + (1 + cos((it - w) / c * pi)) / 2 * (a - b)),
@@ -150,16 +157,6 @@ WRONG_SCHEDULES = [
     (
         schedule(cosine=lambda it, a, b, w, c: (1 + cos((it - w) / (c - w) * pi)) / 2 * (a - b)),
         "min is not added",
-    ),
-    (
-        schedule(cosine=lambda it, a, b, w, c: b + (1 + cos((it - w) / (c - w) * pi)) * (a - b)),
-        "1/2 is missing",
-    ),
-    (
-        schedule(
-            cosine=lambda it, a, b, w, c: b + (1 - cos((it - w) / (c - w) * pi)) / 2 * (a - b)
-        ),
-        "it rises",
     ),
     (schedule(rest=cosine_all_the_way), "rises again"),
     (schedule(rest=lambda it, a, b, w, c: 0), "not at 0"),
@@ -171,11 +168,8 @@ WRONG_SCHEDULES = [
     (nothing, "no branch fits"),
     (lambda it, a, b, w, c: "0.1", "It returns no number"),
     (lambda it, a, b: a, "cannot be called with the arguments"),
+    (lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0, "Or hand in a small function"),
 ]
-
-
-def b_plus_half(it, a, b, w, c, angle):
-    return b + (1 + cos(angle((it - w) / (c - w)))) / 2 * (a - b)
 
 
 def clip_handout(parameters, max_l2_norm, eps=1e-6):
@@ -184,6 +178,14 @@ def clip_handout(parameters, max_l2_norm, eps=1e-6):
     if norm >= max_l2_norm:
         for g in grads:
             g.data *= max_l2_norm / (norm + eps)
+
+
+class Clipper:
+    def __init__(self, parameters, max_norm):
+        self.parameters, self.max_norm = list(parameters), max_norm
+
+    def __call__(self):
+        clip_handout(self.parameters, self.max_norm)
 
 
 def clip_without_eps(parameters, limit):
@@ -222,6 +224,7 @@ RIGHT_CLIPS = [
     clip_without_eps,
     clip_with_clamp,
     clip_with_new_tensors,
+    Clipper,
     optimizers.clip_gradients,
 ]
 
@@ -229,18 +232,23 @@ RIGHT_CLIPS = [
 def clip(
     norm=lambda grads: math.sqrt(sum(float((g**2).sum()) for g in grads)),
     factor=lambda norm, limit: min(1.0, limit / (norm + 1e-6)),
-    targets=lambda grads: grads,
-    change=lambda g, factor: g.mul_(factor),
+    targets=lambda parameters: parameters,
+    change=lambda p, factor: p.grad.mul_(factor),
+    measured=lambda p: p.grad,
 ):
     """Clipping whose steps can be got wrong one by one."""
 
     def learners(parameters, max_l2_norm):
-        grads = [p.grad for p in parameters if p.grad is not None]
-        scale = factor(norm(grads), max_l2_norm)
-        for g in targets(grads):
-            change(g, scale)
+        parameters = [p for p in parameters if p.grad is not None]
+        scale = factor(norm([measured(p) for p in parameters]), max_l2_norm)
+        for p in targets(parameters):
+            change(p, scale)
 
     return learners
+
+
+def one_norm(grads):
+    return sum(float(torch.linalg.norm(g, 2)) ** 2 if g.ndim else 0.0 for g in grads) ** 0.5
 
 
 def one_by_one(parameters, limit):
@@ -255,33 +263,8 @@ def needs_gradients(parameters, limit):
         p.grad *= min(1, limit / (norm + 1e-6))
 
 
-def of_values(parameters, limit):
-    parameters = list(parameters)
-    norm = sum((p.data**2).sum() for p in parameters if p.grad is not None) ** 0.5
-    for p in parameters:
-        if p.grad is not None and norm > limit:
-            p.grad *= limit / norm
-
-
-def scales_values(parameters, limit):
-    parameters = list(parameters)
-    norm = sum((p.grad**2).sum() for p in parameters if p.grad is not None) ** 0.5
-    if norm > limit:
-        for p in parameters:
-            p.data *= limit / norm
-
-
 def by_value(parameters, limit):
     torch.nn.utils.clip_grad_value_(list(parameters), limit)
-
-
-def local_name(parameters, limit):
-    parameters = list(parameters)
-    norm = sum((p.grad**2).sum() for p in parameters if p.grad is not None) ** 0.5
-    for p in parameters:
-        grad = p.grad
-        if grad is not None and norm > limit:
-            grad = grad * limit / norm
 
 
 def leftover(parameters, limit):
@@ -303,11 +286,6 @@ def running(parameters, limit):
                 p.grad *= limit / total**0.5
 
 
-def clears(parameters, limit):
-    for p in parameters:
-        p.grad = None
-
-
 WRONG_CLIPS = [
     (one_by_one, "you took each parameter's own"),
     (clip(factor=lambda norm, limit: limit / (norm + 1e-6)), "scaled up to it"),
@@ -317,28 +295,22 @@ WRONG_CLIPS = [
     (clip(norm=lambda grads: sum(float(g.norm()) for g in grads)), "add squares"),
     (clip(norm=lambda grads: max(float(g.norm()) for g in grads)), "largest of the parameters"),
     (clip(norm=lambda grads: float(grads[-1].norm())), "the last parameter's"),
-    (
-        clip(
-            norm=lambda grads: (
-                sum(float(torch.linalg.norm(g, 2)) ** 2 if g.ndim else 0.0 for g in grads) ** 0.5
-            )
-        ),
-        "largest singular value",
-    ),
+    (clip(norm=one_norm), "largest singular value"),
+    (clip(measured=lambda p: p.data), "you took the parameters"),
     (clip(factor=lambda norm, limit: max(1.0, norm / limit)), "upside down"),
     (clip(factor=lambda norm, limit: 1 / norm if norm > limit else 1.0), "scaled to the norm 1"),
     (clip(factor=lambda norm, limit: limit / norm if 0 < norm < limit else 1.0), "turned round"),
     (clip(factor=lambda norm, limit: limit if norm > limit else 1.0), "not divided by the norm"),
-    (clip(targets=lambda grads: grads[-1:]), "Only the last gradient"),
+    (clip(targets=lambda parameters: parameters[-1:]), "Only the last gradient"),
+    (clip(change=lambda p, factor: p.grad * factor), "only gives a name a new value"),
+    (clip(change=lambda p, factor: p.data.mul_(factor)), "Scale `p.grad`, and not `p`"),
+    (clip(change=lambda p, factor: setattr(p, "grad", None)), "A gradient is gone"),
     (leftover, "Only the last gradient"),
     (running, "still adding up"),
     (needs_gradients, "`p.grad` None: skip it"),
-    (of_values, "you took the parameters, not their gradients"),
-    (scales_values, "Scale `p.grad`, and not `p`"),
     (by_value, "Each entry is cut"),
-    (local_name, "only gives a name a new value"),
-    (two_loops, "which is a generator"),
-    (clears, "A gradient is gone"),
+    (two_loops, "is a generator, which can be gone through only once"),
+    (lambda parameters, limit: clip_handout(parameters[:], limit), "is a generator: make a list"),
     (lambda parameters: parameters, "cannot be called with the arguments"),
 ]
 

@@ -121,6 +121,7 @@ HOW = {
     "topk": None,
 }
 OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
+SHARE = re.compile(r"(.+_)?(ratio|frac|fraction|percent|pct)(_.+)?", re.I)  # of another number
 SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
 
 
@@ -311,6 +312,7 @@ def _says_how(parameter: inspect.Parameter) -> bool:
     return (
         plain in HOW
         or is_switch(parameter)
+        or bool(SHARE.fullmatch(parameter.name))
         or plain in SYNONYMS["rope"].split()
         or plain in SYNONYMS["device"].split()
     )
@@ -373,7 +375,10 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 
 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
-    advice = "Give it these arguments, in any order; what else it takes needs a default."
+    advice = (
+        "Give it these arguments, in any order; what else it takes needs a default. Or hand in a "
+        "small function that takes them, and calls yours with what they mean there."
+    )
     return misfit(inspect.signature(function), why, given, advice)
 
 
