@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,44 +80,22 @@ def comes_back_late(n):
         return n * n
 
 
-HANGING = [
-    loops,
-    sleeps,
-    swallows,
-    swallows_twice,
-    swallows_in_layers,
-    swallows_in_finally,
-    comes_back_late,
-]
+HANGING = [loops, sleeps, swallows, swallows_twice, swallows_in_layers, swallows_in_finally]
 
 
-@pytest.mark.parametrize("attempt", HANGING)
+@pytest.mark.parametrize("attempt", [*HANGING, comes_back_late])
 def test_an_attempt_that_hangs_is_stopped(attempt):
     with pytest.raises(Wrong, match=r"stopped after 0.3 s") as caught:
         call(attempt, 2, seconds=0.3)
     assert caught.value.timed_out
 
 
-def on_a_thread(attempt):
-    """What `call` raises on a thread that gets no signals, as all of Windows' do not."""
-    raised = []
-
-    def run():
-        try:
-            call(attempt, 2, seconds=0.3)
-        except Wrong as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(120)
-    return raised
-
-
 @pytest.mark.parametrize("attempt", [loops, swallows, swallows_twice])
 def test_it_is_stopped_on_another_thread_as_well(attempt):
-    (wrong,) = on_a_thread(attempt)
-    assert wrong.timed_out
+    """Where no signal arrives, as on all threads of Windows."""
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Wrong) as caught:
+        pool.submit(call, attempt, 2, seconds=0.3).result(120)
+    assert caught.value.timed_out
 
 
 def test_what_ends_in_time_is_left_alone():
@@ -199,7 +178,7 @@ def test_an_alarm_at_the_end_of_the_block_does_not_outlive_it(monkeypatch):
 def printed_by(program):
     """What a program prints in a process of its own, which may hang or multiply."""
     run = [sys.executable, "-c", program]
-    return subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(run, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 DIVES = """
@@ -308,8 +287,7 @@ cProfile.Profile().runcall(lambda: [x for x in range(3)])
 
 
 def test_a_limit_on_another_thread_leaves_nothing_that_hangs_a_profiler():
-    done = subprocess.run([sys.executable, "-c", PROFILED], timeout=300, check=False)
-    assert done.returncode == 0
+    assert "function calls" in printed_by(PROFILED)
 
 
 # What is put back.
@@ -378,22 +356,15 @@ def state():
     )
 
 
-def test_everything_is_put_back(tmp_path, capfd):
-    before = state()
-    with isolated():
-        spoil(tmp_path)
-    assert state() == before
-    print("heard")
-    os.write(1, b"by all\n")
-    assert sorted(capfd.readouterr().out.splitlines()) == ["by all", "heard"]
-
-
-def test_it_is_put_back_after_an_error_too(tmp_path):
+def test_everything_is_put_back_after_an_error_too(tmp_path, capfd):
     before = state()
     with pytest.raises(ZeroDivisionError), isolated():
         spoil(tmp_path)
         1 / 0  # noqa: B018
     assert state() == before
+    print("heard")
+    os.write(1, b"by all\n")
+    assert sorted(capfd.readouterr().out.splitlines()) == ["by all", "heard"]
 
 
 def test_a_folder_that_was_deleted_is_no_obstacle(tmp_path, monkeypatch):
@@ -407,20 +378,12 @@ def test_a_folder_that_was_deleted_is_no_obstacle(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_random_state_of_torch_is_put_back():
-    torch = pytest.importorskip("torch")
-    before = torch.get_rng_state()
-    with isolated():
-        torch.manual_seed(7)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.slow
-def test_how_torch_computes_and_prints_is_put_back():
+def test_how_torch_draws_computes_and_prints_is_put_back():
     torch = pytest.importorskip("torch")
 
     def settings():
         return (
+            torch.get_rng_state().tolist(),
             torch.get_default_dtype(),
             torch.is_grad_enabled(),
             torch.is_anomaly_enabled(),
@@ -436,6 +399,7 @@ def test_how_torch_computes_and_prints_is_put_back():
 
     before = settings()
     with isolated():
+        torch.manual_seed(7)
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
         torch.set_anomaly_enabled(True)
@@ -475,30 +439,20 @@ def test_processes_left_behind_are_ended():
     process.wait()
 
 
-def count(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        sum(range(1_000))
-
-
 def test_threads_left_behind_are_ended():
     before = threading.active_count()
     with isolated():
-        threading.Thread(target=count, args=[100], daemon=True).start()
-        threading.Thread(target=count, args=[0.1]).start()
+        threading.Thread(target=loops, args=[2], daemon=True).start()
+        threading.Thread(target=time.sleep, args=[0.1]).start()
     assert threading.active_count() == before
 
 
-def test_a_file_left_open_is_no_print_out(tmp_path):
+def test_a_file_left_open_and_a_thread_that_fails_are_no_print_out(tmp_path):
     (tmp_path / "text").touch()
     with isolated() as isolation:
         open(tmp_path / "text").read()  # noqa: SIM115
-    assert isolation.output == ""
-
-
-def test_a_thread_that_fails_is_no_warning():
-    with isolated():
         threading.Thread(target=lambda: 1 / 0).start()
+    assert isolation.output == ""
 
 
 def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
@@ -557,8 +511,7 @@ atexit.register(print, "of the user")
 
 
 def test_what_was_to_be_called_at_exit_is_not():
-    run = [sys.executable, "-c", AT_EXIT]
-    assert subprocess.run(run, capture_output=True, check=True).stdout == b"of the user\n"
+    assert printed_by(AT_EXIT) == "of the user\n"
 
 
 @pytest.mark.parametrize("error", [psutil.NoSuchProcess(1), FileNotFoundError("/proc/stat")])
