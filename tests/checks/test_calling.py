@@ -40,6 +40,8 @@ SIGNATURES = [  # a signature, and what its parameters should get
      {**BLOCK, "device": None, "dtype": None}),
     ({"d_model": 8}, "d_model, eps, device=None", {"d_model": 8, "eps": 1e-5}),
     ({"d_model": 8}, "size", {"size": 8}),
+    (BLOCK, "block_index, d_model, num_heads, d_ff, length, weights=None, base=10.0",
+     {"block_index": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "length": 16, "base": 50.0}),
     ({"theta": 50.0, "d_k": 4, "max_seq_len": 8}, "d_model, theta, max_seq_len",
      {"d_model": 4, "theta": 50.0, "max_seq_len": 8}),
     (QKV, "K, Q, V, mask=None", QKV),
@@ -121,6 +123,9 @@ def test_what_has_no_place_is_asked_for_and_lands_nowhere_else():
     with pytest.raises(Wrong) as raised:
         bind(made("d_model, num_heads, d_ff, max_seq_len, use_rope=False"), BLOCK)
     assert "your fifth argument is `use_rope`; which one is `theta`?" in raised.value.rows[-1][1]
+    with pytest.raises(Wrong) as raised:
+        bind(made("d_model, num_heads, weights=None"), {"d_model": 8, "num_heads": 2, "theta": 5.0})
+    assert "your third argument is `weights`; which one is `theta`?" in raised.value.rows[-1][1]
     with pytest.raises(Wrong) as raised:
         bind(made("x, surprise"), {"x": 1})
     assert "`surprise`" in raised.value.rows[-1][1]

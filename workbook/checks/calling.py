@@ -112,6 +112,11 @@ HOW = {
     "attndropout": 0.0,
     "residdropout": 0.0,
     "rope": None,
+    "layeridx": 0,
+    "layerindex": 0,
+    "layerid": 0,
+    "blockidx": 0,
+    "blockindex": 0,
     "verbose": False,
     "training": False,
     "usecache": False,
@@ -174,7 +179,12 @@ def bind(
     bound = {p.name: values[name] for p in parameters if (name := meant.get(p.name)) in values}
     left = {name: value for name, value in values.items() if name not in meant.values()}
     unknown = [
-        p for p in parameters if p.name not in meant and not _says_how(p) and not _is_config(p)
+        p
+        for p in parameters
+        if p.name not in meant
+        and not _says_how(p)
+        and not _is_config(p)
+        and (p.default is p.empty or not meaning(p.name, SYNONYMS))  # `weights=None` is no place
     ]
     for name in [name for name in left if name not in optional]:
         if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):
@@ -258,10 +268,17 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
 
 def meaning(name: str, names: Collection[str]) -> str | None:
     """Which of the handout's `names` a learner's name of a parameter means; None: none of them."""
-    plain = _plain(name)
-    exact = [each for each in names if _plain(each) == plain]
-    alike = [each for each in names if plain in SYNONYMS.get(each, "").split()]
+    exact = [each for each in names if _is(name, each)]
+    alike = [each for each in names if _is_synonym(name, each)]
     return next(iter(exact + alike), None)
+
+
+def _is(name: str, meant: str) -> bool:
+    return _plain(name) == _plain(meant)
+
+
+def _is_synonym(name: str, meant: str) -> bool:
+    return _plain(name) in SYNONYMS.get(meant, "").split()
 
 
 def _plain(name: str) -> str:
@@ -278,20 +295,17 @@ def _by_name(
     `prefer` comes last: d_k, which `dim` may mean as well, is asked for by few.
     """
     meant: dict[str, str] = {}
-    for parameter in parameters:
-        for name in values:
-            if _plain(name) == _plain(parameter.name) and name not in meant.values():
-                meant[parameter.name] = name
     for names in (prefer, [name for name in values if name not in prefer]):
-        candidates = {
-            each.name: [n for n in names if _plain(each.name) in SYNONYMS.get(n, "").split()]
-            for each in parameters
-            if each.name not in meant
-        }
-        for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
-            free = [name for name in candidate if name not in meant.values()]
-            if free:
-                meant[parameter] = free[0]
+        for says in (_is, _is_synonym):
+            candidates = {
+                each.name: [name for name in names if says(each.name, name)]
+                for each in parameters
+                if each.name not in meant
+            }
+            for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
+                free = [name for name in candidate if name not in meant.values()]
+                if free:
+                    meant[parameter] = free[0]
     return meant
 
 
