@@ -7,7 +7,7 @@ from einops import rearrange
 from torch import nn
 
 from attempts import transformer_right_heads as heads
-from attempts.transformer_lists import almost, right
+from attempts.transformer_lists import almost, mistake, right
 from attempts.transformer_right import (
     Embedding,
     Linear,
@@ -60,6 +60,32 @@ class HandedRope(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, rope=None, device=None, dtype=None):
         super().__init__(d_model, num_heads)
         self.rope = rope
+
+
+@right("multihead_self_attention")
+class AsksItsRope(HandedRope):
+    """Takes from the RoPE that is handed in how long a sequence may be."""
+
+    def __init__(self, d_model, num_heads, rope=None):
+        super().__init__(d_model, num_heads, rope=rope)
+        self.register_buffer("places", torch.arange(rope.max_seq_len if rope else 16))
+
+    def forward(self, x):
+        return super().forward(x, self.places[: x.shape[-2]])
+
+
+@right("multihead_self_attention")
+class MadeWithRope(Steps):
+    """A class method makes those with RoPE."""
+
+    def __init__(self, d_model, num_heads, device=None):
+        super().__init__(d_model, num_heads)
+
+    @classmethod
+    def with_rope(cls, d_model, num_heads, max_seq_len, theta):
+        made = cls(d_model, num_heads)
+        made.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
+        return made
 
 
 @dataclass
@@ -158,7 +184,7 @@ class InputsFirst(Steps):
         return x @ self.W_O
 
 
-@almost("multihead_self_attention", "√ is missing")
+@almost("multihead_self_attention", "the root is missing")
 class TooNarrow(heads.Fused):
     """The first weights of the fused matrix have the variance for their standard deviation."""
 
@@ -332,7 +358,7 @@ class CompiledModel(heads.TransformerLM):
         self.layers = nn.ModuleList(torch.compile(layer) for layer in self.layers)
 
 
-@almost("transformer_lm", "the gain `ln_final.weight` does not start at 1")
+@mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")
 class DrawnGain(heads.TransformerLM):
     def __init__(self, *sizes):
         super().__init__(*sizes)

@@ -27,18 +27,18 @@ def cut(d_out, d_in, std):
 
 
 for make, words in (
-    (lambda o, i, std: torch.randn(o, i), "standard deviation is 1"),
+    (lambda o, i, std: torch.randn(o, i), "is 1 (plain `randn`)"),
     (lambda o, i, std: torch.zeros(o, i), "the same"),
     (lambda o, i, std: torch.rand(o, i), "mean is not 0"),
     (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std, "uniform"),
     (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
     (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
-    (lambda o, i, std: cut(o, i, std / 2**0.5), "2 is missing"),
-    (lambda o, i, std: cut(o, i, std**2), "variance was taken"),
+    (lambda o, i, std: cut(o, i, std / 2**0.5), "√(1 / (d_in + d_out))"),
+    (lambda o, i, std: cut(o, i, std**2), "the root is missing"),
     (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
     (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
     (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
-    (lambda o, i, std: cut(o, i, 3 * std), "times what it should be"),
+    (lambda o, i, std: cut(o, i, 3 * std), "and is 0.23"),
     (
         lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
         "cut too early",
@@ -47,7 +47,7 @@ for make, words in (
     mistake("linear", words)(weight(make))
 
 
-@mistake("linear", "standard deviation is 1")
+@mistake("linear", "is 1 (plain `randn`)")
 class Transposed(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -124,6 +124,12 @@ class Detached(transformer_right.Linear):
         return x @ self.weight.detach().T
 
 
+@mistake("linear", "the gradient that comes back to `weight` is not")
+class HalfDetached(transformer_right.Linear):
+    def forward(self, x):
+        return x @ (self.weight + self.weight.detach()).T / 2
+
+
 @mistake("linear", "a tuple")
 class Tuple(transformer_right.Linear):
     def forward(self, x):
@@ -165,7 +171,7 @@ class PaddingLearnsNothing(transformer_right.Embedding):
         return torch.where((ids == 0)[..., None], rows.detach(), rows)
 
 
-@mistake("embedding", "standard deviation of Linear")
+@mistake("embedding", "should be 1, and is √(2 / (d_in + d_out))")
 class SmallTable(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)

@@ -155,7 +155,7 @@ def last_position(self, ids):
     return self.lm_head(self.ln_final(through(self, ids)))[:, -1]
 
 
-@model("first block")
+@model("Not every block")
 def one_block(self, ids):
     return self.lm_head(self.ln_final(self.layers[0](self.token_embeddings(ids))))
 
@@ -222,7 +222,7 @@ class PlainList(transformer_right_heads.TransformerLM):
         self.layers = layers
 
 
-@mistake("transformer_lm", "not the final norm")
+@mistake("transformer_lm", "Missing: `ln_final.weight`")
 class NoFinalNorm(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -235,6 +235,13 @@ class WithLayerNorm(transformer_right_heads.TransformerBlock):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.ln1 = nn.LayerNorm(d_model)
         self.ln2 = RMSNorm(d_model)
+
+
+@mistake("transformer_block", "`ln1.weight` does not start at 1")
+class DrawnGain(transformer_right_heads.TransformerBlock):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        nn.init.normal_(self.ln1.weight)
 
 
 @model("axes of length 1")
@@ -250,6 +257,12 @@ def random(self, ids):
 @model("must be long")
 def ids_as_floats(self, ids):
     return self.lm_head(self.ln_final(through(self, ids.float())))
+
+
+@block("`token_positions` is ignored")
+def counts_from_0(self, x, token_positions=None):
+    x = x + self.attn(self.ln1(x))
+    return x + self.ffn(self.ln2(x))
 
 
 @block("the way back fails")

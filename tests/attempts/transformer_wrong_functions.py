@@ -15,18 +15,18 @@ def no_shift(x, dim):
     return x.exp() / x.exp().sum(dim, keepdim=True)
 
 
-@mistake("softmax", "maximum of the whole tensor")
+@mistake("softmax", "maximum is that of the whole tensor")
 def global_maximum(x, dim):
     powers = (x - x.max()).exp()
     return powers / powers.sum(dim, keepdim=True)
 
 
-@mistake("softmax", "last axis is taken")
+@mistake("softmax", "`dim` is ignored")
 def always_last(x, dim):
     return softmax(x, -1)
 
 
-@mistake("softmax", "axis 0 is taken")
+@mistake("softmax", "`dim` is ignored")
 def always_first(x, dim):
     return softmax(x, 0)
 
@@ -37,13 +37,13 @@ def axis_lost(x, dim):
     return powers / powers.sum(dim)
 
 
-@mistake("softmax", "sum of the whole tensor")
+@mistake("softmax", "sum is that of the whole tensor")
 def one_sum(x, dim):
     powers = (x - x.amax(dim, keepdim=True)).exp()
     return powers / powers.sum()
 
 
-@mistake("softmax", "2 was raised")
+@mistake("softmax", "power of e")
 def base_two(x, dim):
     powers = 2 ** (x - x.amax(dim, keepdim=True))
     return powers / powers.sum(dim, keepdim=True)
@@ -98,8 +98,8 @@ def attention_with(words, **changes):
 
 attention_with("not scaled", scale=lambda Q, K, V: 1)
 attention_with("not by its square root", scale=lambda Q, K, V: Q.shape[-1])
-attention_with("Scaled by d_v", scale=lambda Q, K, V: V.shape[-1] ** 0.5)
-attention_with("number of keys", scale=lambda Q, K, V: K.shape[-2] ** 0.5)
+attention_with("Scaled by another size", scale=lambda Q, K, V: V.shape[-1] ** 0.5)
+attention_with("Scaled by another size", scale=lambda Q, K, V: K.shape[-2] ** 0.5)
 attention_with("multiplied by √d_k", scale=lambda Q, K, V: Q.shape[-1] ** -0.5)
 attention_with("mask is inverted", masked=lambda s, m: s.masked_fill(m, -math.inf))
 attention_with("mask is inverted", masked=lambda s, m: s.masked_fill(m, -1e9))
@@ -107,8 +107,8 @@ attention_with("exp(0) is 1", masked=lambda s, m: s * m)
 attention_with("exp(0) is 1", masked=lambda s, m: s.masked_fill(~m, 1e-9))
 attention_with("as 0 and 1", masked=lambda s, m: s + m)
 attention_with("mask is not used", masked=lambda s, m: s)
-attention_with("runs over the queries", weigh=lambda s: softmax(s, -2))
-attention_with("axis 0", weigh=lambda s: softmax(s, 0))
+attention_with("wrong softmax axis", weigh=lambda s: softmax(s, -2))
+attention_with("wrong softmax axis", weigh=lambda s: softmax(s, 0))
 attention_with("softmax is missing", weigh=lambda s: s)
 attention_with("overflows", weigh=lambda s: s.exp() / s.exp().sum(-1, keepdim=True))
 
@@ -180,12 +180,12 @@ def twice(logits, targets):
     return -chosen(logs(softmax(logits, -1)), targets).mean()
 
 
-@loss("first dimension only")
+@loss("one of several dimensions")
 def first_dimension(logits, targets):
     return -chosen(logs(logits), targets).sum() / len(targets)
 
 
-@loss("over the first dimension")
+@loss("one of several dimensions")
 def mean_of_first(logits, targets):
     return -chosen(logs(logits), targets).mean(0)
 
@@ -195,7 +195,7 @@ def no_mean(logits, targets):
     return -chosen(logs(logits), targets)
 
 
-@loss("minus sign")
+@loss("a sign differs")
 def no_minus(logits, targets):
     return chosen(logs(logits), targets).mean()
 

@@ -69,17 +69,17 @@ rope("RoPE on halves", turn=as_in_llama)
 rope("sign of the rotation", turn=backwards)
 rope("weave them together", turn=not_woven)
 rope("repeat_interleave", turn=mixed_tables)
-rope("minus is missing", turn=no_minus)
+rope("sign of the rotation", turn=no_minus)
 rope("Sine and cosine are swapped", turn=lambda x, cos, sin: backwards(x, sin, -cos))
 rope("off by one", shift=1)
 rope("`token_positions` is ignored", take=lambda x, p: torch.arange(x.shape[-2]))
-rope("k begins at 1", lambda k, d, theta: theta ** (-2 * (k + 1) / d))
-rope("2 is missing", lambda k, d, theta: theta ** (-k / d))
-rope("the 2 came twice", lambda k, d, theta: theta ** (-4 * k / d))
-rope("minus is missing", lambda k, d, theta: theta ** (2 * k / d))
-rope("not divided by d_k", lambda k, d, theta: theta ** (-2.0 * k))
+rope("exponent of theta", lambda k, d, theta: theta ** (-2 * (k + 1) / d))
+rope("exponent of theta", lambda k, d, theta: theta ** (-k / d))
+rope("exponent of theta", lambda k, d, theta: theta ** (-4 * k / d))
+rope("exponent of theta", lambda k, d, theta: theta ** (2 * k / d))
+rope("exponent of theta", lambda k, d, theta: theta ** (-2.0 * k))
 rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
-rope("all pairs rotate alike", lambda k, d, theta: torch.ones(len(k)))
+rope("exponent of theta", lambda k, d, theta: torch.ones(len(k)))
 rope("taken as degrees", lambda k, d, theta: torch.rad2deg(theta ** (-2 * k / d)))
 rope("nothing is rotated", turn=lambda x, cos, sin: x)
 rope("is the rotation still to be written", turn=lambda x, cos, sin: torch.zeros_like(x))
@@ -206,8 +206,8 @@ heads(
     split=lambda self, x: rearrange(x, "... s (d h) -> ... h s d", h=self.heads),
     merge=lambda self, x: rearrange(x, "... h s d -> ... s (d h)"),
 )
-heads("without the transpose back", merge=lambda self, x: x.reshape(*x.shape[:-3], x.shape[-2], -1))
-heads("interleaved when", merge=lambda self, x: rearrange(x, "... h s d -> ... s (d h)"))
+heads("put together in", merge=lambda self, x: x.reshape(*x.shape[:-3], x.shape[-2], -1))
+heads("put together in", merge=lambda self, x: rearrange(x, "... h s d -> ... s (d h)"))
 heads("one head as wide", split=lambda self, x: x[..., None, :, :])
 heads(
     "Heads attend to heads",
@@ -237,7 +237,7 @@ heads("RoPE is missing", heads_of=turned(()))
 heads("ignored", turn=lambda self, x, p: Steps.turn(self, x, None))
 heads("output projection is missing", out=lambda self, x: x + 0 * self.output_proj(x))
 heads(
-    "Queries and keys are swapped",
+    "queries, keys and values are swapped",
     attend=lambda self, q, k, v: attention(k, q, v, self.seen(q.shape[-2])),
 )
 

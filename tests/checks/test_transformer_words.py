@@ -87,7 +87,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
         (lambda x: x + 0.5, "too large by 0.5"),
         (lambda x: x * 0, "All of it is 0"),
         (lambda x: x / 0 * 0, "NaN"),
-        (lambda x: x.flip(-1), "backwards along dimension"),
+        (lambda x: x.roll(1, -1), "in each vector, in another order"),
     ],
 )
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
@@ -154,7 +154,7 @@ def test_what_a_learner_turns_off_or_on_is_put_back():
         (lambda x: x.detach().numpy(), "numpy"),
         (lambda x: x.to("meta"), "on meta"),
         (lambda x: x * 1j, "complex"),
-        (lambda x: x.to_sparse(), "another kind of tensor"),
+        (lambda x: x.to_sparse(), "torch.sparse_coo"),
         (lambda x: 0.5, "a float: 0.5"),
         (lambda x: "0.5", "a str"),
     ],
@@ -189,7 +189,7 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
         ("rmsnorm", transformer_right_strict.ThreeAxes, "2 axes, not 3"),
         ("embedding", transformer_right_strict.TwoAxes, "Ids with 1 axis"),
         ("multihead_self_attention", transformer_right_heads.ByViews, "two batch dimensions"),
-        ("transformer_block", transformer_right_strict.PositionsWanted, "max_seq_len and theta"),
+        ("transformer_block", transformer_right_strict.PositionsWanted, "do without RoPE"),
         ("linear", transformer_right.LinearByLoops, None),
     ],
 )
@@ -198,6 +198,33 @@ def test_what_the_course_leaves_open_is_told_but_not_refused(problem, attempt, r
     assert report.status == "correct"
     assert ("Worth knowing" in report.claim) == bool(remark)
     assert (remark or "") in report.claim
+
+
+def test_rope_need_be_no_module_of_torch():
+    def rotated(x, positions, theta):
+        return Plain(theta, x.shape[-1])(x, positions)
+
+    class Plain:
+        def __init__(self, theta, d_k, max_seq_len=None):
+            self.frequencies = theta ** (-torch.arange(0, d_k, 2) / d_k)
+
+        def __call__(self, x, positions):
+            turns = torch.polar(torch.tensor(1.0), positions[..., None] * self.frequencies)
+            return torch.view_as_real(
+                torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns
+            ).flatten(-2)
+
+    class Named(Plain):
+        def forward(self, x, token_positions):
+            return self(x, token_positions)
+
+    for right in (rotated, Plain, Named):
+        report = check("rope", right)
+        assert report.status == "correct" and "no `nn.Module`" in report.claim, report
+    assert (
+        "`token_positions` is ignored"
+        in check("rope", lambda x, pos, theta: rotated(x, torch.arange(x.shape[-2]), theta)).likely
+    )
 
 
 def test_an_input_that_is_changed_is_wrong():

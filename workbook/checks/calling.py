@@ -245,8 +245,8 @@ def call_part(
             optional = {*optional, *(values.keys() - left.keys())}
         if work not in CALLED:
             attempt = getattr(attempt, work)
-    target = getattr(attempt, "forward", attempt)
-    args, kwargs, _ = bind(target, values, optional=optional, **options)
+    attempt = getattr(attempt, "forward", attempt)
+    args, kwargs, _ = bind(attempt, values, optional=optional, **options)
     result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
     return instance if result is None and work not in CALLED else result
 

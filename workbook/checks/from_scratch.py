@@ -6,7 +6,7 @@ learner's own lines call, in Python and in C.
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,41 +32,30 @@ FUNCTIONS = (
     "normalize scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
     "clip_grad_norm_ clip_grad_norm"
 )
-# In C, and as methods of tensors; `sigmoid` is not among them, because `torch.sigmoid` is allowed.
-BUILTINS = (
-    "linear bilinear embedding softmax _softmax log_softmax _log_softmax silu gelu glu rms_norm "
-    "layer_norm scaled_dot_product_attention cross_entropy_loss nll_loss"
-)
+# In C, and as methods of tensors: but `torch.sigmoid` is allowed.
+BUILTINS = {*FUNCTIONS.split(), "_softmax", "_log_softmax", "cross_entropy_loss"} - {"sigmoid"}
 INSTEAD = (
     "From scratch means here: of `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, and nothing that `torch.nn.functional` does for you."
 )
 OURS = "Hand in what you wrote yourself: the workbook's own code stands beside it to compare."
 WAYS = {
-    "linear": "A matmul with `@` or an einsum does it.",
-    "Linear": "A Parameter and a matmul with `@` or an einsum do it.",
-    "embedding": "Indexing does it: `weight[token_ids]`.",
-    "Embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
+    "linear": "A Parameter and a matmul with `@` or an einsum do it.",
+    "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
     "silu": "`x * torch.sigmoid(x)` does it.",
-    "SiLU": "`x * torch.sigmoid(x)` does it.",
     "softmax": "Use your own softmax.",
-    "Softmax": "Use your own softmax.",
 }
 
 
 def expect_from_scratch(
-    run: Callable[[], Any],
-    made: Iterable[Any] = (),
-    forbidden: Iterable[str] = (),
-    allowed: Iterable[str] = (),
+    run: Callable[[], Any], made: Iterable[Any] = (), allowed: Collection[str] = ()
 ) -> None:
     """Raise `Wrong` for what should be written and is ready-made.
 
     Args:
         run: makes one call of the attempt, which is right.
         made: what the attempt consists of: itself, and the modules inside it.
-        forbidden: names of further functions of torch's for this problem.
-        allowed: names of those that belong to an earlier problem, and may be used in this one.
+        allowed: names of what belongs to an earlier problem, and may be used in this one.
     """
     for part in made:
         for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
@@ -77,44 +66,43 @@ def expect_from_scratch(
                 _refuse(f"`torch.optim.{name}`", name)
             if module.startswith("workbook."):
                 _refuse(f"`{module}.{name}`, the workbook's own", name)
-            if name in (*FUNCTIONS.split(), *forbidden) and _is_torchs(kind):
+            if name in FUNCTIONS.split() and _is_torchs(kind):
                 _refuse(f"`torch`'s ready `{name}`", name)
-    for thing, name in _ready_made(run, {*forbidden}):
+    for thing, name in _ready_made(run).items():
         if name not in allowed:
             _refuse(thing, name)
 
 
-def _ready_made(run: Callable[[], Any], forbidden: set[str]) -> list[tuple[str, str]]:
-    """What the learner's lines call that is ready-made, as it is told and by its bare name."""
+def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
+    """What the learner's lines call that is ready-made: its bare name, by what is said of it."""
     seen: dict[str, str] = {}
-    functions, builtins = forbidden.union(FUNCTIONS.split()), forbidden.union(BUILTINS.split())
 
     def note(frame: FrameType, event: str, arg: Any) -> None:
         if event == "c_call":
             name = getattr(arg, "__name__", "").removeprefix("special_")
-            if name in builtins and _is_theirs(frame) and _is_torchs(arg):
-                seen.setdefault(f"`torch`'s ready `{name}`", name.strip("_"))
+            if name in BUILTINS and _is_theirs(frame) and _is_torchs(arg):
+                seen[f"`torch`'s ready `{name}`"] = name.strip("_")
         elif event == "call" and _is_theirs(_caller(frame)):
             code = frame.f_code
             path, name = code.co_filename, code.co_name
             if path == OPS and name == "__call__":
                 name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0]
-            if path.startswith(TORCH) and name in (builtins if path == OPS else functions):
-                seen.setdefault(f"`torch`'s ready `{name}`", name.strip("_"))
+            if path.startswith(TORCH) and name in (BUILTINS if path == OPS else FUNCTIONS.split()):
+                seen[f"`torch`'s ready `{name}`"] = name.strip("_")
             elif path.startswith(OPTIMIZERS) and name == "step" and not path.endswith(BASES):
-                seen.setdefault(f"an optimizer of `torch.optim`, `{code.co_qualname}`", name)
+                seen[f"an optimizer of `torch.optim`, `{code.co_qualname}`"] = name
             elif path.startswith(str(PACKAGE)) and not path.startswith(CHECKS):
-                seen.setdefault(f"`{code.co_qualname}`, the workbook's own", name)
+                seen[f"`{code.co_qualname}`, the workbook's own"] = name
 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
         run()
     except Exception:  # it ran before: whatever this is, it comes from the profiler
-        return []
+        return {}
     finally:
         sys.setprofile(before)
-    return list(seen.items())
+    return seen
 
 
 def _caller(frame: FrameType) -> FrameType:
@@ -144,9 +132,10 @@ def _is_torchs(function: Any) -> bool:
 
 
 def _refuse(thing: str, name: str) -> None:
+    way = WAYS.get(name.lower(), "Write that yourself.")
     raise Wrong(
         "The values are right, but not from scratch yet.",
         expected=Words("your own code"),
         got=Words(thing),
-        mistake=f"{INSTEAD} {WAYS.get(name, 'Write that yourself.')}" if "torch" in thing else OURS,
+        mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,
     )

@@ -2,14 +2,14 @@
 
 Classes differ in their arguments (`calling` finds out which is which), and in how they keep their
 weights: under other names, several in one matrix, one for each head, transposed. What a right
-class still needs is looked at here too: gradients, first weights, parts that are not torch's.
+class still needs is looked at here too: gradients and first weights.
 """
 
 import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice, permutations, product
@@ -26,8 +26,7 @@ from workbook.checks.calling import (
     parameters_of,
     switches_rope,
 )
-from workbook.checks.engine import Exercise, judge, usual
-from workbook.checks.from_scratch import expect_from_scratch
+from workbook.checks.engine import Exercise, usual
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
 from workbook.checks.verdicts import (
     Findings,
@@ -48,38 +47,21 @@ IN_INIT = "It happens in `__init__`, before any weight or input is there."
 # Making and calling.
 
 
-class ReadyRope(nn.Module):
-    """RoPE for a class that is handed one, called with (x, positions)."""
-
-    def __init__(self, theta: float):
-        super().__init__()
-        self.theta = theta
-
-    def forward(self, x: Tensor, token_positions: Tensor | None = None) -> Tensor:
-        positions = torch.arange(x.shape[-2]) if token_positions is None else token_positions
-        if 1 < positions.ndim < x.ndim - 1:
-            positions = positions.unsqueeze(-2)  # the same for all heads
-        pairs = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
-        angles = positions.unsqueeze(-1) * self.theta**-pairs
-        even, odd, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
-        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
-
-
 class Learner:
     """A learner's class in the cases of an exercise; each case gets a module of its own."""
 
-    def __init__(self, attempt: Any, exercise: Exercise):
+    def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
             raise NotAttempted("`__init__` is still to write.")
-        self.attempt, self.exercise = attempt, exercise
+        self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
-        self.layout = 0  # which of several ways to fill in weights was the right one last
+        # Whether positions are wanted as (1, seq), and which of several ways to fill in weights
+        # was the right one last.
+        self.form = (False, 0)
         self.transposed: bool | None = None  # how weights are stored, once it is known
-        self.settled = False  # whether all cases are right, and so is the way
-        self.rows = False  # whether positions are wanted as (1, seq), not as (seq,)
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
@@ -87,44 +69,47 @@ class Learner:
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
-        ways, outcomes = self._ways(module, case), []
+        ways = self.ways(case)
         if len({way.transposed for way in ways}) == 1:
             self.transposed = ways[0].transposed
-        forms = [self.rows]
-        if not self.settled and {"num_heads", "theta"} <= set(case.arguments):
-            forms += [not self.rows] if self.takes_positions() else []
-        tries = [(rows, number) for rows in forms for number in range(max(1, len(ways)))]
-        for rows, number in sorted(tries, key=lambda each: each != (self.rows, self.layout)):
-            fill(module, ways[number].weights if ways else {})
-            before, self.rows = self.rows, rows
+        both = self.takes_positions() and {"num_heads", "theta"} <= case.arguments.keys()
+        forms = product((False, True) if both else (False,), range(len(ways)))
+        last, outcomes, expected = self.form, [], self.exercise.expected
+        for form in sorted(forms, key=lambda form: form != last):
+            self.form, way = form, ways[form[1]]
+            fill(module, way.weights)
             try:
-                outcomes.append(self.run(module, case))
+                outcomes.append(self.run(case))
+                if (len(ways) == 1 and not both) or alike(outcomes[-1], expected(case)):
+                    self.transposed = way.transposed
+                    return outcomes[-1]
             except (Wrong, NotAttempted) as failure:
                 outcomes.append(failure)
-            else:
-                if len(tries) == 1 or alike(outcomes[-1], self.exercise.expected(case)):
-                    if ways:
-                        self.layout, self.transposed = number, ways[number].transposed
-                    return outcomes[-1]
-            self.rows = before
+        self.form = last
         if isinstance(outcomes[0], Exception):
             raise outcomes[0]
         return outcomes[0]
 
-    def _ways(self, module: nn.Module, case: Case) -> list["Layout"]:
-        """The ways to fill in the weights of a case; once one has given all cases, it alone."""
-        if not case.weights and not any(True for _ in module.parameters()):
-            return []
+    def ways(self, case: Case) -> list["Layout"]:
+        """The ways to fill the last module with the weights of a case."""
         try:
-            ways = layouts(module, case.weights, case.arguments.get("num_heads", 1))
+            ways = layouts(self.module, case.weights, case.arguments.get("num_heads", 1))
         except Wrong:
-            # A skeleton has no parameters yet, and should not be told so.
-            if not any(True for _ in module.parameters()):
-                self.run(module, case)  # raises NotAttempted where nothing comes back
+            if not any(True for _ in self.module.parameters()):
+                self.run(case)  # a skeleton, of which nothing comes back: raises NotAttempted
             raise
-        if self.transposed is not None:
-            ways = [way for way in ways if way.transposed == self.transposed] or ways
-        return ways[self.layout :][:1] if self.settled and len(ways) > self.layout else ways
+        return [way for way in ways if way.transposed == self.transposed] or ways
+
+    def gradients(self, case: Case) -> Iterator[tuple[str, Tensor | None, Tensor]]:
+        """By name, the gradients of the last module, and those that the weights of a case say."""
+        way = self.ways(case)[self.form[1]]
+        for name, parameter in own_parameters(self.module).items():
+            yield name, parameter.grad, way.weights[name]
+
+    def ready(self, case: Case) -> nn.Module:
+        """RoPE of the sizes of a case, for a class that is handed one."""
+        theta, length = (_first(case.arguments, names) for names in (THETA, LENGTH))
+        return self.rope(theta, case.arguments["d_model"] // case.arguments["num_heads"], length)
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
@@ -143,32 +128,35 @@ class Learner:
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
-        values = dict(case.arguments)
-        sizes = ", ".join(f"{name}={value:g}" for name, value in values.items())
-        given = Words(f"{case.name}({sizes})")
-        theta = next((values[name] for name in THETA if name in values), None)
-        if theta is not None and not self.takes(*THETA) and self.takes("rope"):
-            values = {name: value for name, value in values.items() if name not in THETA}
-            if _asked(self.attempt, "rope"):
-                values["rope"] = ReadyRope(theta)
+        values, maker = dict(case.arguments), self.attempt
+        given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
+        theta = _first(values, THETA)
+        if theta is not None and not self.takes(*THETA):
+            if self.takes("rope"):
+                values = {name: value for name, value in values.items() if name not in THETA}
+                if _asked(maker, "rope"):
+                    values["rope"] = self.ready(case)
+            else:  # RoPE may have a way of its own to make the class, such as `with_rope`
+                ways = [getattr(maker, n) for n, v in vars(maker).items() if type(v) is classmethod]
+                maker = next((way for way in ways if _asked(way, *THETA)), maker)
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
-        if any(map(switches_rope, parameters_of(self.attempt))):
+        if any(map(switches_rope, parameters_of(maker))):
             extras["theta"] = 10_000.0  # which is switched off, or in `values`
         options = {"extras": extras, "given": given, "rope": theta is not None}
         try:
-            args, kwargs, _ = bind(self.attempt, values, **options)
+            args, kwargs, _ = bind(maker, values, **options)
         except Wrong:  # a RoPE without tables has no longest sequence
             fewer = {name: value for name, value in values.items() if name not in LENGTH}
             if fewer == values or self.takes(*LENGTH):
                 raise
-            args, kwargs, _ = bind(self.attempt, fewer, **options)
+            args, kwargs, _ = bind(maker, fewer, **options)
         try:
-            module = _called(self.attempt, *args, **{**kwargs, **further})
+            module = _called(maker, *args, **{**kwargs, **further})
         except Wrong as failure:
             failure.mistake = failure.mistake or usual(failure.error) or IN_INIT
             raise
-        if not isinstance(module, nn.Module):
+        if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
             raise Wrong(
                 "It is no module of torch.",
                 expected=Words("a class that inherits from `torch.nn.Module`"),
@@ -176,41 +164,32 @@ class Learner:
                 mistake="Only what a module holds is trained, saved and moved with the model. "
                 + NO_INIT,
             )
-        if "_parameters" not in vars(module):
-            raise Wrong("It is no complete module of torch.", mistake=NO_INIT)
-        devices = {parameter.device.type for parameter in module.parameters()} - {"cpu"}
-        if devices:
-            raise Wrong(
-                "The parameters are not where torch puts tensors by default.",
-                expected=Words("on the CPU"),
-                got=Words(f"on {devices.pop()}"),
-                mistake="Make them on the `device` that the constructor is given; None is fine.",
-            )
-        return module.eval()
+        return module.cpu().eval()
 
-    def run(self, module: nn.Module, case: Case) -> Tensor:
-        """What a module makes of copies of the inputs of a case."""
+    def run(self, case: Case) -> Tensor:
+        """What the last module makes of copies of the inputs of a case."""
+        module, given = self.module, Words(str(case))
         if is_stub(type(module).forward):
             raise NotAttempted("`forward` is still to write.")
         values = {name: copied(value) for name, value in case.inputs.items()}
-        optional, extras, given = (), {}, Words(str(case))
+        optional, extras = (), {}
         forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
         if "num_heads" in case.arguments:
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
-            theta = next((case.arguments[name] for name in THETA if name in case.arguments), None)
+            theta = _first(case.arguments, THETA)
             extras = {
                 "token_positions": torch.arange(length),
                 "mask": torch.ones(length, length, dtype=torch.bool).tril(),
                 "rope": None,
             }
-            given_anyway = theta is not None and case.inputs.keys() == {"x"}
-            if given_anyway and _takes_positions(forward):
-                values["token_positions"] = extras["token_positions"]
             if theta is not None and _asked(forward, "rope"):
-                values["rope"] = ReadyRope(theta)
-            optional = () if _takes_positions(forward) else ("token_positions",)
+                values["rope"] = self.ready(case)
+            if not _takes_positions(forward):
+                optional = ("token_positions",)
+            elif theta is not None and values.keys() == {"x"}:
+                values["token_positions"] = extras["token_positions"]
             positions = values.get("token_positions")
-            if self.rows and positions is not None and positions.ndim == 1:
+            if self.form[0] and positions is not None and positions.ndim == 1:
                 values["token_positions"] = positions.unsqueeze(0)
         args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
         result = _called(module, *args, given=given, **kwargs)
@@ -220,47 +199,28 @@ class Learner:
             self.in_tuple, result = first is not result, first
         return tensor_of(result, given)
 
-
-def judge_class(learner: Learner, gradients: Case) -> tuple[Findings, list[str]]:
-    """Findings on a learner's class, and remarks; `gradients` is the case they are asked of."""
-    exercise, remarks = learner.exercise, []
-    found, case = judge(exercise, learner), exercise.cases[0]
-    learner.settled = not found
-    if not found:
-        with found("use"):
-            remarks += check_gradients(
-                learner,
-                exercise.program.edited(),
-                gradients,
-                lambda: learner.module.named_parameters(),
-            )
-    if not found:
-        with found("style"):
-            learner(case)
-            own = [part for part in learner.module.modules() if not isinstance(part, ReadyRope)]
-            expect_from_scratch(lambda: learner.run(learner.module, case), own)
-        with found("corner"):
-            if learner.transposed:
-                raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
-        remarks += _about_types(learner, case)
-        if learner.rows:
-            remarks.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
-        if learner.in_tuple:
-            remarks.append("It returns a tuple, of which the first was taken as the result.")
-    return found, remarks
+    def remarks(self, case: Case) -> list[str]:
+        """What is worth knowing of a right class."""
+        found = []
+        if case.weights and "dtype" in inspect.signature(self.attempt).parameters:
+            try:
+                made = self.make(case, dtype=torch.float64)
+                if {parameter.dtype for parameter in made.parameters()} != {torch.float64}:
+                    found.append("`dtype` is accepted, but not every parameter gets it.")
+            except (Wrong, TypeError):
+                found.append("It fails when `dtype=torch.float64` is given.")
+        if self.form[0]:
+            found.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
+        if self.in_tuple:
+            found.append("It returns a tuple, of which the first was taken as the result.")
+        if not case.weights and self.module.state_dict():
+            found.append("Its tables are saved with the model: `persistent=False` keeps them out.")
+        return found
 
 
-def _about_types(learner: Learner, case: Case) -> list[str]:
-    """A remark where `dtype` is an argument that is not used."""
-    if not case.weights or "dtype" not in inspect.signature(learner.attempt).parameters:
-        return []
-    try:
-        made = learner.make(case, dtype=torch.float64)
-    except (Wrong, TypeError):
-        return ["It fails when `dtype=torch.float64` is given."]
-    if {parameter.dtype for parameter in made.parameters()} == {torch.float64}:
-        return []
-    return ["`dtype` is accepted, but not every parameter gets it."]
+def _first(values: Mapping[str, Any], names: Collection[str]) -> Any:
+    """The value under one of these names; None where there is none."""
+    return next((values[name] for name in names if name in values), None)
 
 
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
@@ -420,9 +380,7 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]
     found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
     if not vectors:
         found += [Layout(way, True) for way in _ways(own, turned, heads, axis=1)]
-    if not found:
-        _expect_apart(module)
-    return found or _refuse(own, weights)
+    return found or _refuse(module, own, weights)
 
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
@@ -441,70 +399,51 @@ def fill(module: nn.Module, weights: Weights) -> None:
 def _ways(own: Weights, weights: Weights, heads: int, axis: int = 0) -> list[dict[str, Tensor]]:
     """The ways to fill in weights that are all stored in one orientation."""
     if set(own) == set(weights) or len(own) == len(weights) == 1:
-        way = dict(zip(sorted(own), (weights[name] for name in sorted(weights)), strict=True))
-        return [way] if all(own[name].shape == way[name].shape for name in own) else []
-    by_place = {place(name): weight for name, weight in weights.items()}
-    groups, guesses = _groups(own, by_place)
-    found = (
-        {**known, **guess}
-        for known in islice(_by_names(own, groups, by_place, heads, axis), TRIED)
-        for guess in guesses
-    )
+        known = zip(sorted(own), (weights[name] for name in sorted(weights)), strict=True)
+        found: Iterator[dict] = iter([dict(known)])
+    else:
+        by_place = {place(name): weight for name, weight in weights.items()}
+        groups, guesses = _groups(own, by_place)
+        found = (
+            {**known, **guess}
+            for known in islice(_by_names(own, groups, by_place, heads, axis), TRIED)
+            for guess in guesses
+        )
     fitting = (way for way in found if all(own[n].shape == w.shape for n, w in way.items()))
     return list(islice(fitting, TRIED))
 
 
 def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     """Raise `Wrong` where parameters are not registered, or there are some that should not be."""
-    if not weights:
-        raise Wrong(
-            "There is nothing to learn here, but the module has parameters.",
-            expected=Words("no parameters"),
-            got=_names(own),
-            mistake="Keep what is only computed with `register_buffer`, not as an `nn.Parameter`.",
-        )
     hidden = [
         name
         for part in module.modules()
         for name, value in vars(part).items()
-        if isinstance(value, list | tuple) and any(map(_has_parameters, value))
+        if isinstance(value, list | tuple)
+        and any(isinstance(each, nn.Module) and own_parameters(each) for each in value)
     ]
-    if hidden:
-        raise Wrong(
-            "Some parameters are hidden from torch.",
-            got=Words(f"`{hidden[0]}`, a plain list of modules"),
-            mistake="Modules in a plain list are not found by `parameters()`, and would never be "
-            "trained: put them into an `nn.ModuleList`.",
-        )
     biases = [name for name in own if "bias" in name or name.endswith("beta")]
-    if biases:
-        raise Wrong(
-            "There is a bias.",
-            expected=_names(weights),
-            got=_names(own),
-            mistake=f"The course's layers have no bias: leave out {_listed(biases)}.",
+    claim = None
+    if own and not weights:
+        claim = "There is nothing to learn here, but the module has parameters."
+        mistake = "Keep what is only computed with `register_buffer`, not as an `nn.Parameter`."
+    elif hidden:
+        claim = f"Some parameters are hidden from torch: `{hidden[0]}` is a plain list of modules."
+        mistake = (
+            "Modules in a plain list are not found by `parameters()`, and would never be trained: "
+            "put them into an `nn.ModuleList`."
         )
-    if not own:
-        raise Wrong(
-            "The module has no parameters.",
-            expected=_names(weights),
-            got=Words("nothing in `named_parameters()`"),
-            mistake="Wrap the tensor into an `nn.Parameter` and set it on `self`, so that torch "
-            "knows what to train.",
+    elif biases:
+        claim = "There is a bias."
+        mistake = f"The course's layers have no bias: leave out {_listed(biases)}."
+    elif weights and not own:
+        claim = "The module has no parameters."
+        mistake = (
+            "Wrap the tensor into an `nn.Parameter` and set it on `self`, so that torch knows what "
+            "to train."
         )
-
-
-def _expect_apart(module: nn.Module) -> None:
-    """Raise `Wrong` where two parameters are one and the same."""
-    seen: dict[int, str] = {}
-    for name, parameter in module.named_parameters(remove_duplicate=False):
-        twin = seen.setdefault(id(parameter), name)
-        if twin != name:
-            layers = [re.findall(r"\d+", each) for each in (name, twin)]
-            raise Wrong(
-                f"`{twin}` and `{name}` are one and the same parameter.",
-                mistake=REPEATED if layers[0] != layers[1] else TIED,
-            )
+    if claim:
+        raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
 
 REPEATED = (
@@ -512,10 +451,6 @@ REPEATED = (
     "`[Block(...) for _ in range(n)]` does."
 )
 TIED = "One shares the matrix of the other: the course gives each its own."
-
-
-def _has_parameters(value: object) -> bool:
-    return isinstance(value, nn.Module) and any(True for _ in value.parameters())
 
 
 def _groups(
@@ -598,40 +533,34 @@ def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list
     return None
 
 
-LACKING = {
-    "ln1": "the norm before attention",
-    "ln2": "the norm before the feed-forward layer",
-    "ln_final": "the final norm",
-    "w3": "the third matrix of SwiGLU, beside W1",
-    "output_proj": "the output projection of attention",
-}
-
-
-def _refuse(own: Weights, weights: Weights) -> list[Layout]:
-    """Say why the weights find no place: another shape, or another name."""
+def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
+    """Say why the weights find no place: one is shared, or has another shape or name."""
+    seen: dict[int, str] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        twin = seen.setdefault(id(parameter), name)
+        if twin != name:
+            layers = [re.findall(r"\d+", each) for each in (name, twin)]
+            claim = f"`{twin}` and `{name}` are one and the same parameter."
+            raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
+    by_place = {place(name): weight for name, weight in weights.items()}
+    groups, _ = _groups(own, by_place)
+    alone = {names[0]: by_place[at] for at, names in groups.items() if at in by_place}
     if len(own) == len(weights) == 1:
-        alone = list(zip(own, weights.values(), strict=True))
-    else:
-        by_place = {place(name): weight for name, weight in weights.items()}
-        groups, _ = _groups(own, by_place)
-        alone = [(names[0], by_place.get(at)) for at, names in groups.items() if len(names) == 1]
-    for name, weight in alone if len(own) == len(weights) else ():
-        if weight is not None and own[name].shape not in (weight.shape, weight.shape[::-1]):
+        alone = dict(zip(own, weights.values(), strict=True))
+    for name, weight in alone.items():
+        if own[name].shape not in (weight.shape, weight.shape[::-1]):
             raise Wrong(
                 f"The parameter `{name}` has another shape.",
                 expected=Words(tuple(weight.shape)),
                 got=Words(tuple(own[name].shape)),
                 mistake=_about_shape(own[name].shape, weight.shape),
             )
-    missing = [name for name in weights if name not in own]
+    held = {Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))}
+    missing = [name for name in weights if place(name) not in held]
+    unknown = [name for name in own if place_of_learners(name, by_place) is None]
     mistake = "The check, like the course's tests, fills in weights by these names."
-    if set(own) < set(weights):
-        mistake += f" Missing: {_listed(missing)}."
-        parts = {LACKING.get(place(name).leaf) for name in missing}
-        if None not in parts:
-            mistake = f"It has not {' and '.join(sorted(parts))}. {mistake}"
-    elif set(weights) < set(own):
-        mistake += f" Too many: {_listed([name for name in own if name not in weights])}."
+    mistake += f" Missing: {_listed(missing)}." if missing else ""
+    mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
     raise Wrong(
         "The parameters have other names, or shapes, than those of the course.",
         expected=_names(weights),
@@ -654,7 +583,7 @@ def _about_shape(own: torch.Size, asked: torch.Size) -> str:
 
 def _names(weights: Weights) -> Words:
     items = [f"{name} {tuple(weight.shape)}" for name, weight in weights.items()]
-    return Words(", ".join(items[:12]) + (", ..." if len(items) > 12 else ""))
+    return Words(", ".join(items[:12]) + (", ..." if len(items) > 12 else "") or "no parameters")
 
 
 def _listed(names: list[str]) -> str:
@@ -667,10 +596,7 @@ CUT = (
     "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
     "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
-CHANGED = (
-    "`x -= ...`, `x[...] = ...` and methods whose name ends in _ write into the caller's tensor, "
-    "which may be needed again. Make a new one."
-)
+PADDING = "Row 0 learns nothing: it is no padding, but a vector like any other."
 IN_PLACE = (
     "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
     "whose name ends in _). Make a new one."
@@ -678,75 +604,62 @@ IN_PLACE = (
 
 
 def check_gradients(
-    run: Callable[[Case], Tensor],
-    reference: Callable[[Case], Tensor],
-    case: Case,
-    parameters: Callable[[], Iterable[tuple[str, Tensor]]] = list,
+    run: Callable[[Case], Tensor], exercise: Exercise, case: Case, learner: Learner | None = None
 ) -> list[str]:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
-    Those of the inputs are compared with the reference's; of the `parameters` of what ran, it is
-    asked that there are any. Returns remarks on what is allowed, but no good habit.
+    Those of the inputs, and of the parameters of a learner's module, are compared with the
+    reference's. Returns remarks on what is allowed, but no good habit.
     """
-    wanted, leaves = _wanting(case)
+    leaves, given = _leaves(case.inputs), Words(str(case))
+    # Inputs are handed in as if they had been computed from the leaves.
+    inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     try:
-        result = run(wanted)
+        result = run(replace(case, inputs=inputs))
     except Wrong as failure:
         if "in-place" in str(failure.error):
             failure.mistake = IN_PLACE
         failure.claim = "It raised an error when gradients are asked for."
         raise
-    given = Words(str(case))
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
-    weights = drawn(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
+    factors = drawn(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
-        (result * weights).sum().backward()
+        (result * factors).sum().backward()
     except RuntimeError as error:
         got = Words(str(error).partition(". ")[0])
         claim = "The result is right, but it cannot be trained: the way back fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
-    expected = _expected(reference, case, weights)
-    for name, leaf in leaves.items():
-        if leaf.grad is None:
-            raise Wrong(f"No gradient comes back to {name}.", given=given, mistake=CUT)
-        if not alike(leaf.grad, expected[name], 1e-3):
-            right, got = beside(expected[name], leaf.grad)
-            claim = f"The result is right, but the gradient that comes back to {name} is not."
-            raise Wrong(claim, given=given, expected=right, got=got, mistake=CUT)
-    for name, parameter in parameters():
-        if parameter.grad is None:
-            claim = f"No gradient comes back to the parameter `{name}`."
-            raise Wrong(claim, given=given, mistake=CUT)
-    if any(not wanted.inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
+    values, weights = _leaves(case.inputs), _leaves(case.weights)
+    again = replace(case, inputs={**case.inputs, **values}, weights=weights)
+    with torch.enable_grad():
+        (exercise.program.edited()(again) * factors).sum().backward()
+    pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
+    if learner:
+        right = replace(case, weights={name: leaf.grad for name, leaf in weights.items()})
+        pairs += learner.gradients(right)
+    for name, got, expected in pairs:
+        if got is None:
+            raise Wrong(f"No gradient comes back to `{name}`.", given=given, mistake=CUT)
+        if not alike(got, expected, 1e-3):
+            claim = f"The result is right, but the gradient that comes back to `{name}` is not."
+            padded = not got[:1].any() and expected[:1].any()
+            right, shown = beside(expected, got)
+            mistake = PADDING if padded else CUT
+            raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
+    if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
         claim = "The result is right, but the tensor that came in is changed."
-        raise Wrong(claim, given=given, mistake=CHANGED)
+        raise Wrong(claim, given=given, mistake=IN_PLACE)
     if result.dtype == case.dtype:
         return []
     return [f"The type changes: {kind(case.dtype)} goes in, {kind(result.dtype)} comes out."]
 
 
-def _wanting(case: Case) -> tuple[Case, dict[str, Tensor]]:
-    """The case with inputs that want a gradient, as if computed from the leaves beside them."""
-    leaves = {
-        name: value.clone().requires_grad_()
-        for name, value in case.inputs.items()
-        if isinstance(value, Tensor) and value.is_floating_point()
-    }
-    computed = {name: leaf.clone() for name, leaf in leaves.items()}
-    return replace(case, inputs={**case.inputs, **computed}), leaves
-
-
-def _expected(
-    reference: Callable[[Case], Tensor], case: Case, weights: Tensor
-) -> dict[str, Tensor]:
-    case, leaves = _wanting(case)
-    if not leaves:
-        return {}
-    with torch.enable_grad():
-        (reference(case) * weights).sum().backward()
-    return {name: leaf.grad for name, leaf in leaves.items()}
+def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Copies of what can have a gradient, which want one."""
+    tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
+    return {n: t.clone().requires_grad_() for n, t in tensors.items() if t.is_floating_point()}
 
 
 # First weights.
@@ -755,85 +668,87 @@ CUT_AT = 3  # standard deviations
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def check_first_weights(learner: Learner, case: Case) -> None:
-    """Raise `Wrong` for the first of a large module's weights that is not drawn as its kind is."""
+def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
+    """Find the gains of a large module that do not start at 1, and what is not drawn as asked.
+
+    A gain counts as used; so does what a layer draws, but not what stands in a larger part.
+    """
     torch.manual_seed(0)
-    module = learner.make(case)
-    new = {name: each.detach().clone() for name, each in own_parameters(module).items()}
+    learner.module = module = learner.make(case)
+    own = {name: each.detach().double() for name, each in own_parameters(module).items()}
     # Weights that are numbers of their own tell which of them a parameter holds.
     marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
-    way, *_ = layouts(module, marked, case.arguments.get("num_heads", 1))
-    for name, weight in new.items():
-        made = f"{case.name}: its `{name}`"
-        holds = [list(case.weights.items())[int(i)] for i in way.weights[name].unique()]
-        if weight.ndim == 1:
-            if not weight.eq(1).all():
-                raise Wrong(f"The gain `{name}` does not start at 1.", given=Words(f"a new {made}"))
-        elif holds[0][0] == "token_embeddings.weight":
-            check_drawn(weight, 1.0, {}, made)
-        else:
-            # A fused matrix may be drawn as one or as what it holds; one for each head, likewise.
-            shapes = [*(each.shape for _, each in holds), weight.shape[-2:], weight.shape]
-            stds = [math.sqrt(2 / sum(shape)) for shape in shapes if len(shape) == 2]
-            spread = weight.double().std().item()
-            std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
-            check_drawn(weight, std, {2 / sum(shapes[0]): VARIANCE, 1.0: PLAIN, 0.02: GPT2}, made)
+    (way, *_), weights = learner.ways(replace(case, weights=marked)), [*case.weights.items()]
+    with found("use"):
+        for name, weight in own.items():
+            if weight.ndim == 1 and not weight.eq(1).all():
+                got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
+                claim = f"The gain `{name}` does not start at 1."
+                raise Wrong(claim, given=Words(f"a new {case.name}"), got=got)
+    if found and len(own) > 1:
+        return
+    with found("use" if len(own) == 1 else "corner"):
+        for name, weight in own.items():
+            numbers = way.weights[name].flatten().long().bincount().nonzero().flatten().tolist()
+            if weight.ndim > 1:
+                # A fused matrix may be drawn as one or as what it holds; one for each head, too.
+                shapes = [*(weights[i][1].shape for i in numbers), weight.shape[-2:], weight.shape]
+                shapes = [shape for shape in shapes if len(shape) == 2]
+                is_table = case.name == "Embedding" or "token_emb" in weights[numbers[0]][0]
+                check_drawn(weight, shapes, is_table, f"a new {case.name}: its `{name}`")
 
 
-VARIANCE = "The variance was taken for the standard deviation: √ is missing."
-PLAIN = "The standard deviation is 1: these are plain `randn`, not scaled at all."
-GPT2 = "The standard deviation is GPT-2's 0.02: the course asks for √(2 / (d_in + d_out))."
-
-
-def check_drawn(weight: Tensor, std: float, others: Mapping[float, str], made: str) -> None:
+def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:
     """Raise `Wrong` unless a large matrix looks like N(0, std²) cut at three deviations.
 
-    `others` are standard deviations that come of usual mistakes, each with its words.
+    The std is 1 for an embedding, and √(2 / (d_in + d_out)) for a matrix of one of these shapes.
     """
-    weight = weight.detach().double().flatten()
-    spread, largest = weight.std().item(), weight.abs().max().item()
+    flat = weight.flatten()
+    spread, mean, largest = flat.std().item(), flat.mean().item(), flat.abs().max().item()
+    stds = [1.0] if is_table else [math.sqrt(2 / sum(shape)) for shape in shapes]
+    std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
     if not spread < 1e6:
         mistake = "`torch.empty` holds whatever was in memory: fill it."
-    elif spread < 1e-12 or weight.unique().numel() < 10:
+    elif spread < 1e-12 or flat[:999].unique().numel() < 10:
         mistake = (
             "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
             "in the layer itself, even where a model draws the weights of all its layers anew."
         )
-    elif abs(weight.mean().item()) > 0.1 * spread:
-        mistake = "The mean is not 0." + (
-            " `torch.rand` gives 0 to 1." if weight.min() >= 0 else ""
-        )
+    elif abs(mean) > 0.1 * spread:
+        mistake = "The mean is not 0." + (" `torch.rand` gives 0 to 1." if flat.min() >= 0 else "")
     elif largest < 1.9 * spread:
         mistake = "The numbers are uniform, not normal."
     elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
-        mistake = next(
-            (
-                words
-                for other, words in others.items()
-                if any(math.isclose(spread, f * other, rel_tol=0.02) for f in (1, CUT_STD))
-            ),
-            _too_narrow(spread, largest, std),
-        )
+        asked = "1" if is_table else "√(2 / (d_in + d_out))"
+        mistake = f"The standard deviation should be {asked}, and is {_formula(spread, shapes)}."
+        if spread < std and 0.9 * std < largest <= 2.001 * std:
+            mistake = "The distribution is cut too early: the limits are ±3 standard deviations."
     elif largest > CUT_AT * std * 1.001:
         mistake = (
             "The distribution is not cut at 3 standard deviations. The limits of `trunc_normal_` "
             f"are numbers, not multiples: a=-{CUT_AT * std:.4g}, b={CUT_AT * std:.4g}."
         )
+    elif is_table and not weight.any(-1).all():
+        mistake = "A row of a new embedding is 0: no id is padding."
     else:
         return
     raise Wrong(
         "The weight is not drawn as the course asks.",
-        given=Words(f"a new {made}"),
+        given=Words(made),
         expected=Words(f"numbers from N(0, {std:.4g}²), cut at ±{CUT_AT * std:.4g}"),
-        got=Words(
-            f"standard deviation {spread:.4g}, mean {weight.mean().item():.2g}, "
-            f"largest {largest:.4g}"
-        ),
+        got=Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"),
         mistake=mistake,
     )
 
 
-def _too_narrow(spread: float, largest: float, std: float) -> str | None:
-    if spread < std and 0.9 * std < largest <= 2.001 * std:
-        return "The distribution is cut too early: the limits are ±3 standard deviations."
-    return f"The standard deviation is about {spread / std:.2g} times what it should be."
+def _formula(spread: float, shapes: Sequence[tuple]) -> str:
+    """The usual formula that gives a standard deviation; the number where none does."""
+    formulas = [("1 (plain `randn`)", 1.0), ("GPT-2's 0.02", 0.02)]
+    for d_out, d_in in shapes:
+        sizes = {"d_in": d_in, "d_out": d_out, "(d_in + d_out)": d_in + d_out}
+        formulas.append(("2 / (d_in + d_out): the root is missing", 2 / (d_in + d_out)))
+        formulas += [(f"√({n} / {d})", (n / sizes[d]) ** 0.5) for n in (1, 2) for d in sizes]
+    for formula, std in formulas:
+        if any(math.isclose(spread, cut * std, rel_tol=0.02) for cut in (1, CUT_STD)):
+            return formula
+    return f"{spread:.2g}"

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import torch
@@ -70,42 +69,39 @@ def alike(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     """True for tensors of one shape that differ by rounding only; NaN equals NaN here."""
     if one.shape != other.shape:
         return False
-    one, other = one.double(), other.double()
-    finite = other[other.isfinite()].abs()
-    scale = finite.max().item() if finite.numel() else 1.0
-    return allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    limit = tolerance * _scale(other)
+    return allclose(one.double(), other.double(), rtol=tolerance, atol=limit, equal_nan=True)
+
+
+def _scale(tensor: Tensor) -> float:
+    """The largest of the finite numbers, without its sign."""
+    finite = tensor[tensor.isfinite()]
+    return finite.abs().max().item() if finite.numel() else 1.0
 
 
 def tensor_of(result: Any, given: Words) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` where it is something else."""
     if result is None:
         raise NotAttempted("It returned None: is a `return` still to write?")
-    mistake = None
+    what, mistake = kind_of(result), None
     if isinstance(result, Tensor):
-        claim, what = "It returns another kind of tensor.", f"a tensor of {kind(result.dtype)}"
+        what = f"a tensor of {kind(result.dtype)}, {result.layout}, on {result.device}"
         if result.is_complex():
             mistake = "The numbers are complex: come back to real ones by `torch.view_as_real`."
         elif result.device.type != "cpu":
-            what += f" on {result.device}"
             mistake = "Make new tensors where the inputs are, with `device=x.device`."
         elif result.layout == torch.strided:
             return result
-    else:
-        claim, what = "It does not return a tensor.", kind_of(result)
-        if isinstance(result, tuple):
-            what = "a tuple"
-            mistake = "There is more than one value after `return`, or a comma too many."
-        elif isinstance(result, float | int):
-            mistake = "A plain number (`.item()`, `float`) lets no gradient through."
-        elif type(result).__module__ == "numpy":
-            mistake = "numpy keeps no track of gradients: use torch from beginning to end."
-    raise Wrong(
-        claim,
-        given=given,
-        expected=Words("a tensor of numbers"),
-        got=Words(what),
-        mistake=mistake,
-    )
+    elif isinstance(result, tuple):
+        what = "a tuple"
+        mistake = "There is more than one value after `return`, or a comma too many."
+    elif isinstance(result, float | int):
+        mistake = "A plain number (`.item()`, `float`) lets no gradient through."
+    elif type(result).__module__ == "numpy":
+        mistake = "numpy keeps no track of gradients: use torch from beginning to end."
+    asked = Words("a tensor of numbers")
+    claim = "It does not return a tensor of numbers."
+    raise Wrong(claim, given=given, expected=asked, got=Words(what), mistake=mistake)
 
 
 def kind(dtype: torch.dtype) -> str:
@@ -113,38 +109,20 @@ def kind(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def numbers(tensor: Tensor) -> str:
-    """The numbers of a small tensor in nested brackets, with four digits."""
-    if tensor.ndim == 0:
-        return _number(tensor.item())
-    return f"[{', '.join(map(numbers, tensor))}]"
-
-
-def _number(value: float | int | bool) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def numbers(values: Any) -> str:
+    """The numbers of nested lists, with four digits."""
+    if isinstance(values, list):
+        return f"[{', '.join(map(numbers, values))}]"
+    return f"{values:.4g}" if isinstance(values, float) else str(values)
 
 
 def described(tensor: Tensor) -> str:
     """A small tensor in full, a larger one by its shape; the type where it is not float32."""
     if tensor.numel() <= SMALL:
         usual = tensor.dtype in (torch.float32, torch.int64, torch.bool)
-        return numbers(tensor) + ("" if usual else f" in {kind(tensor.dtype)}")
+        return numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
     return f"{shape} {'numbers' if tensor.is_floating_point() else 'ids'}"
-
-
-def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
-    """Both tensors in words: in full, or the first row in which they differ."""
-    if expected.shape != got.shape:
-        return tuple(Words(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
-    if expected.numel() <= SMALL:
-        return Words(numbers(expected.detach())), Words(numbers(got.detach()))
-    at = next(
-        (at for at in product(*map(range, expected.shape[:-1])) if _differ(expected, got, at)),
-        (0,) * (expected.ndim - 1),
-    )
-    where = f"at [{', '.join(map(str, at))}]: " if at else ""
-    return tuple(Words(f"{where}{_beginning(t[at])}") for t in (expected, got))
 
 
 def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
@@ -153,22 +131,27 @@ def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
     if expected.shape != got.shape:
         claim = "The result has not the expected shape."
     right, shown = beside(expected, got)
-    mistake = symptom(expected, got)
-    return Wrong(claim, given=str(case), expected=right, got=shown, mistake=mistake)
+    return Wrong(claim, given=str(case), expected=right, got=shown, mistake=symptom(expected, got))
 
 
-def _differ(expected: Tensor, got: Tensor, at: tuple[int, ...]) -> bool:
-    difference = (expected[at].double() - got[at].double()).abs()
-    finite = expected[expected.isfinite()]
-    limit = TOLERANCE * (finite.abs().max().item() if finite.numel() else 1.0)
-    return bool(difference.isnan().any()) or difference.max().item() > limit
+def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
+    """Both tensors in words: in full, or the first row in which they differ."""
+    expected, got, where = expected.detach(), got.detach(), ""
+    if expected.shape != got.shape:
+        return tuple(Words(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
+    if expected.numel() > SMALL and expected.ndim > 1:
+        limit = TOLERANCE * _scale(expected)
+        far = ~torch.isclose(got.double(), expected.double(), TOLERANCE, limit).all(-1)
+        at = tuple(next(iter(far.nonzero().tolist()), [0] * far.ndim))
+        where = f"at [{', '.join(map(str, at))}]: "
+        expected, got = expected[at], got[at]
+    return Words(where + _beginning(expected)), Words(where + _beginning(got))
 
 
 def _beginning(tensor: Tensor) -> str:
-    tensor = tensor.detach()
     if tensor.numel() <= SMALL:
-        return numbers(tensor)
-    return f"[{', '.join(_number(v) for v in tensor.flatten()[:6].tolist())}, ...]"
+        return numbers(tensor.tolist())
+    return numbers([*tensor.flatten()[:6].tolist(), Words("...")])
 
 
 def symptom(expected: Tensor, got: Tensor) -> str | None:
@@ -183,19 +166,33 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
         return f"There is {bad} in it: somewhere a number overflows, or 0 is divided by 0."
     if got.eq(0).all():
         return "All of it is 0."
-    ratio = got / expected
-    if ratio.isfinite().all() and alike(ratio, ratio.flatten()[0].expand_as(ratio)):
-        factor = ratio.flatten()[0].item()
-        return f"Each number is {factor:.4g} times what it should be."
-    shift = got - expected
-    if alike(shift, shift.flatten()[0].expand_as(shift)):
-        return f"Each number is too large by {shift.flatten()[0].item():.4g}."
-    for axis in range(expected.ndim):
-        if expected.shape[axis] > 1 and alike(got, expected.flip(axis)):
-            return f"The right numbers, backwards along dimension {axis}."
-    if expected.ndim > 1 and alike(got, expected.transpose(-1, -2)):
-        return "The right numbers, but rows and columns are swapped."
-    return _right_places(expected, got)
+    for difference, words in (
+        (got / expected, "Each number is {:.4g} times what it should be."),
+        (got - expected, "Each number is too large by {:.4g}."),
+    ):
+        first = difference.flatten()[0]
+        if difference.isfinite().all() and alike(difference, first.expand_as(difference)):
+            return words.format(first.item())
+    for axis, what in ((-2, "position"), (-1, "entry")):
+        if expected.ndim >= -axis:
+            pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
+            right = [place for place, pair in enumerate(pairs) if alike(*pair)]
+            if right:
+                places = ", ".join(map(str, right))
+                return f"Only {what} {places} (counted from 0) of {got.shape[axis]} is right."
+    for words, view in SEEN_AS.items():
+        if alike(view(expected), view(got)):
+            return words
+    if expected.ndim > 1 and alike(got, got[..., :1, :].expand_as(got)):
+        return "Every position has the same result."
+    return None
+
+
+SEEN_AS = {  # what is said where a right and a wrong tensor are the same, seen like this
+    "The right numbers, but for their signs.": torch.abs,
+    "The right numbers in each vector, in another order.": lambda x: x.sort(-1).values,
+    "The right numbers, at other places.": lambda x: x.flatten().sort().values,
+}
 
 
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
@@ -208,33 +205,3 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if math.prod(got) == math.prod(expected):
         return "The numbers may all be there, but the axes are joined or split in another way."
     return None
-
-
-def _right_places(expected: Tensor, got: Tensor) -> str | None:
-    """Which positions are right, or which entries of each vector, where it is not none."""
-    for axis, what, several in ((-2, "position", "positions"), (-1, "entry", "entries")):
-        if expected.ndim >= -axis:
-            pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
-            right, count = [i for i, pair in enumerate(pairs) if alike(*pair)], got.shape[axis]
-            if 0 < len(right) < count:
-                for which, start in (("even", 0), ("odd", 1)):
-                    if right == [*range(start, count, 2)] and count > 3:
-                        return f"Only the {which} {several}, counted from 0, are right."
-                places = ", ".join(map(str, right))
-                return f"Only {what} {places} (counted from 0) of {count} is right."
-    if alike(expected.abs(), got.abs()):
-        return "The right numbers, but for their signs."
-    for axis, what in ((-1, "numbers in each vector"), (-2, "vectors")):
-        if expected.ndim >= -axis > 0 and alike(_sorted(expected, axis), _sorted(got, axis)):
-            return f"The right {what}, in another order."
-    if expected.ndim > 1 and alike(got, got.narrow(-2, 0, 1).expand_as(got)):
-        return "Every position has the same result."
-    return None
-
-
-def _sorted(tensor: Tensor, axis: int) -> Tensor:
-    """A tensor in whose vectors the numbers are sorted, or whose vectors are, by their sums."""
-    if axis == -1:
-        return tensor.sort(-1).values
-    order = tensor.sum(-1, keepdim=True).argsort(-2)
-    return tensor.gather(-2, order.expand_as(tensor))

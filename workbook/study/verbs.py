@@ -26,7 +26,6 @@ from workbook.checks.verdicts import (
     Wrong,
     busy_with,
     ended_process,
-    expect_class,
     expect_function,
     failure,
     kind_of,
@@ -317,8 +316,6 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
         raise Unreadable(attempt)
     if problem.form == "function":
         expect_function(attempt, problem.signature)
-    if problem.form == "class":
-        expect_class(attempt, problem.signature)
 
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:
