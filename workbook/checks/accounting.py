@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from workbook import config
@@ -19,24 +20,16 @@ from workbook.accounting.explain import SIZES, Amount, Explanation, listed, outc
 from workbook.accounting.explain import ways as explanations
 from workbook.accounting.training import DAY, GB, HOUR
 from workbook.checks.verdicts import NotAttempted, Words, Wrong
-from workbook.checks.written import Number, entry, judged, number
+from workbook.checks.written import Number, entries, entry, judged, number
 from workbook.config import EDITIONS, Edition
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
 # What the course leaves open: the assumptions that may be made, and their values.
 OPEN: dict[str, dict[str, tuple]] = {
     MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
-    ADAMW: {
-        "d_ff": ("8/3",),
-        "matrices": (3,),
-        "residual_copies": (1,),
-        "embedding_output": (True,),
-        "moments": ("2 + 3",),
-        "bias_corrections": (1, 2),
-        "epsilon": (False,),
-        "decay": (3,),
-        "by_parameters": (True,),
-    },
+    ADAMW: {"d_ff": ("8/3",), "matrices": (3,), "residual_copies": (1,), "decay": (3,)}
+    | {"moments": ("2 + 3",), "bias_corrections": (1, 2), "epsilon": (False,)}
+    | {"embedding_output": (True,), "by_parameters": (True,)},
 }
 # How far a number may be off that is computed from rounded ones.
 SLACK = {"seconds": 1e-2, "bytes per sequence": 1e-2, "factor": 1e-2}
@@ -67,18 +60,15 @@ PLACES = {  # what the numbers of a tuple are
     (ADAMW, "a"): ("parameters", "gradients", "optimizer", "total"),
     (ADAMW, "b"): ("a", "b", "batch"),
 }
-# What numbers without a unit are of, below a million and from there on.
-PLAIN: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    (MODEL, "a"): ((), ("count", "bytes")),
-    (MODEL, "b"): ((), ("flops",)),
-    (MODEL, "c"): (("share",), ("flops",)),
-    (MODEL, "d"): ((), ("flops",)),
-    (MODEL, "e"): (("factor",), ("flops",)),
-    (ADAMW, "a"): ((), ("bytes", "count")),
-    (ADAMW, "b"): (("batch",), ("batch",)),
-    (ADAMW, "c"): (("per parameter",), ("flops",)),
-    (ADAMW, "d"): (("seconds",), ("seconds",)),
+# What a small number without a unit is of; a large one is of what most parts ask for.
+SMALL = {
+    (MODEL, "c"): "share",
+    (MODEL, "e"): "factor",
+    (ADAMW, "b"): "batch",
+    (ADAMW, "c"): "per parameter",
+    (ADAMW, "d"): "seconds",
 }
+LARGE = {(MODEL, "a"): ("count", "bytes"), (ADAMW, "a"): ("bytes", "count")}
 WHY = {  # each other part needs less
     "scores": "They grow with the square of the context, and 1,024 is less than the matrices add.",
     "attention": "It has four matmuls of d × d and two of T × T, the FFN three of d × d_ff.",
@@ -130,6 +120,9 @@ class Verdict(NamedTuple):
     ways: tuple[Explanation, ...] = ()
 
 
+_RANK = itemgetter(0)
+
+
 def _judged(problem: str, part: str, attempt: Any) -> str | None:
     """Praise for numbers that all fit; None where one of them is no number."""
     asked_for = Part(problem, part, config.edition())
@@ -145,10 +138,10 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     found = list(_handed(attempt, asked_for))
     if not found or None in found:
         return None
-    verdicts = [min((_verdict(each, asked_for) for each in meant), key=_rank) for meant in found]
+    verdicts = [min((_verdict(each, asked_for) for each in meant), key=_RANK) for meant in found]
     if bad := [each for each in verdicts if each.rank > 2]:
         cause = shared_cause([each.ways for each in bad if each.ways])
-        first = min(bad, key=_rank)
+        first = min(bad, key=_RANK)
         shared = tuple(way for way in first.ways if cause and way.flipped == cause)
         raise _wrong(first.handed, shared or first.ways, asked_for)
     values = {each.handed.of: each.handed.amount.value for each in verdicts}
@@ -163,10 +156,6 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     return _praise(verdicts, asked_for.edition)
 
 
-def _rank(verdict: Verdict) -> int:
-    return verdict.rank
-
-
 def _part_of_model(name: Any) -> str | None:
     """The part of the model that a text is a name of, and nothing else."""
     fillers = r"\W+$|\b(?:the|layers?|blocks?|networks?|parts?|matmuls?|products?)\b"
@@ -179,10 +168,8 @@ def _sums_up(attempt: Any, part: Part) -> bool:
 
     Their sum may be among them.
     """
-    if not isinstance(attempt, dict | list | tuple):
-        return False
-    items = attempt.items() if isinstance(attempt, dict) else enumerate(attempt)
-    if not all(found := [entry(*item) for item in items]):
+    found = entries(attempt) if isinstance(attempt, dict | list | tuple) else [None]
+    if not all(found):
         return False
     amounts = sorted((_amount(each) for each in found), key=lambda each: each.value)
     for some in (amounts, amounts[:-1]):
@@ -226,7 +213,9 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     of_part = part.problem == MODEL and of in {*PARTS, "blocks", "share"}
     kinds, scale, unit = (found.kind,), found.scale, found.unit
     if not found.kind:
-        kinds = PLAIN[part[:2]][found.value >= 1e6]
+        kinds = (SMALL.get(part[:2], ""),)
+        if found.value >= 1e6 and kinds[0] not in ("batch", "seconds"):
+            kinds = LARGE.get(part[:2], ("flops",))
         if of_part and found.value <= 100:
             kinds = ("share",)
         if of in ("per sequence", "whatever"):
@@ -243,7 +232,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
         found = Number(f"{float(found.digits) * count:.0f}")
         kinds, scale, unit = ("bytes",), 1, ""
     coarse = {"count", "bytes", "flops"} & {*kinds} and float(found.digits) * scale < 1e6
-    if not kinds or coarse:
+    if coarse or "" in kinds:
         raise NotAttempted(
             f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
             ' stands: write 2.1e9, or a text such as "8.5 GB" or "3.5 TFLOPs".'

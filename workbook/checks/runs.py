@@ -11,7 +11,7 @@ diverged has nan.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
@@ -74,15 +74,12 @@ class Reported(SimpleNamespace):
 
     def kind(self, column: str) -> str:
         """Tell which of `KINDS` it is by that column, or else by its name; "" for none."""
-        names = ALIASES | {kind: kind for kind in KINDS[column]}
-        words = (_normal(word).removeprefix("with_") for word in (getattr(self, column), self.name))
-        found = (
-            kind
-            for word in words
-            for name, kind in names.items()
-            if word.startswith(name) and kind in KINDS[column]
-        )
-        return next(found, "")
+        for word in (getattr(self, column), self.name):
+            word = _normal(word).removeprefix("with_")
+            word = next((kind for name, kind in ALIASES.items() if word.startswith(name)), word)
+            if found := next(filter(word.startswith, KINDS[column]), ""):
+                return found
+        return ""
 
     def corpus_of(self, text: str) -> str:
         """Tell its corpus; where none is named, that of the profile: "simple" or "web"."""
@@ -230,8 +227,7 @@ def _expect_possible(run: Reported, corpus: str) -> None:
     if loss >= known.lowest:
         return
     mistake = (
-        "The model sees what it is to predict (causal mask, targets), or it was validated on text"
-        " that it was trained on."
+        "The targets are seen (causal mask?), or it was validated on text that it was trained on."
     )
     if loss > known.floor:
         nats = f"{loss:.4g} bits per byte are {nats_per_token(loss, length):.2f} nats per token."
@@ -246,9 +242,11 @@ def _expect_possible(run: Reported, corpus: str) -> None:
 
 def _expect_consistent(run: Reported, corpus: str) -> None:
     """Raise where the tokens, the perplexity or the bits of a run do not follow from the rest."""
-    figures, loss, context = [], run.loss, run.context_length
-    product = run.steps * run.batch_size * context
-    if run.ended and product > 0 < context:
+    loss, context, known = run.loss, run.context_length, run.bytes_per_token > 0
+    length = run.bytes_per_token if known else bounds(corpus).bytes_per_token
+    product = run.steps * run.batch_size * context if run.ended else math.nan
+    figures = []  # column, formula, value, what is counted as equal, and slips
+    if product > 0 < context:
         slips = {
             "The context length is missing from the product.": product / context,
             "The batch size is missing from the product.": product / run.batch_size,
@@ -257,26 +255,22 @@ def _expect_consistent(run: Reported, corpus: str) -> None:
     if 0 < loss < 100:
         slips = {"2 to the power is for bits: the loss is in nats, so take exp.": 2**loss}
         figures.append(("perplexity", f"exp({loss:g})", math.exp(loss), 0.95, 1.05, slips))
-        length = run.bytes_per_token if run.bytes_per_token > 0 else bounds(corpus).bytes_per_token
-        few, many = (0.95, 1.05) if run.bytes_per_token > 0 else (1 / 3, 3)  # 1.2 to 12 bytes
         slips = {
             "That is in bits per token: divide by the bytes per token.": loss / math.log(2),
             "It is still in nats: divide by ln 2.": loss / length,
         }
-        bits = bits_per_byte(loss, length)
-        figures.append(("bits_per_byte", f"{loss:g} / ln 2 / {length:g}", bits, few, many, slips))
+        bits, room = bits_per_byte(loss, length), 1.05 if known else 3  # 1.2 to 12 bytes a token
+        formula = f"{loss:g} / ln 2 / {length:g}"
+        figures.append(("bits_per_byte", formula, bits, 1 / room, room, slips))
     for column, formula, value, least, most, slips in figures:
         got, whole = getattr(run, column), column == "tokens"
         slip = next((words for words, other in slips.items() if _near(got, other)), None)
         fits = least * value <= got <= most * value and not (whole and slip)
         parts = whole and value < got < math.inf and _near(got / value, round(got / value))
         if got > 0 and not (fits or parts or _near(got, value)):  # parts of a batch, or devices
-            raise Wrong(
-                f"The {column.replace('_', ' ')} of a run do not follow from its other figures.",
-                expected=Words(f"{formula} = {value:,.{0 if whole else 2}f}"),
-                got=Words(f"{got:,.10g}"),
-                mistake=slip,
-            )
+            claim = f"The {column.replace('_', ' ')} of a run do not follow from its other figures."
+            expected = Words(f"{formula} = {value:,.{0 if whole else 2}f}")
+            raise Wrong(claim, expected=expected, got=Words(f"{got:,.10g}"), mistake=slip)
 
 
 def _near(value: float, other: float) -> bool:
@@ -355,10 +349,8 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
     with found("use"):
         if best in (rates[0], rates[-1]):
             end, on = ("largest", "larger") if best == rates[-1] else ("smallest", "smaller")
-            raise Wrong(
-                f"The best learning rate, {best:g}, is the {end} one that was tried.",
-                mistake=f"The sweep ends too early: a {on} one may be better still.",
-            )
+            claim = f"The best learning rate, {best:g}, is the {end} one that was tried."
+            raise Wrong(claim, mistake=f"The sweep ends too early: a {on} one may be better.")
     with found("use"):
         praise = _reached(runs)
     return found.verdict(f"{len(rates)} learning rates; the best, {best:g}, lies inside. {praise}")
@@ -439,10 +431,7 @@ def _sizes(sizes: list[float]) -> str:
 
 
 def _expect_fair_batches(runs: list[Reported]) -> None:
-    """Raise where batch sizes saw different numbers of tokens.
-
-    Small batches may have read the beginning alone: they are slow. Equal times are as good.
-    """
+    """Raise for different numbers of tokens; small batches may stop early, equal times are fair."""
     ended = sorted((run for run in runs if run.ended), key=lambda run: run.batch_size)
     seen: dict[float, float] = {}
     for run in ended:
@@ -458,7 +447,7 @@ def _expect_fair_batches(runs: list[Reported]) -> None:
 
 
 def _compared(
-    column: str, usual: str, other: str, *claims: Callable, attempt: Any, part: str | None = None
+    column: str, usual: str, other: str, claims: tuple, attempt: Any, part: str | None = None
 ) -> str:
     """Judge the runs of two kinds, each at its best learning rate."""
     runs = table(attempt)
@@ -495,9 +484,9 @@ def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> 
             {vars(run)[name] for run in side if name in vars(run)} for side in (usual, other)
         )
         if one and two and not one & two and name != column and (name, column) != ("d_ff", "ffn"):
+            mistake = "With two changes at once nobody can say which of them made a difference."
             raise Wrong(
-                f"The runs differ in more than `{column}`: in `{name}` as well.",
-                mistake="With two changes at once nobody can say which of them made a difference.",
+                f"In more than `{column}` they differ: in `{name}` as well.", mistake=mistake
             )
 
 
@@ -533,35 +522,26 @@ def _same_size(usual: list[Reported], other: list[Reported]) -> None:
     _expect_matched(3 * usual[0].d_ff, 2 * other[0].d_ff)
 
 
-def layer_norm_ablation(attempt: Any, part: str | None = None) -> str:
-    """Judge runs without norms: at the best learning rate with them, and at a lower one."""
-    return _compared("norm", "pre", "none", _two_rates, attempt=attempt)
-
-
-def pre_norm_ablation(attempt: Any, part: str | None = None) -> str:
-    """Judge losses with norms before and behind each part."""
-    return _compared("norm", "pre", "post", attempt=attempt)
-
-
-def no_pos_emb(attempt: Any, part: str | None = None) -> str:
-    """Judge losses with RoPE and without any position information."""
-    return _compared("position", "rope", "none", attempt=attempt)
+layer_norm_ablation = partial(_compared, "norm", "pre", "none", (_two_rates,))
+pre_norm_ablation = partial(_compared, "norm", "pre", "post", ())
+no_pos_emb = partial(_compared, "position", "rope", "none", ())
 
 
 def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge losses with and without gate, an inner width of the plain layer, or two sizes."""
-    near = [m.d_ff for m in (config.tinystories(), config.laptop())
-            if isinstance(attempt, Real) and 0.9 * m.d_ff < attempt < 1.7 * m.d_ff]  # fmt: skip
+    width = attempt if isinstance(attempt, Real) else math.nan
+    models = (config.tinystories().d_ff, config.laptop().d_ff)
+    gated = [d_ff for d_ff in models if 0.9 * d_ff < width < 1.7 * d_ff]
     match [*attempt.values()] if isinstance(attempt, Mapping) else attempt:
-        case Real() if near:
-            return _expect_matched(3 * near[0], 2 * attempt)
+        case Real() if gated:
+            return _expect_matched(3 * gated[0], 2 * width)
         case Real():
             raise NotAttempted("That width is of no model here. Hand in both, such as (960, 1440).")
-        case [Real() as one, Real() as two] if 100 < one < WIDEST and 100 < two < WIDEST:
-            return _expect_matched(3 * min(one, two), 2 * max(one, two))
-        case [Real() as one, Real() as two] if 100 < one < math.inf and 100 < two < math.inf:
+        case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < math.inf:
+            if max(one, two) < WIDEST:
+                one, two = 3 * min(one, two), 2 * max(one, two)
             return _expect_matched(one, two)
-    return _compared("ffn", "swiglu", "silu", _same_size, attempt=attempt)
+    return _compared("ffn", "swiglu", "silu", (_same_size,), attempt)
 
 
 def main_experiment(attempt: Any, part: str | None = None) -> str:

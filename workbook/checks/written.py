@@ -137,6 +137,13 @@ def entry(key: Any, value: Any) -> Number | None:
     return found
 
 
+def entries(attempt: Any) -> list[Number | None]:
+    """The numbers of a dict, of a sequence, or of one value."""
+    if not isinstance(attempt, dict):
+        attempt = dict(enumerate(attempt if isinstance(attempt, list | tuple) else [attempt]))
+    return [entry(key, value) for key, value in attempt.items()]
+
+
 # --- The character with number 0
 
 NUL = chr(0)
@@ -280,9 +287,8 @@ def _sizes(attempt: Any, text: str = "hello") -> str | None:
     if all(size in (marked[each], bare[each]) for each, size in sizes.items()):
         mistake = MARK
     near = max(marked, bare, key=lambda right: len(right.items() & sizes.items()))
-    raise Wrong(
-        f"Those are not the sizes of {text!r}.", expected=near, got=attempt, mistake=mistake
-    )
+    claim = f"Those are not the sizes of {text!r}."
+    raise Wrong(claim, expected=near, got=attempt, mistake=mistake)
 
 
 def _fails_byte_by_byte(attempt: Any) -> str | None:
@@ -414,23 +420,14 @@ SLIPS = {  # what a time is multiplied or divided by when somebody slips
     1_000_000: "Are they MB, or bytes?",
 }
 UPSIDE_DOWN = "The ratio is upside down: a token stands for one byte at least."
-NO_TOKENS = (
-    "English words have 5 to 6 bytes: were words counted, and not tokens, or bits, not bytes?"
-)
+NO_TOKENS = "Words have 5 to 6 bytes: were words counted in place of tokens, or bits of bytes?"
 NOT_MERGED = "BPE reaches about 4 on its own text: is every merge applied, until none is left?"
 OWN_TOKENIZER = "So few are the tokens of text like that of the training: which text is it?"
 
 
-def _entries(attempt: Any) -> list[Number | None]:
-    """The numbers of a dict, of a sequence, or of one value."""
-    if not isinstance(attempt, dict):
-        attempt = dict(enumerate(attempt if isinstance(attempt, list | tuple) else [attempt]))
-    return [entry(key, value) for key, value in attempt.items()]
-
-
 def _ratios(attempt: Any, own: bool) -> str | None:
     """Praise for bytes per token that may be right; `own`: on the text of the training."""
-    found = _entries(attempt)
+    found = entries(attempt)
     if not all(each and each.kind in ("", "bytes per token", "tokens per byte") for each in found):
         return None
     for ratio in (each.value for each in found):
@@ -451,7 +448,7 @@ def _pile(attempt: Any) -> str | None:
     """Praise for a speed and the time that the Pile takes at it."""
     if number(attempt):
         raise NotAttempted("Hand in a pair: bytes per second, and the hours that the Pile takes.")
-    found = _entries(attempt)
+    found = entries(attempt)
     if len(found) != 2 or not all(found):
         return None
     rate, time = sorted(found, key=lambda each: each.kind == "seconds")
