@@ -8,7 +8,7 @@ TABLE = {"ffn": 3019898880000, "projections": 1006632960000, "scores": 322122547
 
 RIGHT = {
     (MODEL, "a"): [
-        2127057600, 2127057600.0, 2.127e9, "2,127,057,600", "2.13B", "2.13B parameters",
+        2127057600, 2127057600.0, 2.127e9, 2127.06e6, "2,127,057,600", "2.13B", "2.13B parameters",
         "about 2.1 billion", "8.51 GB", "8.5GB", "7.924 GiB", "8,508,230,400 bytes", 8508230400,
         (2127057600, 8508230400), (2127057600, "8.51 GB"), {"parameters": 2127057600, "gib": 7.92},
         {"count": 2127057600, "memory_gb": 8.5082304}],
@@ -75,7 +75,8 @@ WRONG = {
         ("3.02e12", "scores and weighted sums (T × T) are left out and the head"),
         (4348654387200, "the head is left out"), (2256668262400, "counted as one FLOP"),
         (4513313484800, "is it a slip in a sum?"), (13540009574400, "backward pass is counted in"),
-        ({"total": 4513336524800, "ffn": 1.5e12}, "times as much")],
+        ({"total": 4513336524800, "ffn": 1.5e12}, "times as much"),
+        ({**TABLE, "total": 4.6e12}, "")],
     (MODEL, "c"): [
         ("the query-key products", "grow with the square of the context"),
         ("attention", "four matmuls of d × d"), ("the output head", "there is only one of it"),

@@ -66,7 +66,7 @@ RIGHT = {
         (1e6, 229.2), (713258.83, 321.3), ("0.67 MB/s", "342 h"), ("713258.83 B/s", "14 d"),
         ("1 MB/s", "10 d"), ("1 MB/s", 229), {"bytes_per_second": 1e6, "hours": 229.17},
         {"mb_per_s": 2.5, "pile_days": 3.82}, {"rate": 1e6, "hours": 229}, {"MB/s": 1, "days": 9.5},
-        ("3000 B/s", "76388 h")]),
+        ("3000 B/s", "76388 h"), {"throughput_mb_s": 1.2, "hours": 190.97, "days": 7.96}]),
     (USE, "d"): ("", [65_535, 65_536, "65,535", 2]),
     (TOY, None): ("", [
         run(10), run(100), run(1000, 30), losses(100)[1:], [round(loss, 2) for loss in run(100)],
@@ -85,6 +85,7 @@ WRONG = {
         ("", "of length 1"), (NUL * 2, "one character"), (" ", "chr(32)"), ("a space", "chr(32)"),
         (1, r"'\x01'"), ("a", "'a'"), ("U+0041", "'A'")],
     (ONE, "b"): [
+        ((5, 1), "6 characters"),
         ("", "of length 1"), (0, "of length 1"), (r"b'\x00'", "repr of bytes"), (4, "two quotes"),
         ((repr(NUL), ""), "of length 1"), ((NUL, repr(NUL)), "the other way round")],
     (ONE, "c"): [
@@ -119,14 +120,16 @@ WRONG = {
         (0.24, "or 4.17 upside down"), ({"stories": 0.25, "pydocs": 0.3}, "upside down"),
         (2.86, "is every merge applied"), ({"TinyStories": 2.86}, "is every merge applied"),
         ((4.1, 1.0), "is every merge applied"), (32.0, "were words counted")],
-    (USE, "b"): [("0.31 tokens per byte", "upside down"), (4.54, "which text is it")],
+    (USE, "b"): [("0.31 tokens per byte", "upside down"), ("3.2 tokens per byte", "upside down"),
+                 (4.54, "which text is it")],
     (USE, "c"): [
         ((1e6, 246.07), "a GiB 2**30"), ((1e6, 218.55), "a MiB 2**20"),
         ((1e6, 229.17 * 8), "8 times too much. Are they bits"),
         ((1e6, 229.17 / 8), "8 times too little"), ((1e6, 0.22917), "1,000 times too little"),
         ((1e6, 9.55), "hours, or days"), (("1 MB/s", "229.2 days"), "24 times too much"),
         ((1e6, 825000.0), "hours, or seconds"), ((1e6, 13750.0), "60 times too much"),
-        ((1.0, 229.17), "MB, or bytes"), ((1e6, 100.0), "do not fit together"),
+        ((1.0, 229.17), "MB, or bytes"), ((1e6, 100.0), "do not fit"),
+        ({"MB/s": 1, "hours": 229.2, "days": 7.96}, "do not fit"),
         ((-1, 100.0), "more than nothing")],
     (USE, "d"): [
         (32_767, "int16, with a sign"), (255, "That is uint8"), (2**32 - 1, "That is uint32"),
@@ -146,7 +149,8 @@ WRONG = {
 
 # A sentence is never called wrong, whatever it says, and no number is fished out of it.
 READ = {
-    (ONE, "a"): ["It is the null character. It prints as if it were empty.", "It is the digit 0."],
+    (ONE, "a"): [r"\u0000 (NUL)", "It is the null character; it prints as if it were empty.",
+                 "It is the digit 0."],
     (ONE, "b"): [r"The repr shows '\x00'; print shows what looks like a space in my terminal.",
                  (repr(NUL), "nothing visible")],
     (ONE, "c"): ["The character is dropped from the printed output but len() still counts it."],

@@ -45,13 +45,13 @@ LABELS = {rf"\b(?:{names})\b": part for part, names in PARTS.items()} | {
     r"\bblocks?\b": "blocks",
     r"growth|factor|ratio": "growth",
     r"optim|adam|moments|state": "optimizer",
-    r"\bper.param|param|count|weights|grad|moment|^[mv]\b": "parameter",
+    r"\bper.param|param|count|weights|grad|moment|^[mvp]\b": "parameter",
     r"\bstep": "of a step",
     r"^a\b|activation|sequence": "per sequence",
     r"^b\b|fixed|static": "whatever",
     r"batch": "largest batch",
     r"share": "share",
-    r"^$|total|\bsum\b|flop|memory|byte|[kmgt]i?b\b|time|hour|day|year|second": "",
+    r"^$|total|\bsum\b|flop|memory|byte|[kmgt]i?b\b|time|hour|day|year|second|size": "",
 }
 PLACES = {  # what the numbers of a tuple are
     (MODEL, "a"): ("parameters", "bytes"),
@@ -172,11 +172,12 @@ def _sums_up(attempt: Any, part: Part) -> bool:
     if not all(found):
         return False
     amounts = sorted((_amount(each) for each in found), key=lambda each: each.value)
-    for some in (amounts, amounts[:-1]):
-        total, half = sum(each.value for each in some), sum(each.half for each in some)
-        for way in _good(part):
-            room = min(half, 0.01 * way.value)
-            if way.unit == "flops" and len(some) > 1 and abs(total - way.value) <= room:
+    *parts, largest = amounts
+    for way in _good(part):
+        for some in (amounts, parts if abs(largest.value - way.value) <= largest.half else []):
+            off = abs(sum(each.value for each in some) - way.value)
+            room = min(sum(each.half for each in some), 0.01 * way.value)
+            if way.unit == "flops" and len(some) > 1 and off <= room:
                 return True
     return False
 
@@ -263,7 +264,7 @@ def _amount(found: Number) -> Amount:
     written = re.sub(r"(?<=\d{6})\.0$", "", found.digits)  # as Python shows a float
     plain, short = Decimal(written), Decimal(written).normalize()
     zeros = "." not in written and plain >= 1_000 and short.as_tuple().exponent > 1
-    shown = short if zeros and len(short.as_tuple().digits) < 6 else plain
+    shown = short if zeros and len(short.as_tuple().digits) < 7 else plain
     half = 0.5 * 10.0 ** shown.as_tuple().exponent * found.scale
     digits = len(shown.as_tuple().digits)
     return Amount(found.value, half, found.kind, found.unit, digits, str(found))

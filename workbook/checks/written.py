@@ -57,7 +57,7 @@ _PER = r"\s?(?:/|per|an?)\s?"
 _UNITS = {  # forms of a unit in lower case, after a power of a thousand: what it measures, its size
     "ms": ("seconds", 1e-3),
     "bytes?|b": ("bytes", 1),
-    rf"(?:bytes?|b){_PER}s(?:ec(?:ond)?)?": ("rate", 1),
+    rf"(?:bytes?|b)(?:{_PER}|\s)s(?:ec(?:ond)?)?": ("rate", 1),
     "s|sec|seconds?": ("seconds", 1),
     "min|minutes?": ("seconds", 60),
     "h|hours?": ("seconds", HOUR),
@@ -160,7 +160,8 @@ def _spelled(value: Any) -> Any:
     text = re.sub(r"^U\+", "0x", value.strip(" `."), flags=re.I) if isinstance(value, str) else ""
     spelled, encoded, arguments = text.partition(".encode(")
     try:
-        found = ast.literal_eval(f"'{spelled}'" if spelled.startswith("\\") else spelled)
+        bare = re.fullmatch(r"(\\\w+)+", spelled)
+        found = ast.literal_eval(f"'{spelled}'" if bare else spelled)
         return found.encode(*ast.literal_eval(f"[{arguments[:-1]}]")) if encoded else found
     except Exception:  # of many kinds: it is no Python
         return None
@@ -195,12 +196,12 @@ def _character(attempt: Any) -> str | None:
             try:
                 code = unicodedata.lookup(name)
             except KeyError:
-                code = None if attempt.strip(NUL) else ""
+                code = attempt
     if isinstance(code, str) and len(code) == 1:
         code = 0 if code == "␀" else ord(code)
     if code == 0:
         return "U+0000: a control character, called NUL. It is a str of length 1."
-    if not isinstance(code, int | str | bytes):
+    if not isinstance(code, int | str | bytes) or (type(code) is str and code.strip(NUL)):
         return None
     said = BYTES if isinstance(code, bytes) else EMPTY
     if isinstance(code, int):
@@ -220,10 +221,10 @@ def _repr_and_print(attempt: Any) -> str | None:
         return "The repr spells the character out as an escape in quotes: 6 characters."
     if attempt in printed:
         return "`print` writes the character itself: one character that cannot be seen."
-    mistake = BYTES if isinstance(_spelled(attempt), bytes) else EMPTY
-    if mistake == BYTES or attempt == "" or isinstance(attempt, int):
-        mistake = "The repr has two quotes as well: 6 characters." if attempt == 4 else mistake
-        raise Wrong("Something is there, even if nothing is seen.", got=attempt, mistake=mistake)
+    said = EMPTY if attempt in ("", 0) else "The repr has 6 characters, two quotes among them."
+    said = BYTES if isinstance(_spelled(attempt), bytes) else said
+    if said in (BYTES, EMPTY) or isinstance(attempt, int):
+        raise Wrong("Something is there, even if nothing is seen.", got=attempt, mistake=said)
     return None
 
 
@@ -430,10 +431,12 @@ def _ratios(attempt: Any, own: bool) -> str | None:
     found = entries(attempt)
     if not all(each and each.kind in ("", "bytes per token", "tokens per byte") for each in found):
         return None
-    for ratio in (each.value for each in found):
+    for ratio, kind in ((each.value, each.kind) for each in found):
         if not 0 < ratio <= 1_000:
             raise NotAttempted("That is no ratio. Hand in bytes per token, such as 4.1.")
-        mistake = UPSIDE_DOWN if ratio < 1 else NO_TOKENS if ratio > 10 else None
+        mistake = NO_TOKENS if ratio > 10 else None
+        if ratio < 1 or kind == "tokens per byte":
+            mistake = UPSIDE_DOWN
         if own and 1 <= ratio < 3:
             mistake = NOT_MERGED
         if not own and len(found) == 1 and 4.3 < ratio <= 10:
@@ -449,25 +452,27 @@ def _pile(attempt: Any) -> str | None:
     if number(attempt):
         raise NotAttempted("Hand in a pair: bytes per second, and the hours that the Pile takes.")
     found = entries(attempt)
-    if len(found) != 2 or not all(found):
+    if len(found) < 2 or not all(found):
         return None
-    rate, time = sorted(found, key=lambda each: each.kind == "seconds")
-    if (rate.kind or "rate", time.kind or "seconds") != ("rate", "seconds"):
+    rate, *times = sorted(found, key=lambda each: each.kind == "seconds")
+    if rate.kind not in ("", "rate") or any(each.kind not in ("", "seconds") for each in times):
         return None
-    if rate.value <= 0 or time.value <= 0:
+    if min(each.value for each in found) <= 0:
         raise Wrong("Speed and time are more than nothing.", got=attempt)
-    size, name = (time.scale, time.unit) if time.unit else (HOUR, "hours")
-    said, exact = float(time.digits), PILE / rate.value / size
-    rounded = said.is_integer() and said >= 5 and abs(said - exact) < 1
-    if not rounded and abs(said / exact - 1) > EXACT:
-        much = max(said / exact, exact / said)
-        slip = next((f" {SLIPS[by]}" for by in SLIPS if abs(much / by - 1) <= EXACT), "")
-        raise Wrong(
-            f"Speed and time do not fit together: 825e9 / {rate.value:,.0f} bytes per second.",
-            expected=Words(f"{exact:,.5g} {name}"),
-            got=Words(f"{said:,.5g} {name}"),
-            mistake=f"{much:,.4g} times too {'much' if said > exact else 'little'}.{slip}",
-        )
+    for time in times:
+        size, name = (time.scale, time.unit) if time.unit else (HOUR, "hours")
+        said, exact = float(time.digits), PILE / rate.value / size
+        rounded = said.is_integer() and said >= 5 and abs(said - exact) < 1
+        if not rounded and abs(said / exact - 1) > EXACT:
+            much = max(said / exact, exact / said)
+            slip = next((SLIPS[by] for by in SLIPS if abs(much / by - 1) <= EXACT), "")
+            way = "much" if said > exact else "little"
+            raise Wrong(
+                f"Speed and time do not fit: 825e9 bytes / {rate.value:,.10g} bytes per second.",
+                expected=Words(f"{exact:,.5g} {name}"),
+                got=Words(f"{said:,.5g} {name}"),
+                mistake=f"{float(f'{much:.3g}'):,g} times too {way}. {slip}".strip(),
+            )
     hours = PILE / rate.value / HOUR
     slow = " That is slow: do you search all merges for each pre-token?" * (rate.value < 20_000)
     return f"The division is right: {hours:,.1f} hours, or {hours / 24:,.2f} days.{slow}"
