@@ -49,7 +49,7 @@ RIGHT = {
         {1e-3: [3.0, 2.0, 1.5], 3e-3: [3.0, 2.0, 1.41], 1e-2: [3.0, 2.5, 1.6]},
         {1e-3: (1.5, 1.51), 3e-3: numpy.array([1.41, 1.42]), 1e-2: 9.5},
         [{"lr": rate, "loss": loss} for rate, loss in SWEEP.items()], [*SWEEP.items()],
-        {"lr": [*SWEEP], "loss": [*SWEEP.values()]},
+        {"lr": [*SWEEP], "best_val_loss": [*SWEEP.values()], "train_loss": [0.1, 0.1, 0.1]},
         {1e-3: {"loss": 1.5, "perplexity": 4.48}, 3e-3: {"loss": 1.41}, 1e-2: {"loss": 1.6}},
         {"rate 0.001": 1.5, "lr=0.003": 1.41, "rate 0.01": math.inf},
         pd.DataFrame({"lr": [1e-3, 3e-3, 1e-2], "train_loss": 0.1, "val_loss": [1.5, 1.41, 1.6]}),
@@ -81,7 +81,9 @@ RIGHT = {
         {"pre": 1.41, "no norm (same lr)": "diverged", "no norm (lower lr)": 1.6},
         indexed(["unchanged, seed 336", "no norm, rate 0.01", "no norm, rate 0.001"],
                 norm=["pre", "none", "none"], **NO_NORM),
-        [{"norm": "pre", "lr": 1e-2, "loss": 1.41}, {"norm": "none", "lr": 1e-3, "loss": 1.6},
+        {"baseline": 1.4, "no norm 1e-2": NAN, "without norm 1e-3": 1.6},
+        {"with norm": 1.4, "without norm, lr=1e-2": NAN, "without norm, lr=1e-3": 1.6},
+        [{"norm": "pre", "lr": 1e-2, "loss": 1.41}, {"norm": None, "lr": 1e-3, "loss": 1.6},
          {"norm": "none", "lr": 1e-2, "loss": None, "status": "diverged"}],
     ],
     (POST, None): [
@@ -122,7 +124,7 @@ RIGHT = {
     (LOG, None): [
         pd.DataFrame({"name": ["a", "b"], "val_loss": [1.5, NAN], "minutes": [10, 2]}),
         *([{"run": "a", "loss": 1.5, time: 10}, {"run": "b", "loss": 1.4, time: 10}]
-          for time in ("time_s", "time", "wall_time", "wallclock")),
+          for time in ("time_s", "time", "wall_time", "wall_clock_s", "train_time", "time_min")),
         {"a": {"loss": 1.5, "seconds": 10}, "b": {"loss": 1.4, "seconds": 12}},
         indexed(["ended", "its time was over"], tokens=[819_200, 400_000],
                 validation_loss=[1.9, 2.2], **LOGGED),

@@ -16,7 +16,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import pairwise
 from numbers import Real
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
@@ -25,19 +25,20 @@ import pandas as pd
 
 from workbook import accounting, config
 from workbook.checks.verdicts import Findings, NotAttempted, Unreadable, Words, Wrong
+from workbook.checks.written import entry
 from workbook.experiments import results
 from workbook.experiments.significance import difference
 from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
 from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
-LOSS = ("validation_loss", "val_loss", "loss")
+LOSS = re.compile(r"(?!train)(?:\w+_)?loss")
+TIME = re.compile(r"time|elapsed|wall|duration")  # in seconds, where no unit is named
 COLUMNS = {  # other names, which count before that of the column
-    "learning_rate": ("max_learning_rate", "max_lr", "lr"),
-    "batch_size": ("batch",),
+    "learning_rate": ("max_learning_rate", "max_lr", "peak_lr", "lr"),
+    "batch_size": ("batch", "bs"),
     "context_length": ("context",),
     "steps": ("steps_taken", "step", "iter"),
-    "seconds": ("time_s", "time", "elapsed", "wall_time", "wallclock", "wall_clock", "duration"),
     "perplexity": ("ppl",),
     "parameters": ("params",),
     "name": ("run", "label"),
@@ -51,6 +52,7 @@ KINDS = {  # by column, the usual one first
 }
 ALIASES = {"openwebtext": "owt", "tiny_stories": "tinystories"}
 ALIASES |= dict.fromkeys(("nope", "no_", "without"), "none")
+USUAL = re.compile(r"base|unchanged|usual|original|with_|rms_?norm")  # runs that change nothing
 WORDS = {*KINDS, "name", "status", *COLUMNS["name"], *COLUMNS["status"]}  # the rest are numbers
 # What two kinds have in common, except for what is compared.
 SETTINGS = ["corpus", "batch_size", "weight_decay", *(f.name for f in fields(config.ModelConfig))]
@@ -111,8 +113,9 @@ def _rows(attempt: Any, by: str) -> Iterator[Mapping]:
     """Yield a dict for each run."""
     if isinstance(attempt, list) and all(isinstance(e, tuple) and len(e) == 2 for e in attempt):
         attempt = dict(attempt)
-    of_losses = isinstance(attempt, Mapping | pd.Series) and {*LOSS} & {*map(_normal, attempt)}
-    if of_losses and any(isinstance(attempt[key], list) for key in {*attempt} - {*LOSS}):
+    names = attempt.keys() if isinstance(attempt, Mapping | pd.Series) else ()
+    of_losses = [name for name in names if LOSS.fullmatch(_normal(name))]
+    if of_losses and any(isinstance(attempt[n], list) for n in names if n not in of_losses):
         attempt = pd.DataFrame(attempt)
     if isinstance(attempt, pd.DataFrame):
         label = "index" if attempt.index.dtype.kind == "i" else "name"
@@ -145,15 +148,23 @@ def _named(key: Any, value: Any, by: str) -> Any:
 
 def _seeds(given: Mapping) -> Iterator[Reported]:
     """Yield a run for each seed of a row."""
-    given = {_normal(column): value for column, value in given.items() if value is not None}
-    row = {column: _number(value) for column, value in given.items()}
-    row = {c: value for c, value in row.items() if isinstance(value, float | bool) or c in WORDS}
+    given = {_normal(column): value for column, value in given.items()}
+    numbers = {c: _number(value) for c, value in given.items() if value is not None or c in KINDS}
+    row = {
+        c: value for c, value in numbers.items() if isinstance(value, float | bool) or c in WORDS
+    }
     for column, names in COLUMNS.items():
         row[column] = next((row[name] for name in (*names, column) if name in row), math.nan)
-    if math.isnan(row["seconds"]):
-        row["seconds"] = 60 * row.get("minutes", 60 * row.get("hours", math.nan))
+    times = [
+        found
+        for column, value in numbers.items()
+        if not re.search("per|step", column) and (found := entry(column, value))
+        if found.kind == "seconds" or (not found.kind and TIME.search(column))
+    ]
+    row["seconds"] = max(times, key=attrgetter("kind")).value if times else math.nan
     said = _normal(row["status"]).startswith(("diverg", "true"))
-    losses = _losses(next((given[name] for name in LOSS if name in given), None))
+    losses = sorted(filter(LOSS.fullmatch, given), key=lambda name: "val" not in name)
+    losses = _losses(next((given[name] for name in losses), None))
     for loss in losses or [math.inf if said else math.nan]:
         ended = math.isfinite(loss) and not said
         yield Reported(**row | {"loss": loss, "said": said, "ended": ended})
@@ -451,7 +462,8 @@ def _compared(
 ) -> str:
     """Judge the runs of two kinds, each at its best learning rate."""
     runs = table(attempt)
-    sides = [[run for run in runs if run.kind(column) == kind] for kind in (usual, other)]
+    kinds = [run.kind(column) or usual * bool(USUAL.match(_normal(run.name))) for run in runs]
+    sides = [[r for r, kind in zip(runs, kinds, strict=True) if kind == k] for k in (usual, other)]
     if not all(sides):
         raise NotAttempted(f'Hand in runs with `{column}` "{usual}" and with "{other}".')
     found = _judged(sides[0] + sides[1], "simple")
