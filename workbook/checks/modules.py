@@ -284,7 +284,7 @@ class Place(NamedTuple):
 
 
 _BEFORE = r"(?:(?:w|to|fc|lin|linear|proj|attn|mha)_?)?"
-_AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix))?"
+_AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix)){0,2}"
 _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
 _ATTENTION = r"(?:self_)?(?:attn|attention|mha|mhsa|msa|sa|input)"
 _FEED_FORWARD = r"(?:ffn?|mlp|feed_?forward|post_attention|swi_?glu)"
