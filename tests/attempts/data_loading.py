@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from attempts.ours import copied
-from workbook.training.data import get_batch
 
 data = copied("training.data")
 
@@ -77,6 +76,30 @@ def by_other_names(data, context_length, bs, device=None):
     return ids[:, :-1], ids[:, 1:]
 
 
+class Batches:
+    """Made once with a generator of its own, and called for each batch."""
+
+    def __init__(self, tokens, batch_size, context_length, device="cpu", seed=42):
+        self.tokens, self.context_length, self.device = tokens, context_length, device
+        self.batch_size, self.generator = batch_size, np.random.default_rng(seed)
+
+    def __call__(self):
+        starts = self.generator.integers(
+            len(self.tokens) - self.context_length, size=self.batch_size
+        )
+        return cut(self.tokens, starts, self.context_length, self.device)
+
+
+class Sampler:
+    """It holds the data, and is asked for batches of any size."""
+
+    def __init__(self, data, device="cpu"):
+        self.data, self.device = data, device
+
+    def sample(self, batch_size, context_length):
+        return list_of_windows(self.data, batch_size, context_length, self.device)
+
+
 RIGHT = [
     list_of_windows,
     by_index,
@@ -88,6 +111,8 @@ RIGHT = [
     data.get_batch,
     by_other_names,
     never_converted,
+    Batches,
+    Sampler,
 ]
 
 
@@ -111,6 +136,15 @@ def starting(low, high, **how):
     return get_batch
 
 
+def then(change):
+    """Right batches that are changed afterwards."""
+
+    def get_batch(dataset, batch_size, context_length, device):
+        return change(*list_of_windows(dataset, batch_size, context_length, device))
+
+    return get_batch
+
+
 def one_start(dataset, batch_size, context_length, device):
     i = random.randrange(len(dataset) - context_length)
     return cut(dataset, [i] * batch_size, context_length, device)
@@ -126,16 +160,6 @@ def seeded(dataset, batch_size, context_length, device):
     return list_of_windows(dataset, batch_size, context_length, device)
 
 
-def rolled(dataset, batch_size, context_length, device):
-    x, _ = list_of_windows(dataset, batch_size, context_length, device)
-    return x, x.roll(-1, dims=1)
-
-
-def padded(dataset, batch_size, context_length, device):
-    x, _ = list_of_windows(dataset, batch_size, context_length, device)
-    return x, torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1)
-
-
 def unrelated(dataset, batch_size, context_length, device):
     x, _ = list_of_windows(dataset, batch_size, context_length, device)
     return x, list_of_windows(dataset, batch_size, context_length, device)[1]
@@ -144,18 +168,6 @@ def unrelated(dataset, batch_size, context_length, device):
 def scattered(dataset, batch_size, context_length, device):
     i = np.random.randint(0, len(dataset) - 1, size=(batch_size, context_length))
     return tuple(torch.tensor(dataset[j].astype(np.int64), device=device) for j in (i, i + 1))
-
-
-def turned(dataset, batch_size, context_length, device):
-    return tuple(t.T for t in list_of_windows(dataset, batch_size, context_length, device))
-
-
-def arrays(dataset, batch_size, context_length, device):
-    return tuple(t.numpy() for t in list_of_windows(dataset, batch_size, context_length, device))
-
-
-def on_the_cpu(dataset, batch_size, context_length, device):
-    return list_of_windows(dataset, batch_size, context_length, "cpu")
 
 
 def late_and_on_the_cpu(dataset, batch_size, context_length, device):
@@ -189,43 +201,42 @@ def apart(dataset, batch_size, context_length, device):
     return cut(dataset, starts, context_length, device)
 
 
-def only_inputs(dataset, batch_size, context_length, device):
-    return list_of_windows(dataset, batch_size, context_length, device)[0]
-
-
 WRONG = [
     (starting(0, 0, shift=0), "The targets are the inputs"),
-    (starting(0, -1, shift=2), "shifted by 2"),
-    (starting(1, 0, shift=-1), "shifted by -1"),
-    (rolled, "rolled round"),
-    (padded, "made up"),
+    (starting(0, -1, shift=2), "shifted in another way"),
+    (starting(1, 0, shift=-1), "shifted in another way"),
+    (then(lambda x, y: (x, x.roll(-1, dims=1))), "made up, or rolled round"),
+    (
+        then(lambda x, y: (x, torch.cat([x[:, 1:], 0 * x[:, :1]], dim=1))),
+        "made up, or rolled round",
+    ),
     (unrelated, "cut out for themselves"),
     (starting(0, -1), "The last start is never drawn"),
     (starting(1, 0), "The first start is never drawn"),
     (starting(1, -1), "The first and the last start"),
-    (starting(0, 1), "reaches past the end"),
-    (
-        lambda dataset, b, m, d: cut(dataset, torch.randint(len(dataset), (b,)), m, d),
-        "past the end",
-    ),
+    (starting(0, 1), "the last start is n - m - 1"),
+    (starting(0, 3), "the last start is n - m - 1"),
     (wrapping, "reaches past the end"),
     (clamped, "more often than others"),
     (apart, "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (small_type, "A type in between is too small"),
-    (on_the_cpu, "`device` is not used"),
     (targets_on_the_cpu, "`device` is not used"),
+    (late_and_on_the_cpu, "`device` is not used"),
+    (late_and_on_the_cpu, "The last start is never drawn"),
     (one_start, "draw one for each row"),
     (one_stretch, "The rows follow one another"),
     (seeded, "seeded inside"),
     (scattered, "no stretch of the data"),
-    (turned, "Rows and columns are swapped"),
-    (arrays, "are no tensor"),
-    (only_inputs, "does not return two tensors"),
+    (then(lambda x, y: (x.T, y.T)), "Rows and columns are swapped"),
+    (then(lambda x, y: (x.numpy(), y.numpy())), "does not return two tensors"),
+    (then(lambda x, y: x), "does not return two tensors"),
     (lambda dataset, batch_size: 3, "cannot be called with the arguments"),
 ]
 
-ALMOST = [
-    (starting(0, 0, dtype=torch.int32), "take int64"),
-    (get_batch, "not from scratch yet"),
+REMARKS = [
+    (by_other_names, "The batches are uint16"),
+    (never_converted, "The batches are uint16"),
+    (starting(0, 0, dtype=torch.int32), "The batches are int32"),
+    (whole_file, "the whole memory map is copied"),
 ]

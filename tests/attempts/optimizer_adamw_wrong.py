@@ -234,7 +234,7 @@ class Alone:
         return self.inner.step(closure)
 
 
-@mistake("not from an attribute that `__init__` stored")
+@mistake("not from what was stored once")
 class StoredRate(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         super().__init__(params, lr, betas, eps, weight_decay)

@@ -221,7 +221,7 @@ def bind(
     return Binding((*args, *rest), bound, left)
 
 
-def call_part(
+def part_of(
     attempt: Callable,
     values: Mapping[str, Any],
     *,
@@ -229,12 +229,12 @@ def call_part(
     extras: Mapping[str, Any] | None = None,
     given: Any = None,
     seconds: float = 5.0,
-) -> Any:
-    """Call a learner's function with the arguments that a problem names.
+) -> Callable[[], Any]:
+    """A learner's function with the arguments that a problem names, to be called at will.
 
     A class in its place is made, and its method that does the work is called: `Softmax(dim)(x)`
     and `Trainer(vocab_size).train(path)` do. Where the method returns nothing, the instance is the
-    result. Raises: Wrong and NotAttempted, as `verdicts.call` does.
+    result. Raises, here and when called: Wrong and NotAttempted, as `verdicts.call` does.
     """
     options, instance, work = {"extras": extras, "given": given}, None, "__call__"
     if inspect.isclass(attempt):
@@ -247,8 +247,17 @@ def call_part(
             attempt = getattr(attempt, work)
     attempt = getattr(attempt, "forward", attempt)
     args, kwargs, _ = bind(attempt, values, optional=optional, **options)
-    result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
-    return instance if result is None and work not in CALLED else result
+
+    def part() -> Any:
+        result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+        return instance if result is None and work not in CALLED else result
+
+    return part
+
+
+def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:
+    """Call a learner's function once, as `part_of` says."""
+    return part_of(attempt, values, **options)()
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:

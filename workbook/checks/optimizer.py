@@ -505,8 +505,8 @@ ADAMW_MISTAKES = (
            for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')},
     }),
     mistake("A schedule sets `group['lr']` in `param_groups` before each step. Hand the settings "
-            "to `super().__init__(params, defaults)` as a dict, and read them from the group, each "
-            "time, not from an attribute that `__init__` stored.",
+            "to `super().__init__(params, defaults)` as a dict, and read them from the group at "
+            "each step, not from what was stored once.",
             RATE, "case.rates[0] if case.rates else case.lr"),
     *instead_of("copy.deepcopy(states)", {
         "[{} for _ in states]": "m, v and t.",

@@ -292,10 +292,10 @@ def is_stub(function: Any) -> bool:
         function = function.__func__
     if type(function) is not FunctionType:
         return False
-    steps = [i for i in dis.get_instructions(function) if i.opname not in ("RESUME", "NOP")]
-    does_nothing = all(i.opname in ("LOAD_CONST", "RETURN_CONST", "RETURN_VALUE") for i in steps)
-    return does_nothing and all(
-        i.argval in (None, ...) for i in steps if i.opname != "RETURN_VALUE"
+    return all(  # to be left at the first step that does something: every call asks
+        i.opname in ("RESUME", "NOP", "RETURN_VALUE")
+        or (i.opname in ("LOAD_CONST", "RETURN_CONST") and i.argval in (None, ...))
+        for i in dis.get_instructions(function)
     )
 
 
