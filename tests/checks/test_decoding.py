@@ -95,9 +95,9 @@ def test_probabilities_are_those_of_the_course():
 
 
 def test_the_tokenizer_of_the_check_inverts_itself():
-    tokenizer = Letters(end_id=5)
-    assert tokenizer.decode(torch.tensor([[3, 5]])) == "d<|endoftext|>"
-    assert tokenizer.encode("d<|endoftext|>") == [3, 5]
+    tokenizer = Letters(8, end_id=5)
+    assert tokenizer.decode(torch.tensor([[3, 5]])) == "dD<|endoftext|>"
+    assert tokenizer.encode("dD<|endoftext|>") == [3, 5]
     assert tokenizer.eos_token_id == tokenizer.token_to_id[b"<|endoftext|>"] == 5
 
 

@@ -68,7 +68,7 @@ SYNONYMS = {
     "dataset": "data tokens tokenids ids arr array inputids trainingdata",
     "batch_size": "bs batch batchsz numsequences",
     "device": "dev",
-    "model": "lm net network module transformer transformerlm languagemodel self",
+    "model": "lm net network module transformer transformerlm languagemodel self generator",
     "optimizer": "optim opt",
     "iteration": "it step iter epoch",
     "out": "path file dst dest destination outpath outputpath filename filepath fp target "
@@ -85,14 +85,15 @@ SYNONYMS = {
     # generation
     "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
     "context text prompttext inputtext inputprompt input startids start prefix inputs "
-    "promptstr string",
+    "promptstr string seq sequence inpseq inputseq inputsequence userprompt starttext",
     "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen "
-    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length",
+    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length "
+    "tokenlimit newtokenslimit numgenerate",
     "temperature": "temp tau softmaxtemperature",
     "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
     "endoftexttoken endoftexttokenid endid eostoken stoptoken stopid stoptokenid endoftextindex "
-    "stop end specialtokenid",
+    "stop end specialtokenid eottoken stoptokens stopids stoptokenids",
     "tokenizer": "tok bpe enc encoder bpetokenizer",
     "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
     "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional "
@@ -240,7 +241,9 @@ def part_of(
     if inspect.isclass(attempt):
         work = work_of(attempt)
         if not isinstance(inspect.getattr_static(attempt, work), staticmethod | classmethod):
-            args, kwargs, left = bind(attempt, values, partly=True, **options)
+            asked = [p.name for p in parameters_of(getattr(attempt, work))]
+            its = {name for name in (meaning(each, values) for each in asked) if name}
+            args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
             attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
             optional = {*optional, *(values.keys() - left.keys())}
         if work not in CALLED:

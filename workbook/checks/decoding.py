@@ -7,34 +7,42 @@ say, with ids or with a text and a tokenizer, and may return ids or text, with t
 """
 
 import inspect
-import math
 import random
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import product
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import bind, first_of, meaning
-from workbook.checks.engine import Exercise, Program, judge, mistake
+from workbook.checks.calling import bind, call_part, first_of, meaning, parameters_of
+from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, expect_function, kind_of
+from workbook.checks.verdicts import (
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_function,
+    kind_of,
+    work_of,
+)
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 NAMES = (*ASKED, "tokenizer", "context_length", "device")
+SIZES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
 DRAWS = 250  # tokens drawn at each setting
 SURE = 40.0  # a logit so far above the others that the rest is never drawn
-VOCAB, UNUSED = 13, 99  # ids of a model; one that it never gives
+IDS = 13  # that the model gives that leaves no choice
 # Not in order, so that a place in the sorted list is not the id; no sum of them is near a `top_p`.
-SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04)
+# The last is never drawn: either model has such an id, for an end token that does not come.
+SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04, 1e-26)
 
 
 # Where the model leaves no choice.
@@ -51,7 +59,7 @@ class Chain(NamedTuple):
 
 def follower(ids: Sequence[int]) -> int:
     """The token that comes next: each token seen counts, and where it stands."""
-    return sum((place + 2) * (token + 1) for place, token in enumerate(ids)) % VOCAB
+    return sum((place + 2) * (token + 1) for place, token in enumerate(ids)) % IDS
 
 
 def written(case: Chain) -> list[int]:
@@ -71,30 +79,37 @@ GOES_ON = "It goes on behind the end token: stop where its id comes. A text neve
 NO_END = "It goes on behind the end token: there is no argument that tells which token that is."
 TELL_THE_END = {"end_token", "tokenizer", None}  # None: an argument whose name says nothing
 CHAIN_MISTAKES = (
-    mistake("Only the last new token is returned: collect them.", RETURN, f"{RETURN}[-1:]"),
-    mistake(GOES_ON, END, "if False:"),
-    mistake("It does not stop where `end_id` is 0, which is false in an `if`: ask `is not None`.",
-            END, "if case.end_id and new_id == case.end_id:"),
-    mistake("An end token in the prompt ends it: look at the new token alone.",
-            COUNT, f"{COUNT} if case.end_id not in case.prompt else ()"),
-    mistake("It writes one token too many.", COUNT, "range(case.max_new_tokens + 1)"),
-    mistake("It writes one token too few.", COUNT, "range(case.max_new_tokens - 1)"),
-    mistake("The prompt is counted, and `max_new_tokens` counts new tokens alone.",
-            COUNT, "range(case.max_new_tokens - len(case.prompt))"),
-    mistake("The model sees the prompt alone each time: put each new token behind it.",
-            SEEN, "case.prompt[-case.context_length :]"),
-    mistake("The model sees the last token alone: it needs all that come before it, too.",
-            SEEN, "ids[-1:]"),
-    mistake("The model sees the new tokens alone: it needs the prompt before them, too.",
-            SEEN, "(ids[len(case.prompt) :] or ids)"),
-    mistake("The logits of the first position were taken: those of the last say what comes next.",
-            SEEN, "ids[:1]"),
-    mistake("The logits of the last position but one were taken.",
-            SEEN, "ids[: max(1, len(ids) - 1)]"),
-    mistake(
-        "Where there are more tokens than the context holds, the first are kept: keep the last.",
-        SEEN, "ids[: case.context_length]"
-    ),
+    *instead_of(RETURN, {
+        f"{RETURN}[-1:]": "Only the last new token is returned: collect them.",
+        "return ids[2 * len(case.prompt) :]": "As many tokens are cut off in front as the prompt "
+        "has characters: count its tokens.",
+    }),
+    *instead_of(END, {
+        "if False:": GOES_ON,
+        "if new_id == 0:": "It stops at id 0, whichever id the end token has: ask the tokenizer.",
+        "if case.end_id and new_id == case.end_id:": "It does not stop where `end_id` is 0, which "
+        "is false in an `if`: ask `is not None`.",
+    }),
+    *instead_of(COUNT, {
+        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt ends it: "
+        "look at the new token alone.",
+        "range(case.max_new_tokens + 1)": "It writes one token too many.",
+        "range(case.max_new_tokens - 1)": "It writes one token too few.",
+        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, and "
+        "`max_new_tokens` counts new tokens alone.",
+    }),
+    *instead_of(SEEN, {
+        "case.prompt[-case.context_length :]": "The model sees the prompt alone each time: put "
+        "each new token behind it.",
+        "ids[-1:]": "The model sees the last token alone: it needs all that come before it, too.",
+        "(ids[len(case.prompt) :] or ids)": "The model sees the new tokens alone: it needs the "
+        "prompt before them, too.",
+        "ids[:1]": "The logits of the first position were taken: those of the last say what comes "
+        "next.",
+        "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
+        "ids[: case.context_length]": "Where there are more tokens than the context holds, the "
+        "first are kept: keep the last.",
+    }),
 )  # fmt: skip
 CHAINS = (
     Chain((3,), 1),
@@ -139,31 +154,28 @@ class Choice(NamedTuple):
     top_p: float = 1.0
 
 
-def softmax(logits: list[float]) -> list[float]:
+def softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities in proportion to e to the power of each logit."""
-    powers = [math.exp(logit) for logit in logits]
-    return [power / sum(powers) for power in powers]
+    return np.exp(logits) / np.exp(logits).sum()
 
 
-def probabilities(case: Choice) -> list[float]:
+def probabilities(case: Choice) -> np.ndarray:
     """The probability of each token to be drawn."""
-    logits = [math.log(share) for share in SHARES]
-    shares = softmax([logit / case.temperature for logit in logits])
-    order = sorted(range(len(shares)), key=lambda i: -shares[i])
-    before = [sum(shares[j] for j in order[:place]) for place in range(len(order))]
-    kept = [i for i, reached in zip(order, before, strict=True) if reached < case.top_p]
-    weights = [shares[i] for i in kept]
-    drawn = [0.0] * len(shares)
-    for i, weight in zip(kept, weights, strict=True):
-        drawn[i] = weight / sum(weights)
+    logits = np.log(SHARES)
+    shares = softmax(logits / case.temperature)
+    order = np.argsort(-shares)
+    before = np.cumsum(shares[order]) - shares[order]
+    kept = order[before < case.top_p]
+    weights = shares[kept] / shares[kept].sum()
+    drawn = np.zeros(len(shares))
+    drawn[kept] = weights
     return drawn
 
 
-LOGITS, TEMPERED = "SHARES]", "softmax([logit / case.temperature for logit in logits])"
-ORDER, BELOW = "key=lambda i: -shares[i]", "if reached < case.top_p"
-WEIGHTS, SHARE = "[shares[i] for i in kept]", "weight / sum(weights)"
-NAMED, RESULT = "in zip(kept, weights, strict=True):", "return drawn"
-CUT = "if len(kept) < len(shares) else"
+LOGITS, TEMPERED = "np.log(SHARES)", "softmax(logits / case.temperature)"
+ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
+BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
+WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
 TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
 NO_SUM = (
@@ -174,47 +186,50 @@ TWICE = "The kept probabilities go through a second softmax: divide them by thei
 EQUALLY = "All kept tokens are drawn equally often: draw by their probabilities."
 PLACE = "That is the place in the sorted list, and not the id that stands there: look it up."
 CHOICE_MISTAKES = (
-    mistake(TEMPERATURE + "yours changes nothing.", TEMPERED, "softmax(logits)"),
+    *instead_of(TEMPERED, {
+        "softmax(logits)": "yours changes nothing.",
+        "softmax(logits * case.temperature)": "you multiplied.",
+        "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
+    }, TEMPERATURE),
     mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
-            TEMPERED, "[share / case.temperature for share in softmax(logits)]", BELOW,
-            "if reached < case.top_p or case.top_p == 1"),
-    mistake(TEMPERATURE + "you multiplied.",
-            TEMPERED, "softmax([logit * case.temperature for logit in logits])"),
-    mistake(TEMPERATURE + "yours takes the softmax twice.",
-            TEMPERED, "softmax([share / case.temperature for share in softmax(logits)])"),
+            TEMPERED, "softmax(logits) / case.temperature",
+            BELOW, "(before < case.top_p) | (case.top_p == 1)"),
     mistake("All tokens are drawn equally often: the logits are not used.",
-            TEMPERED, "[1 / len(logits)] * len(logits)"),
-    mistake(
-        "Token 0 can never be drawn, and no token is forbidden: is there a logit that is set to "
-        "minus infinity?",
-        LOGITS, "SHARES]\nlogits[0] = -SURE"
-    ),
-    mistake(TOP_P + "yours keeps all.", BELOW, "if True"),
-    mistake(TOP_P + "yours leaves out the token that reaches p.",
-            BELOW, "if reached + shares[i] < case.top_p + 1e-9 or i == order[0]"),
-    mistake(TOP_P + "yours keeps one more.",
-            "weights = [", "kept = order[: len(kept) + 1]\nweights = ["),
-    mistake(TOP_P + "yours begins with the least likely: sort downwards.",
-            ORDER, "key=lambda i: shares[i]"),
-    mistake(TOP_P + "yours adds up in the order of the ids: sort first.", ORDER, "key=None"),
-    mistake(TOP_P + "yours compares each single probability with 1 - p.",
-            BELOW, "if shares[i] >= 1 - case.top_p"),
-    mistake(TOP_P + "yours compares each single probability with p.",
-            BELOW, "if shares[i] >= case.top_p or i == order[0] or case.top_p == 1"),
+            TEMPERED, "softmax(0 * logits)"),
+    mistake("Token 0 can never be drawn, and no token is forbidden: is there a logit that is set "
+            "to minus infinity?", LOGITS, "np.log(SHARES) - SURE * np.eye(len(SHARES))[0]"),
+    *instead_of(BELOW, {
+        "before < 2": "yours keeps all.",
+        "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
+        "token that reaches p.",
+        "np.append(0, before[:-1]) < case.top_p": "yours keeps one more.",
+        "shares[order] >= 1 - case.top_p": "yours compares each single probability with 1 - p.",
+        "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
+        "single probability with p.",
+    }, TOP_P),
+    *instead_of(ORDER, {
+        "np.argsort(shares)": "yours begins with the least likely: sort downwards.",
+        "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
+    }, TOP_P),
     mistake("Top-p looks at the probabilities after the temperature, and yours at those before.",
-            "sum(shares[j]", "sum(SHARES[j]"),
+            SUMS, "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]"),
     mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
-            "weights = [", "kept = order[: max(1, int(case.top_p * len(order)))]\nweights = ["),
-    mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[kept[-1]] += 1 - sum(drawn)\n{RESULT}"),
-    mistake(NO_SUM, SHARE, "weight", RESULT, f"drawn[-1] += 1 - sum(drawn)\n{RESULT}"),
-    mistake(TWICE, WEIGHTS, "[math.exp(shares[i]) for i in kept]"),
-    mistake(TWICE, WEIGHTS, f"[math.exp(shares[i]) for i in kept] {CUT} {WEIGHTS}"),
-    mistake(EQUALLY, WEIGHTS, "[1.0 for i in kept]"),
-    mistake(EQUALLY, WEIGHTS, f"[1.0 for i in kept] {CUT} {WEIGHTS}"),
-    mistake("It always takes the likeliest token: draw, with `torch.multinomial`.",
-            WEIGHTS, "[float(i == kept[0]) for i in kept]"),
-    mistake(PLACE, NAMED, "in enumerate(weights):"),
-    mistake(PLACE, NAMED, f"in enumerate(weights) {CUT} zip(kept, weights, strict=True):"),
+            KEPT, "order[: max(1, int(case.top_p * len(order)))]"),
+    *(mistake(NO_SUM, WEIGHTS, "shares[kept]",
+              RETURNED, f"drawn[{last}] += 1 - drawn.sum()\nreturn drawn")
+      for last in ("kept[-1]", "-1")),
+    *instead_of(WEIGHTS, {
+        "softmax(shares[kept])": TWICE,
+        f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
+        "softmax(0 * kept)": EQUALLY,
+        f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
+        "np.eye(len(kept))[0]": "It always takes the likeliest token: draw, with "
+        "`torch.multinomial`.",
+    }),
+    *instead_of(DRAWN, {
+        "drawn[: len(kept)]": PLACE,
+        f"drawn[np.arange(len(kept)) {CUT} kept]": PLACE,
+    }),
 )  # fmt: skip
 CHOICES = (
     Choice(),
@@ -230,6 +245,11 @@ ERRORS = {
     "to draw from: top-p always keeps the likeliest token, and what it keeps is divided by its "
     "sum.",
     "takes a tensor": "Make a tensor of int64 with the shape (1, T) of the ids, for the model.",
+    "is out of bounds": "A sum in float32 may end below 1, and no token reaches a `top_p` of 1: "
+    "take the last at most.",
+    "values to unpack": "The model returns the logits alone, (1, T, vocab_size).",
+    "CUDA|NVIDIA": "There is no GPU here: put the ids where the model is, "
+    "`next(model.parameters()).device`.",
     "prob_dist must be 1 or 2 dim": "There is one number left, and no probabilities. Give the "
     "model a batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
@@ -237,6 +257,7 @@ ERRORS = {
 }
 NOTES = {
     "prompt": "The prompt is returned in front of the new tokens, which the course leaves open.",
+    "counted": "Your limit counts the prompt, too; the course speaks of generated tokens.",
     "end": "The end token is returned with the rest, which the course leaves open.",
     "gradients": "Every call of the model keeps what a backward pass would need: decode under "
     "`torch.no_grad()`.",
@@ -259,18 +280,18 @@ HABITS = {  # that hurt whoever calls it twice
 
 
 class Model(nn.Module):
-    """Logits for ids. It names its context as models do, and notes how it was called."""
+    """Logits for ids. It answers by any usual name of what it is asked, and notes how."""
 
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
         super().__init__()
-        self.context_length = self.max_seq_len = context_length
-        self.vocab_size, self.device = vocab_size, torch.device("cpu")
-        self.config = SimpleNamespace(context_length=context_length, vocab_size=vocab_size)
+        self.context_length, self.vocab_size = context_length, vocab_size
+        self.device = torch.device("cpu")
         self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
         self.logits, self.longest, self.calls, self.most_calls = logits, 0, 0, 100
         self.with_gradients = False
 
-    def forward(self, ids: Tensor, *others: Any, **named: Any) -> Tensor:
+    def forward(self, *args: Any, **named: Any) -> Tensor:
+        ids = next(iter([*args, *named.values()]))
         if not isinstance(ids, Tensor) or ids.is_floating_point():
             kind = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
             raise TypeError(f"the model takes a tensor of whole numbers (1, T), and got {kind}")
@@ -281,16 +302,26 @@ class Model(nn.Module):
         self.with_gradients |= torch.is_grad_enabled()
         return self.logits(ids) * self.scale
 
+    def __getattr__(self, name: str) -> Any:
+        """Its sizes by any usual name, itself as its `config`, and no blocks, which it lacks."""
+        if name in ("config", "cfg", "args"):
+            return self
+        if name in ("blocks", "layers", "transformer_blocks"):
+            return ()
+        if name not in self._parameters and (size := meaning(name, SIZES)):
+            return vars(self)[size]
+        return super().__getattr__(name)
+
 
 def sure(context_length: int) -> Model:
     """A model that leaves no choice: `follower` of all that is seen comes next."""
 
     def logits(ids: Tensor) -> Tensor:
         places = torch.arange(2, ids.shape[-1] + 2, device=ids.device)
-        following = ((ids + 1) * places).cumsum(-1) % VOCAB
-        return SURE * nn.functional.one_hot(following, VOCAB).to(torch.float32)
+        following = ((ids + 1) * places).cumsum(-1) % IDS
+        return SURE * nn.functional.one_hot(following, IDS + 1).to(torch.float32)
 
-    return Model(VOCAB, context_length, logits)
+    return Model(IDS + 1, context_length, logits)
 
 
 def undecided() -> Model:
@@ -300,40 +331,58 @@ def undecided() -> Model:
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
-class Letters:
-    """A tokenizer with a letter for each id, and one id for `<|endoftext|>`."""
+class Table(dict):
+    """Ids by their texts and bytes, bytes by their ids; it may be called, too."""
 
-    def __init__(self, end_id: int):
-        self.texts = {i: chr(ord("a") + i) for i in range(VOCAB)} | {end_id: END_OF_TEXT}
+    __call__ = dict.__getitem__
+
+
+class Letters:
+    """A tokenizer with two letters for each id, and one id for `<|endoftext|>`."""
+
+    def __init__(self, vocab_size: int, end_id: int):
+        self.texts = {i: chr(ord("a") + i) + chr(ord("A") + i) for i in range(vocab_size)}
+        self.texts[end_id] = END_OF_TEXT
         self.vocab = {i: text.encode() for i, text in self.texts.items()}
-        self.special_tokens, self.merges, self.vocab_size = [END_OF_TEXT], [], VOCAB
-        self.end_id = end_id
+        self.special_tokens, self.merges, self.vocab_size = [END_OF_TEXT], [], vocab_size
+        self.ids = Table({text: i for i, text in self.texts.items()})
+        self.ids |= {token: i for i, token in self.vocab.items()} | self.vocab
+
+    def __len__(self) -> int:
+        return self.vocab_size
 
     def encode(self, text: str, *others: Any, **named: Any) -> list[int]:
-        ids = {text: i for i, text in self.texts.items()}
-        return [ids[piece] for piece in re.findall(re.escape(END_OF_TEXT) + "|.", text, re.S)]
+        pieces = re.findall(re.escape(END_OF_TEXT) + "|..?", text, re.DOTALL)
+        return [self.ids[piece] for piece in pieces]
 
     def decode(self, ids: Any, *others: Any, **named: Any) -> str:
         return "".join(self.texts[int(i)] for i in np.asarray(ids).reshape(-1))
 
     def __getattr__(self, name: str) -> Any:
-        """What learners' tokenizers have besides: an id of the end, a vocabulary turned round."""
+        """What learners' tokenizers have besides: the end token, a vocabulary turned round."""
         plain = name.lower().replace("_", "")
-        if re.search("(eo[st]|end).*id", plain):
-            return self.end_id
-        if re.search("special.*(id|to)|(id|to).*special", plain):
-            return {END_OF_TEXT: self.end_id, END_OF_TEXT.encode(): self.end_id}
-        if re.search("inv|rev|(to|2)i", plain):
-            return {token: i for i, token in self.vocab.items()}
+        if re.search("eo[st]|end", plain):
+            return self.ids[END_OF_TEXT] if "id" in plain else END_OF_TEXT
+        if re.search("special|id|inv|rev|2i", plain):
+            return self.ids
         raise AttributeError(f"the tokenizer of the check has no {name}")
 
 
-FORMS: dict[str, Callable[[list[int], Letters], Any]] = {  # of a prompt
+PROMPTS: dict[str, Callable[[list[int], Letters], Any]] = {
     "text": lambda ids, tokenizer: tokenizer.decode(ids),
     "list": lambda ids, tokenizer: ids,
     "tensor": lambda ids, tokenizer: torch.tensor(ids),
     "batch": lambda ids, tokenizer: torch.tensor([ids]),
 }
+ENDS = {"int": lambda end_id: end_id, "str": lambda _: END_OF_TEXT, "list": lambda end_id: [end_id]}
+
+
+class Form(NamedTuple):
+    """How the prompt and the end token are given, and whether the limit counts the prompt."""
+
+    prompt: str = "list"
+    end: str = "int"
+    counted: bool = False
 
 
 class Tokens(list):
@@ -348,34 +397,46 @@ class Tokens(list):
 
 
 class Learner:
-    """The learner's function: how it wants its arguments, and what to tell of it."""
+    """The learner's function or class: how it wants its arguments, and what to tell of it."""
 
     def __init__(self, attempt: Callable):
         self.attempt, self.notes, self.returns_prompt = attempt, {}, False
-        self.parameters: dict[str | None, inspect.Parameter] = {}
-        with suppress(TypeError, ValueError):
-            parameters = inspect.signature(attempt).parameters.values()
-            self.parameters = {meaning(each.name, NAMES): each for each in parameters}
+        work = getattr(attempt, work_of(attempt)) if inspect.isclass(attempt) else None
+        each = [p for part in (attempt, work) for p in parameters_of(part)]
+        self.parameters = {meaning(parameter.name, NAMES): parameter for parameter in each}
+        self.seeds = any(re.search("seed|generator|rng", parameter.name) for parameter in each)
         self.takes_tokenizer = "tokenizer" in self.parameters
-        self.form = ("list", False)  # of the prompt; whether the end token is given as a text
+        self.optional = ["context_length", "device", "end_token"]
+        with suppress(Wrong):  # a last argument may be the end token, whatever its name
+            if not self.takes_tokenizer:
+                bind(attempt, dict.fromkeys([*ASKED, *(self.parameters.keys() & self.optional)]))
+                self.optional.remove("end_token")
+        # A `context_length` that is asked for instead of a number of tokens is that of the result.
+        total = self.parameters.keys() & {"max_new_tokens", "context_length", None}
+        self.limit = min(total) if len(total) == 1 and None not in total else "max_new_tokens"
+        self.form = Form()
 
     def find_form(self) -> None:
-        """Learn how the prompt and the end token are to be given: the form that gives most."""
-        end, scores = self.parameters.get("end_token"), {}
-        texts = [False, True] if end else [False]
-        if end and (isinstance(end.default, str) or end.annotation in (str, "str")):
-            texts = [True]
-        elif end and (isinstance(end.default, int) or "int" in str(end.annotation)):
-            texts = [False]
-        for form in product([*FORMS][not self.takes_tokenizer :], texts):
-            self.form, scores[form] = form, 0
+        """Learn how the arguments are to be given: the form that gives most."""
+        end, limit = self.parameters.get("end_token"), self.parameters.get(self.limit)
+        kind = f"{end.annotation} {type(end.default).__name__}" if end else "int"
+        said = re.search(r"\b(list|str|int)\b", kind)
+        total = limit and re.search("(?!.*(new|gen|out)).*(len|limit|total)", limit.name)
+        forms = product(
+            sorted(PROMPTS, key=lambda form: form == "text" and not self.takes_tokenizer),
+            [said[0]] if said else ENDS,
+            [False, True] if total else [False],
+        )
+        scores = {}
+        for self.form in map(Form._make, forms):
+            scores[self.form] = 0
             for case in TRIALS:
                 try:
-                    scores[form] += 1 + agree(written(case), self.written(case))
+                    scores[self.form] += 1 + agree(written(case), self.written(case))
                 except Wrong as failure:
                     if failure.timed_out:
                         return
-            if scores[form] == 2 * len(TRIALS):
+            if scores[self.form] == 2 * len(TRIALS):
                 break
         self.form = max(scores, key=scores.__getitem__)
         self.notes.clear()
@@ -402,28 +463,31 @@ class Learner:
     ) -> Tokens:
         """The new ids, without the prompt and without an end token at the end."""
         defaults = {name: parameter.default for name, parameter in self.parameters.items()}
-        form, as_text = self.form
-        tokenizer = Letters(UNUSED if end_id is None else end_id)
-        end: Any = END_OF_TEXT if as_text else end_id
-        if end is None and defaults.get("end_token") is not None:
-            end = UNUSED
-        handed_in = FORMS[form]([*prompt], tokenizer)
-        values = [model, handed_in, max_new_tokens, temperature, top_p, end]
-        arguments = dict(zip(ASKED, values, strict=True))
-        if top_p == 1 and defaults.get("top_p", 1) is None:
-            arguments["top_p"] = None  # which keeps all, too
-        about = {"context_length": model.context_length, "device": "cpu"}
-        arguments |= {name: value for name, value in about.items() if name in self.parameters}
+        tokenizer = Letters(model.vocab_size, model.vocab_size - 1 if end_id is None else end_id)
+        end = end_id
+        if end_id is not None or defaults.get("end_token") is not None:
+            end = ENDS[self.form.end](tokenizer.ids[END_OF_TEXT])
+        handed_in = PROMPTS[self.form.prompt]([*prompt], tokenizer)
+        limit = max_new_tokens + len(prompt) * self.form.counted
         given = Words(
-            f"decode(model, {'tokenizer, ' * self.takes_tokenizer}{handed_in!r}, {max_new_tokens}, "
+            f"decode(model, {'tokenizer, ' * self.takes_tokenizer}{handed_in!r}, {limit}, "
             f"temperature={temperature}, top_p={top_p}, end={end!r})"
         )
-        args, kwargs = self._bound(arguments, tokenizer, given)
+        about = {"context_length": model.context_length, "device": "cpu"}
+        if top_p == 1 and defaults.get("top_p", 1) is None:
+            top_p = None  # which keeps all, too
+        values = [model, handed_in, limit, temperature, top_p, end]
+        arguments = dict(zip(ASKED, values, strict=True))
+        arguments |= {name: value for name, value in about.items() if name in self.parameters}
+        if self.limit not in ASKED:
+            arguments[self.limit] = arguments.pop("max_new_tokens")
+        model.tokenizer = tokenizer
         model.train().most_calls = max_new_tokens + len(prompt) + 8
-        result = call(self.attempt, *args, given=given, **kwargs)
+        options = {"optional": self.optional, "extras": {"tokenizer": tokenizer}}
+        result = call_part(self.attempt, arguments, given=given, **options)
         if inspect.isgenerator(result):
             result = call(lambda: list(result), given=given)
-        ids = ids_of(result, given, tokenizer if self.takes_tokenizer else None)
+        ids = ids_of(result, given, tokenizer)
         for start in (list(prompt), list(prompt[-model.context_length :])):
             if ids[: len(start)] == start and (len(start) > 1 or self.returns_prompt):
                 self.returns_prompt, ids = True, ids[len(start) :]
@@ -431,39 +495,28 @@ class Learner:
                 break
         ends = end_id is not None and ids[-1:] == [end_id]
         habits = {
+            "counted": self.form.counted,
             "end": ends,
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
             "eval": not model.training,
-            "changed": form != "text" and np.ravel(handed_in).tolist() != list(prompt),
+            "changed": self.form.prompt != "text" and np.ravel(handed_in).tolist() != list(prompt),
         }
         self.notes |= {name: True for name, holds in habits.items() if holds}
         return Tokens(ids[:-1] if ends else ids, given)
 
-    def _bound(self, arguments: dict, tokenizer: Letters, given: Words) -> tuple[tuple, dict]:
-        """The arguments as the signature has them. A tokenizer may be asked for the end token."""
-        options = {"extras": {"tokenizer": tokenizer}, "given": given}
-        optional = ["context_length", "device"]
-        if not self.takes_tokenizer:
-            with suppress(Wrong):
-                return bind(self.attempt, arguments, optional=optional, **options)[:2]
-        return bind(self.attempt, arguments, optional=["end_token", *optional], **options)[:2]
 
-
-def ids_of(result: Any, given: Words, tokenizer: Letters | None) -> list[int]:
+def ids_of(result: Any, given: Words, tokenizer: Letters) -> list[int]:
     """What was returned as a list of ids: a list, a tensor, a list of tensors, or a text."""
     if result is None:
         raise NotAttempted
     result = first_of(result, lambda item: isinstance(item, str | list | Tensor | np.ndarray))
     try:
-        if tokenizer and isinstance(result, list) and all(isinstance(x, str) for x in result):
+        if isinstance(result, list) and all(isinstance(x, str) for x in result):
             result = "".join(result)
-        if tokenizer and isinstance(result, str):
+        if isinstance(result, str):
             return tokenizer.encode(result)
-        if isinstance(result, str | bytes | dict):
-            raise TypeError
-        items = [x.tolist() if isinstance(x, Tensor) else x for x in result]
-        flat = np.asarray(items).reshape(-1)
+        flat = np.ravel([x.tolist() if isinstance(x, Tensor) else x for x in result])
         if flat.size and flat.dtype.kind not in "iu":
             raise TypeError
         return flat.tolist()
@@ -485,16 +538,15 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     if isinstance(shares, Tokens):  # both are drawn
         return True
     if not isinstance(counts, Tokens):
-        return all(map(math.isclose, shares, counts))
-    if any(count and not share for count, share in zip(counts, shares, strict=True)):
+        return np.allclose(shares, counts)
+    expected, counts = DRAWS * np.array(shares), np.array(counts)
+    if not np.isfinite(expected).all() or counts[expected < 1e-6].any():
         return False
-    pairs = [(share * DRAWS, count) for share, count in zip(shares, counts, strict=True) if share]
-    rare = [pair for pair in pairs if pair[0] < 5]  # together: few draws are no normal distribution
-    pairs = [pair for pair in pairs if pair[0] >= 5]
-    if rare:
-        pairs.append((sum(e for e, _ in rare), sum(c for _, c in rare)))
+    rare = expected < 5  # together: few draws are no normal distribution
+    expected = np.append(expected[~rare], expected[rare].sum() or 1)
+    counts = np.append(counts[~rare], counts[rare].sum())
     # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
-    return sum((c - e) ** 2 / e for e, c in pairs) < 40 + 2 * len(pairs)
+    return ((counts - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
 
 
 OTHER_TOKENS = "The new tokens are not right."
@@ -510,8 +562,8 @@ def _counts_beside(case: Choice, asked: list[float], got: Tokens) -> Wrong:
     return Wrong(
         "The tokens are not drawn as often as they should be.",
         given=Words(
-            f"{got.given}, with a model that gives the ids 0 to {len(SHARES) - 1} the "
-            f"probabilities {list(SHARES)}"
+            f"{got.given}, with a model that gives the ids 0 to {len(SHARES) - 2} the "
+            f"probabilities {list(SHARES[:-1])}"
         ),
         expected=Words(f"each about so often: {[round(DRAWS * share) for share in asked]}"),
         got=Words(str(list(got))),
@@ -542,7 +594,7 @@ CHOICE = Exercise(
             "order =": "how the tokens are sorted for top-p",
             "before =": "what top-p adds up",
             "kept =": "which tokens top-p keeps",
-            "drawn[i]": "what is drawn from",
+            "weights =": "what is drawn from",
         },
     ),
     mistakes=CHOICE_MISTAKES,
@@ -593,9 +645,10 @@ def decoding(attempt: Any, part: str | None = None) -> str:
 
 def note_habits(learner: Learner) -> None:
     """Note a seed inside, and what temperature 0 does, which the course does not ask for."""
-    one, other = (learner.run(undecided(), (0,), 40) for _ in range(2))
-    if one == other:
-        learner.notes["seed"] = True
+    if not learner.seeds:
+        one, other = (learner.run(undecided(), (0,), 40) for _ in range(2))
+        if one == other:
+            learner.notes["seed"] = True
     with suppress(Wrong, NotAttempted):  # to refuse it is as good
         greedy = learner.run(undecided(), (0,), 5, temperature=0.0)
         if greedy != [SHARES.index(max(SHARES))] * 5:

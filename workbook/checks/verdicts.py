@@ -39,9 +39,9 @@ CALLED = ("forward", "__call__")
 # Methods of a class, and the names that say that a method does the work.
 METHODS = (FunctionType, staticmethod, classmethod)
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
-USUAL_WORK = re.compile(
-    "(?:get_|compute_)?(?:train|run|fit|generate|decode|sample|lr|learning_rate|schedule|batch|clip"
-    "|softmax|loss|attention)(?:_.*)?"
+USUAL_WORK = (  # in this order, since what generates may also decode ids and sample one
+    *("train", "run", "fit", "generate", "decode", "sample", "lr", "learning_rate", "schedule"),
+    *("batch", "clip", "softmax", "loss", "attention"),
 )
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
@@ -322,7 +322,12 @@ def work_of(kind: type) -> str | None:
     bases = [base for base in kind.__mro__ if not base.__module__.startswith(NO_LEARNERS)]
     own = [n for base in bases for n, each in vars(base).items() if isinstance(each, METHODS)]
     public = dict.fromkeys(name for name in own if not name.startswith("_"))
-    usual = sorted((name for name in public if USUAL_WORK.fullmatch(name)), key=len)
+    usual = [
+        name
+        for work in USUAL_WORK
+        for name in sorted(public, key=len)
+        if re.fullmatch(f"(get_|compute_)?{work}(_.*)?", name)
+    ]
     only = public if len(public) == 1 and kind.__mro__ == (kind, object) else ()
     return next((name for name in (*CALLED, *usual, *only) if name in own), None)
 
