@@ -123,12 +123,12 @@ WRONG = {
     (USE, "b"): [("0.31 tokens per byte", "upside down"), ("3.2 tokens per byte", "upside down"),
                  (4.54, "which text is it")],
     (USE, "c"): [
-        ((1e6, 246.07), "a GiB 2**30"), ((1e6, 218.55), "a MiB 2**20"),
-        ((1e6, 229.17 * 8), "8 times too much. Are they bits"),
+        ((1e6, 246.07), "GB and GiB"), ((1e6, 218.55), "MB and MiB"),
+        ((1e6, 229.17 * 8), "8 times too much: are bits and"),
         ((1e6, 229.17 / 8), "8 times too little"), ((1e6, 0.22917), "1,000 times too little"),
-        ((1e6, 9.55), "hours, or days"), (("1 MB/s", "229.2 days"), "24 times too much"),
-        ((1e6, 825000.0), "hours, or seconds"), ((1e6, 13750.0), "60 times too much"),
-        ((1.0, 229.17), "MB, or bytes"), ((1e6, 100.0), "do not fit"),
+        ((1e6, 9.55), "hours and days"), (("1 MB/s", "229.2 days"), "24 times too much"),
+        ((1e6, 825000.0), "hours and seconds"), ((1e6, 13750.0), "60 times too much"),
+        ((1.0, 229.17), "MB and bytes"), ((1e6, 100.0), "do not fit"),
         ({"MB/s": 1, "hours": 229.2, "days": 7.96}, "do not fit"),
         ((-1, 100.0), "more than nothing")],
     (USE, "d"): [
@@ -136,7 +136,7 @@ WRONG = {
         (32_000, "the size of one vocabulary"), (12, "beginning at 0")],
     (TOY, None): [
         ({10: run(100)}, "These are the losses with 100"),
-        ({100: losses(100, 10, 2400.0, lambda t: 1 - 200 / math.sqrt(t + 1))}, "a sum"),
+        ({100: losses(100, 10, 2400.0, lambda t: 1 - 200 / math.sqrt(t + 1))}, "is yours a sum"),
         (losses(10, factor=lambda t: 0.8), "does not shrink"),
         ({10: losses(10, factor=lambda t: 1 - 0.2 / (t + 1))}, "root is missing"),
         (losses(1000, factor=lambda t: 1 - 20 / math.sqrt(t + 2)), "yours begins at 1"),

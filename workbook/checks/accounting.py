@@ -147,12 +147,10 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     values = {each.handed.of: each.handed.amount.value for each in verdicts}
     a, b, batch = (values.get(name) for name in ("per sequence", "whatever", "largest batch"))
     if a and b and batch and batch != (80 * GB - b) // a:
-        raise Wrong(
-            "Your own a and b give another batch.",
-            given=Words(f"(80 - {b / GB:.4g}) / {a / GB:.4g}, rounded down"),
-            expected=Words(f"{(80 * GB - b) // a:g}"),
-            got=Words(f"{batch:g}"),
-        )
+        given = Words(f"(80 - {b / GB:.4g}) / {a / GB:.4g}, rounded down")
+        right, got = Words(f"{(80 * GB - b) // a:g}"), Words(f"{batch:g}")
+        claim = "Your own a and b give another batch."
+        raise Wrong(claim, given=given, expected=right, got=got)
     return _praise(verdicts, asked_for.edition)
 
 
@@ -317,13 +315,12 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     """What is wrong: the label, the assumptions that give the number, or how far off it is."""
     got, unbound = Words(handed.amount.text), Handed(handed.amount, "")
     if way := next(filter(unbound.agrees, _good(part)), None):
-        mistake = f"It is: {way.quantity}. Are labels or places mixed up?"
-        return Wrong("That is a right number, but of something else.", got=got, mistake=mistake)
+        said = f"It is: {way.quantity}. Are labels or places mixed up?"
+        return Wrong("That is a right number, but of something else.", got=got, mistake=said)
     if ways:
-        few = [way for way in ways if len(way.changes) == len(ways[0].changes)]
-        causes = list(dict.fromkeys(listed(way.changes) for way in few))
-        mistake = "Your number is what comes out when " + "; or when ".join(causes[:3]) + "."
-        return Wrong(f"That is not right for: {ways[0].quantity}.", got=got, mistake=mistake)
+        few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+        said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
+        return Wrong(f"That is not right for: {ways[0].quantity}.", got=got, mistake=said)
     claim = "That is not the number, and no stated assumption gives it."
     ratios = [
         way.value / (handed.amount.value * scale)
@@ -349,9 +346,9 @@ def _praise(verdicts: list[Verdict], edition: Edition) -> str:
             words = f"{way.quantity}, right where {listed(way.changes)}. Say so in the answer."
         elif rank == 2:
             words = (
-                f"right in edition {other} of the handout ({way.quantity}). Here edition {edition}"
-                f" is chosen: set WORKBOOK_EDITION={other} if yours is that one."
+                f"right in edition {other} of the handout ({way.quantity}). Here it is {edition}:"
             )
+            words += f" set WORKBOOK_EDITION={other} if yours is that one."
         said.setdefault(words, []).append(handed.amount.text)
     return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from workbook.checks.engine import Program, mistake
 from workbook.checks.verdicts import Facts, NotAttempted, Unreadable, Words, Wrong, is_stub
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
@@ -393,11 +392,9 @@ def _longest(attempt: Any, corpus: str) -> str | None:
         raise Wrong("That is short for the longest token.", got=attempt, mistake=hint)
     pieces = [] if flaw(attempt) else list(pretokenize([attempt.decode()]))
     if len(pieces) > 1:
-        raise Wrong(
-            "No merge can have made this token: it lies in several pre-tokens.",
-            got=Words(" | ".join(map(repr, pieces[:6]))),
-            mistake="Merges reached across pre-tokens, or this is no token of your vocabulary.",
-        )
+        got = Words(" | ".join(map(repr, pieces[:6])))
+        said = "Merges reached across pre-tokens, or this is no token of your vocabulary."
+        raise Wrong("No merge can have made this of several pre-tokens.", got=got, mistake=said)
     nature = " It is a ruler: one character over and over." if len({*attempt}) == 1 else ""
     if b"\xc3\x83\xc3\x82" in attempt:
         nature = " It is UTF-8 that was read as Latin-1 and encoded again."
@@ -409,17 +406,10 @@ def _longest(attempt: Any, corpus: str) -> str | None:
 
 PILE = 825e9  # bytes
 EXACT = 0.01  # relative: what is left of two rounded numbers
-SLIPS = {  # what a time is multiplied or divided by when somebody slips
-    1.024**3: "A GB is 10**9 bytes, a GiB 2**30: both must count in the same units.",
-    1.024**2: "An MB is 10**6 bytes, a MiB 2**20: both must count in the same units.",
-    8: "Are they bits, or bytes?",
-    24: "Are they hours, or days?",
-    60: "Are they hours, minutes or seconds?",
-    1_000: "Are they GB, MB or kB?",
-    3_600: "Are they hours, or seconds?",
-    86_400: "Are they days, or seconds?",
-    1_000_000: "Are they MB, or bytes?",
-}
+# What a time is multiplied or divided by where two units are mixed up.
+SLIPS = {1.024**3: "GB and GiB", 1.024**2: "MB and MiB", 8: "bits and bytes", 24: "hours and days"}
+SLIPS |= {60: "minutes and hours", 3_600: "hours and seconds", 86_400: "days and seconds"}
+SLIPS |= {1e3: "GB, MB and kB", 1e6: "MB and bytes"}
 UPSIDE_DOWN = "The ratio is upside down: a token stands for one byte at least."
 NO_TOKENS = "Words have 5 to 6 bytes: were words counted in place of tokens, or bits of bytes?"
 NOT_MERGED = "BPE reaches about 4 on its own text: is every merge applied, until none is left?"
@@ -465,13 +455,13 @@ def _pile(attempt: Any) -> str | None:
         rounded = said.is_integer() and said >= 5 and abs(said - exact) < 1
         if not rounded and abs(said / exact - 1) > EXACT:
             much = max(said / exact, exact / said)
-            slip = next((SLIPS[by] for by in SLIPS if abs(much / by - 1) <= EXACT), "")
-            way = "much" if said > exact else "little"
+            slip = next((SLIPS[by] for by in SLIPS if abs(much / by - 1) <= EXACT), "other units")
+            way = f"{float(f'{much:.3g}'):,g} times too {'much' if said > exact else 'little'}"
             raise Wrong(
                 f"Speed and time do not fit: 825e9 bytes / {rate.value:,.10g} bytes per second.",
                 expected=Words(f"{exact:,.5g} {name}"),
                 got=Words(f"{said:,.5g} {name}"),
-                mistake=f"{float(f'{much:.3g}'):,g} times too {way}. {slip}".strip(),
+                mistake=f"{way}: are {slip} mixed up?",
             )
     hours = PILE / rate.value / HOUR
     slow = " That is slow: do you search all merges for each pre-token?" * (rate.value < 20_000)
@@ -498,20 +488,17 @@ RATES = (10, 100, 1000)
 LOWEST, HIGHEST = 4.0, 46.0
 ROUNDED = 0.006  # absolute: people write two decimals, and zero is not quite zero
 RULE = "each step multiplies the loss by (1 - 0.02 α / √(t + 1))²"
-
-
-def factor(rate: float, t: int) -> float:
-    """What step t multiplies all weights by: the gradient is 2/100 of them."""
-    return 1 - 0.02 * rate / math.sqrt(t + 1)
-
-
-MISTAKES = (
-    mistake("The loss is a mean: yours seems to be a sum, 100 times as large.", "0.02", "2"),
-    mistake("α is divided by √(t + 1): yours does not shrink.", " / math.sqrt(t + 1)", ""),
-    mistake("α is divided by √(t + 1): the root is missing.", "math.sqrt", ""),
-    mistake("The step goes up the hill: subtract the gradient.", "1 - ", "1 + "),
-)
-STEPS = {"": factor} | {each.words: Program(factor).edited((each,)) for each in MISTAKES}
+# What step t multiplies all weights by: the gradient is 2/100 of them. First the right way.
+STEPS: dict[str, Callable[[float, int], float]] = {
+    "": lambda rate, t: 1 - 0.02 * rate / math.sqrt(t + 1),
+    "The loss is a mean: is yours a sum?": lambda rate, t: 1 - 2 * rate / math.sqrt(t + 1),
+    "α is divided by √(t + 1): yours does not shrink.": lambda rate, t: 1 - 0.02 * rate,
+    "α is divided by √(t + 1): the root is missing.": lambda rate, t: 1 - 0.02 * rate / (t + 1),
+    "The step goes up the hill: subtract the gradient.": (
+        lambda rate, t: 1 + 0.02 * rate / math.sqrt(t + 1)
+    ),
+}
+factor = STEPS[""]
 LATE = "t begins at 0: yours begins at 1."
 NOT_FRESH = "The weights were not drawn anew for this run, or they lack the factor 5."
 
@@ -552,9 +539,10 @@ def _run(losses: list[float], rate: float | None) -> str:
         raise NotAttempted("Hand in the losses of all ten steps, as numbers.")
     likely = None
     for (words, step), late, tried in product(STEPS.items(), (0, 1), (rate, *RATES, 1)):
-        if likely or not tried or not _follows(losses, step, tried, late):
+        other = rate not in (None, tried)
+        if likely or not tried or (words and other) or not _follows(losses, step, tried, late):
             continue
-        if words or rate not in (None, tried):
+        if words or other:
             likely = words or f"These are the losses with {tried:,}."
         elif LOWEST < losses[0] / (factor(tried, 0) ** (2 * late) or 1) < HIGHEST:
             return f"The losses with {tried:,g} follow: {RULE}."
