@@ -41,16 +41,6 @@ class LinearOfAnotherName(nn.Module):
 
 
 @right("linear")
-class LinearByLoops(Linear):
-    def forward(self, x):
-        flat = x.reshape(-1, x.shape[-1])
-        out = torch.stack(
-            [sum(row[i] * self.weight[:, i] for i in range(len(row))) for row in flat]
-        )
-        return out.view(*x.shape[:-1], -1)
-
-
-@right("linear")
 class LinearOutFirst(Linear):
     def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
         super().__init__(dim_in, dim_out, device)
@@ -254,21 +244,3 @@ class RopeOfComplexNumbers(nn.Module):
             token_positions = torch.arange(x.shape[-2])
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
-
-
-@right("rope")
-class RopeOfMatrices(nn.Module):
-    """The rotation as a block-diagonal matrix for each position; persistent buffer."""
-
-    def __init__(self, theta, d_k, max_seq_len):
-        super().__init__()
-        turns = torch.zeros(max_seq_len, d_k, d_k)
-        for i in range(max_seq_len):
-            for k in range(1, d_k // 2 + 1):
-                angle = i / theta ** ((2 * k - 2) / d_k)
-                block = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
-                turns[i, 2 * k - 2 : 2 * k, 2 * k - 2 : 2 * k] = torch.tensor(block)
-        self.register_buffer("turns", turns)
-
-    def forward(self, x, token_positions):
-        return einsum(self.turns[token_positions], x, "... seq i j, ... seq j -> ... seq i")

@@ -1,7 +1,6 @@
 """Right attention layers, blocks and models, as learners write them."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from einops import einsum, rearrange
@@ -251,52 +250,6 @@ class BlocksByAttribute(TransformerLM):
 EmbeddingOfTable = transformer_right.EmbeddingBySelection
 
 
-@right("transformer_lm")
-class ModelInOneClass(nn.Module):
-    """Everything in one class, by a dictionary of parameters under the course's names."""
-
-    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
-        super().__init__()
-        self.inner = (num_layers, num_heads)
-        self.token_embeddings, self.lm_head = (
-            Embedding(vocab_size, d_model),
-            Linear(d_model, vocab_size),
-        )
-        self.ln_final = RMSNorm(d_model)
-        self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, context_length)
-        self.layers = nn.ModuleList()
-        for _ in range(num_layers):
-            attn = {
-                name: Linear(d_model, d_model)
-                for name in ("q_proj", "k_proj", "v_proj", "output_proj")
-            }
-            ffn = {
-                "w1": Linear(d_model, d_ff),
-                "w2": Linear(d_ff, d_model),
-                "w3": Linear(d_model, d_ff),
-            }
-            layer = {"ln1": RMSNorm(d_model), "attn": nn.ModuleDict(attn)}
-            self.layers.append(
-                nn.ModuleDict({**layer, "ln2": RMSNorm(d_model), "ffn": nn.ModuleDict(ffn)})
-            )
-
-    def forward(self, ids):
-        x = self.token_embeddings(ids)
-        positions = torch.arange(ids.shape[-1])
-        seen = positions[:, None] >= positions
-        for layer in self.layers:
-            normed, attn, ffn = layer["ln1"](x), layer["attn"], layer["ffn"]
-            q, k, v = (
-                rearrange(attn[name](normed), "b s (h d) -> b h s d", h=self.inner[1])
-                for name in ("q_proj", "k_proj", "v_proj")
-            )
-            heads = attention(self.rope(q, positions), self.rope(k, positions), v, seen)
-            x = x + attn["output_proj"](rearrange(heads, "b h s d -> b s (h d)"))
-            normed = layer["ln2"](x)
-            x = x + ffn["w2"](silu(ffn["w1"](normed)) * ffn["w3"](normed))
-        return self.lm_head(self.ln_final(x))
-
-
 class OtherNames(nn.Module):
     """Names that would mean something else inside attention."""
 
@@ -334,15 +287,8 @@ def model_of(attention_layer, feed_forward):
     right("transformer_lm")(Model)
 
 
-model_of(Fused, SwiGLU)
-model_of(MultiHeadSelfAttention, transformer_right.SwiGLUFused)
+model_of(Fused, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
-
-
-@right("multihead_self_attention")
-class PositionsByName(MultiHeadSelfAttention):
-    def forward(self, x, *, token_positions=None):
-        return super().forward(x, token_positions)
 
 
 @right("multihead_self_attention")
@@ -368,31 +314,9 @@ class RopeInATuple(MultiHeadSelfAttention):
 
 
 @right("multihead_self_attention")
-class AlwaysRotated(MultiHeadSelfAttention):
-    def __init__(self, d_model, num_heads, max_seq_len=2048, theta=10_000.0):
-        super().__init__(d_model, num_heads, max_seq_len, theta + 0.0)
-
-
-@right("multihead_self_attention")
 class Switched(MultiHeadSelfAttention):
     def __init__(self, d_model, num_heads, use_rope: bool, theta: float, max_seq_len: int):
         super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
-
-
-@dataclass
-class Settings:
-    d_model: int
-    num_heads: int
-    max_seq_len: int = 128
-    theta: float = 10_000.0
-
-
-@right("multihead_self_attention")
-class OfSettings(MultiHeadSelfAttention):
-    def __init__(self, settings: Settings):
-        super().__init__(
-            settings.d_model, settings.num_heads, settings.max_seq_len, settings.theta + 0.0
-        )
 
 
 @right("multihead_self_attention")

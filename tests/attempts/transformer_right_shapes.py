@@ -29,21 +29,9 @@ class NoPositions(Steps):
 
 
 @right("multihead_self_attention")
-class OtherOrder(Steps):
-    def __init__(self, d_model, num_heads, theta=None, max_seq_len=None):
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-
-
-@right("multihead_self_attention")
 class ByKeyword(Steps):
     def __init__(self, *, num_heads, d_model, max_seq_length=None, rope_theta=None):
         super().__init__(d_model, num_heads, max_seq_length, rope_theta)
-
-
-@right("multihead_self_attention")
-class WithASwitch(Steps):
-    def __init__(self, d_model, num_heads, use_rope=True, max_seq_len=16, theta=10_000.0):
-        super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
 
 
 @right("multihead_self_attention")
@@ -100,19 +88,6 @@ class HeadsConfig:
 class HeadsOfAConfig(Steps):
     def __init__(self, config: HeadsConfig):
         super().__init__(config.d_model, config.n_heads, config.context_length, config.theta)
-
-
-@right("multihead_self_attention")
-class HandedEncoder(Steps):
-    def __init__(self, d_model, num_heads, positional_encoder=None):
-        super().__init__(d_model, num_heads)
-        self.pos_encoder = positional_encoder
-
-    def turn(self, x, positions):
-        return x if self.pos_encoder is None else self.pos_encoder(x, positions)
-
-    def forward(self, x):
-        return super().forward(x, torch.arange(x.shape[-2]))
 
 
 @right("multihead_self_attention")
@@ -205,27 +180,6 @@ class Block(heads.TransformerBlock):
 
 
 @right("transformer_block")
-class BlockByKeyword(Block):
-    def __init__(self, d_model, num_heads, d_ff, *, theta, max_seq_len):
-        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-
-
-@right("transformer_block")
-class BlockWithASwitch(Block):
-    def __init__(
-        self, d_model, num_heads, d_ff, use_rope=False, max_seq_len=None, theta=None, device=None
-    ):
-        rope = (max_seq_len, theta) if use_rope else (None, None)
-        super().__init__(d_model, num_heads, d_ff, *rope)
-
-
-@right("transformer_block")
-class BlockOfOtherOrder(Block):
-    def __init__(self, d_ff, d_model, n_heads, base=None, seq_len=None):
-        super().__init__(d_model, n_heads, d_ff, seq_len, base)
-
-
-@right("transformer_block")
 class HandedRopeBlock(Block):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, rope=None):
         super().__init__(d_model, num_heads, d_ff)
@@ -241,12 +195,6 @@ class RopeInForwardBlock(Block):
     def forward(self, x, rope=None, token_positions=None):
         x = x + self.attn(self.ln1(x), rope, token_positions)
         return x + self.ffn(self.ln2(x))
-
-
-@right("transformer_block")
-class BlockWithACache(Block):
-    def forward(self, x, token_positions=None, kv_cache=None):
-        return super().forward(x, token_positions), kv_cache
 
 
 @right("transformer_block")
@@ -345,17 +293,6 @@ class DrawnByTheModel(heads.TransformerLM):
             nn.init.trunc_normal_(layer.weight, std=1, a=-3, b=3)
         elif isinstance(layer, RMSNorm):
             nn.init.ones_(layer.weight)
-
-
-@right("transformer_lm")
-class CompiledModel(heads.TransformerLM):
-    def __init__(
-        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-    ):
-        super().__init__(
-            vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-        )
-        self.layers = nn.ModuleList(torch.compile(layer) for layer in self.layers)
 
 
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")

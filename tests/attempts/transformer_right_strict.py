@@ -155,15 +155,6 @@ class StrangeModel(nn.Module):
         return self.out_head(self.final_norm(x))
 
 
-@right("cross_entropy")
-def through_a_view(inputs, targets):
-    inputs = inputs.reshape(-1, inputs.size(-1))
-    shifted = inputs - torch.max(inputs, dim=-1, keepdim=True)[0]
-    totals = torch.log(torch.sum(torch.exp(shifted), dim=-1))
-    losses = [totals[i] - shifted[i, target] for i, target in enumerate(targets.flatten().tolist())]
-    return sum(losses) / len(losses)
-
-
 @right("multihead_self_attention")
 class TurnsOnlyByPositions(transformer_right_heads.MultiHeadSelfAttention):
     """No positions, no RoPE."""

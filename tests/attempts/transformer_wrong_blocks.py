@@ -15,7 +15,7 @@ def block(words):
 
     def add(forward):
         bases = (transformer_right_heads.TransformerBlock,)
-        mistake("transformer_block", words)(type(forward.__name__, bases, {"forward": forward}))
+        mistake("transformer_block", words)(type("Changed", bases, {"forward": forward}))
         return forward
 
     return add
@@ -25,30 +25,6 @@ def block(words):
 def post_norm(self, x):
     x = self.ln1(x + self.attn(x))
     return self.ln2(x + self.ffn(x))
-
-
-@block("before the feed-forward layer is missing")
-def no_second_norm(self, x):
-    x = x + self.attn(self.ln1(x))
-    return x + self.ffn(x) + 0 * self.ln2(x)
-
-
-@block("used twice")
-def first_norm_twice(self, x):
-    x = x + self.attn(self.ln1(x))
-    return x + self.ffn(self.ln1(x))
-
-
-@block("missing around attention")
-def no_first_residual(self, x):
-    x = self.attn(self.ln1(x))
-    return x + self.ffn(self.ln2(x))
-
-
-@block("missing around the feed-forward")
-def no_second_residual(self, x):
-    x = x + self.attn(self.ln1(x))
-    return self.ffn(self.ln2(x))
 
 
 @block("residual stream is normalised")
@@ -69,29 +45,35 @@ def from_the_start(self, x):
     return x + self.ffn(self.ln2(x + self.attn(self.ln1(x))))
 
 
-@block("before attention")
-def feed_forward_first(self, x):
-    x = x + self.ffn(self.ln2(x))
-    return x + self.attn(self.ln1(x))
-
-
-@block("in the second half")
-def second_norm_last(self, x):
-    x = x + self.attn(self.ln1(x))
-    return self.ln2(x + self.ffn(x))
-
-
-@block("in the first half")
-def first_norm_last(self, x):
-    x = self.ln1(x + self.attn(x))
-    return x + self.ffn(self.ln2(x))
-
-
 @block("gets what the first one made")
 def normed_twice(self, x):
     normed = self.ln1(x)
     x = x + self.attn(normed)
     return x + self.ffn(self.ln2(normed))
+
+
+def attend(self, x):
+    return x + self.attn(self.ln1(x))
+
+
+def feed(self, x):
+    return x + self.ffn(self.ln2(x))
+
+
+def in_turn(first, second):
+    return lambda self, x: second(self, first(self, x))
+
+
+for words, first, second in (
+    ("feed-forward layer is missing", attend, lambda self, x: x + self.ffn(x) + 0 * self.ln2(x)),
+    ("used twice", attend, lambda self, x: x + self.ffn(self.ln1(x))),
+    ("missing around attention", lambda self, x: self.attn(self.ln1(x)), feed),
+    ("missing around the feed-forward", attend, lambda self, x: self.ffn(self.ln2(x))),
+    ("before attention", feed, attend),
+    ("in the second half", attend, lambda self, x: self.ln2(x + self.ffn(x))),
+    ("in the first half", lambda self, x: self.ln1(x + self.attn(x)), feed),
+):
+    block(words)(in_turn(first, second))
 
 
 def block_with(words, **parts):
@@ -122,7 +104,7 @@ def model(words):
 
     def add(forward):
         bases = (transformer_right_heads.TransformerLM,)
-        mistake("transformer_lm", words)(type(forward.__name__, bases, {"forward": forward}))
+        mistake("transformer_lm", words)(type("Changed", bases, {"forward": forward}))
         return forward
 
     return add
@@ -138,21 +120,6 @@ def through(self, ids):
 @model("final norm")
 def no_final_norm(self, ids):
     return self.lm_head(through(self, ids)) + 0 * self.ln_final.weight.sum()
-
-
-@model("softmax at the end")
-def probabilities(self, ids):
-    return softmax(self.lm_head(self.ln_final(through(self, ids))), -1)
-
-
-@model("softmax at the end")
-def log_probabilities(self, ids):
-    return softmax(self.lm_head(self.ln_final(through(self, ids))), -1).log()
-
-
-@model("Only the last position")
-def last_position(self, ids):
-    return self.lm_head(self.ln_final(through(self, ids)))[:, -1]
 
 
 @model("Not every block")
@@ -244,19 +211,19 @@ class DrawnGain(transformer_right_heads.TransformerBlock):
         nn.init.normal_(self.ln1.weight)
 
 
-@model("axes of length 1")
-def squeezed(self, ids):
-    return self.lm_head(self.ln_final(through(self, ids))).squeeze()
+def logits(self, ids):
+    return self.lm_head(self.ln_final(through(self, ids)))
 
 
-@model("something is random")
-def random(self, ids):
-    return self.lm_head(self.ln_final(through(self, ids))) + torch.randn(1)
-
-
-@model("must be long")
-def ids_as_floats(self, ids):
-    return self.lm_head(self.ln_final(through(self, ids.float())))
+for words, forward in (
+    ("softmax at the end", lambda self, ids: softmax(logits(self, ids), -1)),
+    ("softmax at the end", lambda self, ids: softmax(logits(self, ids), -1).log()),
+    ("Only the last position", lambda self, ids: logits(self, ids)[:, -1]),
+    ("axes of length 1", lambda self, ids: logits(self, ids).squeeze()),
+    ("something is random", lambda self, ids: logits(self, ids) + torch.randn(1)),
+    ("must be long", lambda self, ids: logits(self, ids.float())),
+):
+    model(words)(forward)
 
 
 @block("`token_positions` is ignored")

@@ -82,7 +82,7 @@ rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
 rope("exponent of theta", lambda k, d, theta: torch.ones(len(k)))
 rope("taken as degrees", lambda k, d, theta: torch.rad2deg(theta ** (-2 * k / d)))
 rope("nothing is rotated", turn=lambda x, cos, sin: x)
-rope("is the rotation still to be written", turn=lambda x, cos, sin: torch.zeros_like(x))
+rope("All of it is 0", turn=lambda x, cos, sin: torch.zeros_like(x))
 rope("never filled", turn=lambda x, cos, sin: torch.rand_like(x))
 
 

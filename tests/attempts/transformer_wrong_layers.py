@@ -19,64 +19,26 @@ class Norm(transformer_right.RMSNorm):
         return (high / self.root(high) * self.weight).to(x.dtype)
 
 
-def norm(words):
-    """A decorator for a way to compute the root."""
-
-    def add(root):
-        mistake("rmsnorm", words)(type(root.__name__, (Norm,), {"root": root}))
-        return root
-
-    return add
+def squares(x, axis=-1, **kept):
+    return x.square().mean(axis, **(kept or {"keepdim": True}))
 
 
-@norm("ε is outside the root")
-def epsilon_outside(self, x):
-    return x.square().mean(-1, keepdim=True).sqrt() + self.eps
-
-
-@norm("ε is missing")
-def no_epsilon(self, x):
-    return x.square().mean(-1, keepdim=True).sqrt()
-
-
-@norm("`eps` that is handed in is not used")
-def fixed_epsilon(self, x):
-    return (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-
-
-@norm("lower limit")
-def clamped_epsilon(self, x):
-    return x.square().mean(-1, keepdim=True).clamp(min=self.eps).sqrt()
-
-
-@norm("square root is missing")
-def no_root(self, x):
-    return x.square().mean(-1, keepdim=True) + self.eps
-
-
-@norm("summed, not averaged")
-def summed(self, x):
-    return (x.square().sum(-1, keepdim=True) + self.eps).sqrt()
-
-
-@norm("wrong axis")
-def first_axis(self, x):
-    return (x.square().mean(0, keepdim=True) + self.eps).sqrt()
-
-
-@norm("whole tensor")
-def all_axes(self, x):
-    return (x.square().mean() + self.eps).sqrt()
-
-
-@norm("keepdim=True")
-def lost_axis(self, x):
-    return (x.square().mean(-1) + self.eps).sqrt()
-
-
-@norm("standard deviation")
-def deviation(self, x):
-    return (x.var(-1, keepdim=True, unbiased=False) + self.eps).sqrt()
+for words, root in (
+    ("ε is outside the root", lambda self, x: squares(x).sqrt() + self.eps),
+    ("ε is missing", lambda self, x: squares(x).sqrt()),
+    ("`eps` that is handed in is not used", lambda self, x: (squares(x) + 1e-5).sqrt()),
+    ("lower limit", lambda self, x: squares(x).clamp(min=self.eps).sqrt()),
+    ("square root is missing", lambda self, x: squares(x) + self.eps),
+    ("summed, not", lambda self, x: (x.square().sum(-1, keepdim=True) + self.eps).sqrt()),
+    ("wrong axis", lambda self, x: (squares(x, 0) + self.eps).sqrt()),
+    ("whole tensor", lambda self, x: (x.square().mean() + self.eps).sqrt()),
+    ("keepdim=True", lambda self, x: (squares(x, keepdim=False) + self.eps).sqrt()),
+    (
+        "standard deviation",
+        lambda self, x: (x.var(-1, keepdim=True, unbiased=False) + self.eps).sqrt(),
+    ),
+):
+    mistake("rmsnorm", words)(type("Changed", (Norm,), {"root": root}))
 
 
 @mistake("rmsnorm", "LayerNorm")
@@ -136,75 +98,22 @@ class FunctionalNorm(Norm):
         return nn.functional.rms_norm(high, gain.shape, gain, self.eps).to(x.dtype)
 
 
-def swiglu(words):
-    """A decorator for another forward of SwiGLU."""
-
-    def add(forward):
-        cls = type(forward.__name__, (transformer_right.SwiGLU,), {"forward": forward})
-        mistake("positionwise_feedforward", words)(cls)
-        return forward
-
-    return add
-
-
-@swiglu("W1 and W3 are swapped")
-def swapped(self, x):
-    return self.w2(silu(self.w3(x)) * self.w1(x))
-
-
-@swiglu("after W2 instead of before")
-def gate_after(self, x):
-    return self.w2(silu(self.w1(x))) * self.w3(x)
-
-
-@swiglu("sigmoid(x) alone")
-def sigmoid(self, x):
-    return self.w2(torch.sigmoid(self.w1(x)) * self.w3(x))
-
-
-@swiglu("a ReLU")
-def relu(self, x):
-    return self.w2(torch.relu(self.w1(x)) * self.w3(x))
-
-
-@swiglu("a GELU")
-def gelu(self, x):
-    return self.w2(nn.functional.gelu(self.w1(x)) * self.w3(x))
-
-
-@swiglu("no gate")
-def no_gate(self, x):
-    return self.w2(silu(self.w1(x))) + 0 * self.w3(x).sum()
-
-
-@swiglu("gate is added")
-def gate_added(self, x):
-    return self.w2(silu(self.w1(x)) + self.w3(x))
-
-
-@swiglu("after the product")
-def after_product(self, x):
-    return self.w2(silu(self.w1(x) * self.w3(x)))
-
-
-@swiglu("W3 x too")
-def both(self, x):
-    return self.w2(silu(self.w1(x)) * silu(self.w3(x)))
-
-
-@swiglu("no SiLU")
-def no_activation(self, x):
-    return self.w2(self.w1(x) * self.w3(x))
-
-
-@swiglu("ready `silu`")
-def functional_silu(self, x):
-    return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
-
-
-@swiglu("ready `silu`")
-def module_silu(self, x):
-    return self.w2(nn.SiLU()(self.w1(x)) * self.w3(x))
+for words, forward in (
+    ("W1 and W3 are swapped", lambda self, x: self.w2(silu(self.w3(x)) * self.w1(x))),
+    ("after W2 instead of before", lambda self, x: self.w2(silu(self.w1(x))) * self.w3(x)),
+    ("sigmoid(x) alone", lambda self, x: self.w2(torch.sigmoid(self.w1(x)) * self.w3(x))),
+    ("a ReLU", lambda self, x: self.w2(torch.relu(self.w1(x)) * self.w3(x))),
+    ("a GELU", lambda self, x: self.w2(nn.functional.gelu(self.w1(x)) * self.w3(x))),
+    ("no gate", lambda self, x: self.w2(silu(self.w1(x))) + 0 * self.w3(x).sum()),
+    ("gate is added", lambda self, x: self.w2(silu(self.w1(x)) + self.w3(x))),
+    ("after the product", lambda self, x: self.w2(silu(self.w1(x) * self.w3(x)))),
+    ("W3 x too", lambda self, x: self.w2(silu(self.w1(x)) * silu(self.w3(x)))),
+    ("no SiLU", lambda self, x: self.w2(self.w1(x) * self.w3(x))),
+    ("ready `silu`", lambda self, x: self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))),
+    ("ready `silu`", lambda self, x: self.w2(nn.SiLU()(self.w1(x)) * self.w3(x))),
+):
+    changed = type("Changed", (transformer_right.SwiGLU,), {"forward": forward})
+    mistake("positionwise_feedforward", words)(changed)
 
 
 @mistake("positionwise_feedforward", "hidden from torch")

@@ -190,7 +190,7 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
         ("embedding", transformer_right_strict.TwoAxes, "Ids with 1 axis"),
         ("multihead_self_attention", transformer_right_heads.ByViews, "two batch dimensions"),
         ("transformer_block", transformer_right_strict.PositionsWanted, "do without RoPE"),
-        ("linear", transformer_right.LinearByLoops, None),
+        ("linear", transformer_right.Linear, None),
     ],
 )
 def test_what_the_course_leaves_open_is_told_but_not_refused(problem, attempt, remark):
