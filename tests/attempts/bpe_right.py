@@ -130,31 +130,7 @@ def pool(input_path, vocab_size, special_tokens):
             counted = workers.map(partial(word_counts, special_tokens=special_tokens), parts)
     else:
         counted = [word_counts(part, special_tokens) for part in parts]
-    counts = sum(counted, Counter())
-    words = [[tuple(bytes([b]) for b in word.encode()), n] for word, n in counts.items()]
-    merges = []
-    pairs = Counter()
-    for word, n in words:
-        for pair in pairwise(word):
-            pairs[pair] += n
-    for _ in range(vocab_size - 256 - len(special_tokens)):
-        if not pairs:
-            break
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        merges.append(best)
-        for entry in words:
-            word, n = entry
-            if best not in pairwise(word):
-                continue
-            for pair in pairwise(word):
-                pairs[pair] -= n
-                if not pairs[pair]:
-                    del pairs[pair]
-            entry[0] = merged(word, best)
-            for pair in pairwise(entry[0]):
-                pairs[pair] += n
-    tokens = [t.encode() for t in special_tokens] + [bytes([b]) for b in range(256)]
-    return dict(enumerate(tokens + [a + b for a, b in merges])), merges
+    return merge_counted(sum(counted, Counter()), vocab_size, special_tokens)
 
 
 def with_numpy(input_path, vocab_size, special_tokens):
@@ -246,14 +222,29 @@ def as_text(input_path, vocab_size, special_tokens):
 
 
 class Course:
-    """As in many repositories: a class with a method, which hands its work on."""
+    """As in many repositories: a class whose method keeps the result, here under other names."""
 
-    def __init__(self):
-        self.vocab, self.merges = {}, []
+    def __init__(self, vocab_size: int, special_tokens: list[str]):
+        self.vocabulary, self.merges, self.sizes = {}, [], (vocab_size, special_tokens)
 
-    def train(self, input_path, vocab_size, special_tokens, **kwargs):
-        self.vocab, self.merges = heap(input_path, vocab_size, special_tokens)
-        return self.vocab, self.merges
+    def count_pairs(self, words):
+        raise NotImplementedError
+
+    def train(self, input_path, **kwargs):
+        self.vocabulary, self.merges = heap(input_path, *self.sizes)
+
+
+class Statics:
+    """A class of static methods, one of which does the work."""
+
+    @staticmethod
+    def words(text, special_tokens):
+        return word_counts(text, special_tokens)
+
+    @staticmethod
+    def train(input_path, vocab_size, special_tokens):
+        text = Path(input_path).read_bytes().decode()
+        return merge_counted(Statics.words(text, special_tokens), vocab_size, special_tokens)
 
 
 class Settings:
@@ -328,7 +319,9 @@ RIGHT = (
     Trainer(),
     Trainer,
     as_text,
-    Course().train,
+    Course,
+    Statics,
+    Statics().train,
     Settings,
     own_names,
     threads,

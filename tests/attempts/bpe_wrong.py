@@ -98,12 +98,6 @@ class FirstSeen(Plain):
         return max(counts, key=counts.get)
 
 
-@mistake("took the first seen")
-class MostCommon(Plain):
-    def best(self, counts):
-        return counts.most_common(1)[0][0]
-
-
 @mistake("took the smaller pair")
 class Smaller(Plain):
     def best(self, counts):
@@ -144,32 +138,26 @@ class HeapNegatedBytes(Plain):
         return [[*(b - 256 for b in self.vocab[i]), 0] for i in pair]
 
 
-@mistake("only the first part")
-class FirstPart(Plain):
-    def key(self, pair):
-        return self.vocab[pair[0]]
-
-
 @mistake("took the longer one")
 class Longer(Plain):
     def key(self, pair):
         return len(self.vocab[pair[0]] + self.vocab[pair[1]])
 
 
-@mistake("second part before the first")
+@mistake("the second part first")
 class SecondFirst(Plain):
     def key(self, pair):
         return self.vocab[pair[1]], self.vocab[pair[0]]
 
 
 # Special tokens.
-@mistake("counted and merged like text")
+@mistake("treated like ordinary text")
 class SpecialsCounted(Plain):
     def split(self, text):
         return [text]
 
 
-@mistake("counted and merged like text")
+@mistake("treated like ordinary text")
 class SpecialsKept(Plain):
     def split(self, text):
         if not self.special_tokens:
@@ -191,16 +179,10 @@ class SpecialsUnescaped(Plain):
         return re.split("|".join(self.special_tokens), text) if self.special_tokens else [text]
 
 
-@corner("Only the first special token")
+@corner("Only the first of the special tokens")
 class OneSpecial(Plain):
     def split(self, text):
         return text.split(self.special_tokens[0]) if self.special_tokens else [text]
-
-
-@corner("list of special tokens is empty")
-class NeedsASpecial(Plain):
-    def split(self, text):
-        return text.split(self.special_tokens[0])
 
 
 @corner("empty pattern")
@@ -217,7 +199,7 @@ class SpecialsToSpaces(Plain):
         return [text]
 
 
-@mistake("was stripped")
+@mistake("beside a special token was dropped")
 class PartsStripped(Plain):
     def split(self, text):
         return [part.strip() for part in super().split(text)]
@@ -229,7 +211,7 @@ class OnlyEndOfText(Plain):
         return text.split("<|endoftext|>") if self.special_tokens else [text]
 
 
-@corner("list of special tokens is empty")
+@corner("any number of them or none")
 class NeedsEndOfText(Plain):
     def split(self, text):
         return text.split(self.special_tokens[self.special_tokens.index("<|endoftext|>")])
@@ -261,7 +243,7 @@ class OneTooMany(Plain):
         return super().num_merges(vocab_size) + 1
 
 
-@mistake("taken for the number of merges")
+@mistake("belong to `vocab_size`")
 class SizeIsMerges(Plain):
     def num_merges(self, vocab_size):
         return vocab_size

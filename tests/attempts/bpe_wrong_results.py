@@ -7,7 +7,7 @@ WRONG, mistake = catalogue()
 
 
 # The end of training.
-@mistake("occurs only once")
+@corner("occurs only once")
 class StopsAtOne(Plain):
     def finished(self, counts):
         return not counts or max(counts.values()) < 2
@@ -60,7 +60,7 @@ class MergesAreText(Plain):
         return self.vocab, [(a.decode("latin-1"), b.decode("latin-1")) for a, b in merges]
 
 
-@mistake("two parts, not joined")
+@mistake("not joined")
 class MergesJoined(Plain):
     def result(self, merges):
         return self.vocab, [a + b for a, b in merges]
@@ -72,7 +72,7 @@ class MergesRanked(Plain):
         return self.vocab, {pair: rank for rank, pair in enumerate(merges)}
 
 
-@mistake("special token too is kept as bytes")
+@mistake("special tokens too")
 class SpecialsAreText(Plain):
     def result(self, merges):
         specials = {token.encode() for token in self.special_tokens}
@@ -97,12 +97,6 @@ class OnlySeenBytes(Plain):
 class CharactersForBytes(Plain):
     def result(self, merges):
         return {i: chr(t[0]).encode() if len(t) == 1 else t for i, t in self.vocab.items()}, merges
-
-
-@mistake("the byte b is `bytes([b])`")
-class ZerosForBytes(Plain):
-    def result(self, merges):
-        return {i: bytes(t[0]) if len(t) == 1 else t for i, t in self.vocab.items()}, merges
 
 
 @mistake("two parts joined")

@@ -22,11 +22,11 @@ def pattern(expression, words, compile=re.compile):
 
 
 pattern(r"(?s).+", "no pre-tokenisation")
-pattern(r"\S+", "split at white space")
+pattern(r"\S+", "white space between words is lost")
 pattern(r"\S+|\s+", "pre-token of its own")
-pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the space before them")
-pattern(r"\w+|[^\w\s]+", r"`\w+`, which loses the white space")
-pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"replaced by `\w`")
+pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the white space before them")
+pattern(r"\w+|[^\w\s]+", "white space between words is lost")
+pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"in place of `\p{L}`")
 pattern(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
     r"|\s*[\r\n]|\s+(?!\S)|\s+",
@@ -36,10 +36,10 @@ pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
 pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
 pattern(GPT2.replace(" ?", ""), "optional space")
 pattern(GPT2.replace("'(?:", "'(?i:"), "in capitals")
-pattern(GPT2.replace(r"\p{L}", "A-Za-z").replace(" ?A-Za-z+", " ?[A-Za-z]+"), "letters")
+pattern(GPT2.replace(r"\p{L}", "A-Za-z").replace(" ?A-Za-z+", " ?[A-Za-z]+"), "beyond ASCII")
 pattern(
     r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?[^\s\w]+| ?_+|\s+(?!\S)|\s+",
-    "Python's `re`",
+    "beyond ASCII",
     stdlib_re.compile,
 )
 
@@ -55,7 +55,7 @@ class LineByLine(Plain):
         return [(self.ids(token), count) for token, count in counts.items()]
 
 
-@mistake("spaces are lost")
+@mistake("white space between words is lost")
 class Stripped(Plain):
     def pretokens(self, part):
         return [token.strip() for token in super().pretokens(part) if token.strip()]
@@ -94,7 +94,7 @@ class Ascii(Plain):
         return Path(input_path).read_text(encoding="ascii", errors="ignore")
 
 
-@mistake("ends of the text was stripped")
+@mistake("ends of the text or of its lines was stripped")
 class FileStripped(Plain):
     def read(self, input_path):
         return super().read(input_path).strip()
@@ -185,7 +185,7 @@ class Incremental(Plain):
         return pair
 
 
-@mistake("once and never again")
+@mistake("yours were counted once")
 class NeverMended(Incremental):
     pass
 
@@ -220,19 +220,13 @@ class KeepsCounts(Plain):
 
 
 # White space beside special tokens.
-@mistake("Line ends beside a special token")
+@mistake("or a line end, beside a special token")
 class NewlinesStripped(Plain):
     def split(self, text):
         return [part.strip("\n") for part in super().split(text)]
 
 
-@mistake("Line ends beside a special token")
-class NewlinesStrippedBehind(Plain):
-    def split(self, text):
-        return [part.lstrip("\n") for part in super().split(text)]
-
-
-@mistake("Line ends beside a special token")
+@mistake("or a line end, beside a special token")
 class NewlineTakenAlong(Plain):
     def split(self, text):
         first, *others = super().split(text)

@@ -56,7 +56,7 @@ class Leftmost(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
-@mistake("one sweep from left to right")
+@mistake("leftmost pair")
 class OneSweep(Quick):
     def word(self, data):
         symbols = [bytes([b]) for b in data]
@@ -109,7 +109,7 @@ class Latest(Quick):
         self.ranks = {pair: -i for i, pair in enumerate(merges)}
 
 
-@corner("taken for the rank")
+@corner("with the smallest id")
 class IdsAsRanks(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)
@@ -151,15 +151,15 @@ def pattern(expression, words):
 
 
 pattern(r"(?s).+", "no pre-tokenisation")
-pattern(r"\S+", "split at white space")
-pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the space before them")
+pattern(r"\S+", "white space between words is lost")
+pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the white space before them")
 pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
 pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
 pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"`\w`")
 
 
 # Special tokens.
-@mistake("encoded like ordinary text")
+@mistake("treated like ordinary text")
 class NoSpecials(Quick):
     def parts(self, text):
         return [text]
@@ -288,7 +288,7 @@ class EmptyListAsPattern(Quick):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@mistake("though it is not in `special_tokens`")
+@corner("though it is not in `special_tokens`")
 class AlwaysEndOfText(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         more = ["<|endoftext|>"] if b"<|endoftext|>" in vocab.values() else []

@@ -57,7 +57,7 @@ class DropsSpecials(Quick):
         return super().decode(i for i in ids if self.vocab[i] not in special)
 
 
-@mistake("Bytes must still be decoded")
+@mistake("decode the bytes")
 class GivesBytes(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids)
@@ -84,13 +84,7 @@ class Joined(Quick):
         yield from self.encode("".join(iterable))
 
 
-@corner("not lazy")
-class Listed(Quick):
-    def encode_iterable(self, iterable):
-        return iter(list(super().encode_iterable(iterable)))
-
-
-@mistake("lists in place of ids")
+@mistake("add the items")
 class Lists(Quick):
     def encode_iterable(self, iterable):
         for piece in iterable:
@@ -200,7 +194,7 @@ class Again(Quick):
 
 
 # The rest.
-@mistake("shared between instances")
+@mistake("shared between tokenizers")
 class SharedCache(Quick):
     cache = {}  # noqa: RUF012 - this is the mistake
 
@@ -216,7 +210,7 @@ class EncodeYields(Quick):
         yield from super().encode(text)
 
 
-@mistake("tokens in place of ids")
+@mistake("Look up the id")
 class Tokens(Quick):
     def encode(self, text):
         return [self.vocab[i] for i in super().encode(text)]
@@ -248,13 +242,20 @@ class Characters(Quick):
         return ids
 
 
-@mistake("`@classmethod` is missing")
+@corner("`@classmethod` is missing")
 class NoClassMethod(Quick):
     def from_files(self, vocab_filepath, merges_filepath, special_tokens=None):
         return Ranked.from_files(vocab_filepath, merges_filepath, special_tokens)
 
 
-@mistake("return cls")
+@corner("no argument for `merges_filepath`")
+class OneFile(Quick):
+    @classmethod
+    def from_files(cls, path, special_tokens=None):
+        raise AssertionError
+
+
+@corner("return cls")
 class NothingMade(Quick):
     @classmethod
     def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
@@ -262,7 +263,7 @@ class NothingMade(Quick):
         return made.vocab, list(made.ranks)
 
 
-@mistake("NameError")
+@corner("NameError")
 class NothingRead(Quick):
     @classmethod
     def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):

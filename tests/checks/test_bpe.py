@@ -3,6 +3,8 @@
 import multiprocessing
 import subprocess
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from attempts import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
@@ -80,7 +82,7 @@ def test_a_crash_names_the_line_and_what_the_failing_inputs_share():
 
     report = check("train_bpe", needs_special)
     assert report.status == "almost" and "special_tokens[0]" in dict(report.rows)["got"]
-    assert "list of special tokens is empty" in report.likely
+    assert "any number of them or none" in report.likely
 
 
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts():
@@ -99,7 +101,7 @@ def test_two_mistakes_are_told_together():
             return [text]
 
     report = check("train_bpe", Both())
-    assert "first seen" in report.likely and "counted and merged like text" in report.likely
+    assert "first seen" in report.likely and "treated like ordinary text" in report.likely
 
 
 def test_an_endless_loop_is_stopped(impatient):
@@ -115,16 +117,30 @@ def dies():
     raise ValueError("on purpose")
 
 
-def waits_for_workers(input_path, vocab_size, special_tokens):
-    with multiprocessing.get_context("fork").Pool(1, initializer=dies) as pool:
-        pool.map(abs, [1])
+def waits_for_workers(initializer, *arguments):
+    def train(input_path, vocab_size, special_tokens):
+        context = multiprocessing.get_context("fork")
+        with context.Pool(4, initializer, initargs=arguments) as pool:
+            pool.map(abs, [1])
+
+    return train
+
+
+def broken_pool(input_path, vocab_size, special_tokens):
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, context, initializer=dies) as pool:
+        list(pool.map(abs, [1]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_workers_that_die_are_told_as_what_they_are(impatient, monkeypatch):
+def test_workers_are_told_as_what_they_are(impatient, monkeypatch):
     monkeypatch.setattr(verdicts, "POOL_SECONDS", 2.0)
-    report = check("train_bpe", waits_for_workers)
-    assert "after 2 s" in report.claim and "worker processes" in report.likely
+    monkeypatch.setattr(bpe, "DYING", 12)
+    report = check("train_bpe", waits_for_workers(dies))
+    assert "after 2 s" in report.claim and "worker processes die" in report.likely
+    assert "worker processes die" in check("train_bpe", broken_pool).likely
+    slow = check("train_bpe", waits_for_workers(time.sleep, 60))
+    assert slow.status == "not attempted" and "waits for its worker processes" in slow.message
 
 
 def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch):

@@ -1,14 +1,16 @@
-"""How a file becomes pre-tokens, for the checks of `train_bpe` and the tokenizer.
+"""How a text is cut, for the checks of `train_bpe` and the tokenizer.
 
-`decode` and `pretokens` are part of both references; `READING` and `CUTTING` are edits of them.
+`decode`, `cut_specials` and `pretokens` are part of both references; `READING`, `SPECIALS` and
+`CUTTING` are edits of them.
 """
 
 import re
 import unicodedata  # noqa: F401 - for an edit
+from collections.abc import Sequence
 
 import regex
 
-from workbook.checks.engine import mistake
+from workbook.checks.engine import Mistake, mistake
 from workbook.tokenization.pretokens import PATTERN
 
 
@@ -17,131 +19,164 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8")
 
 
+def cut_specials(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
+    """The text cut at its special tokens, each part with whether it is one; the longest wins."""
+    if not tokens:
+        return [(text, False)]
+    pattern = "|".join(map(regex.escape, sorted(tokens, key=len, reverse=True)))
+    parts = regex.split(f"({pattern})", text)
+    return [(part, at % 2 == 1) for at, part in enumerate(parts) if part]
+
+
 def pretokens(document: str) -> list[str]:
     """The pieces that GPT-2's pattern cuts a document into."""
     return regex.findall(PATTERN, document)
 
 
+def mistakes(piece: str, *entries: Sequence[str]) -> tuple[Mistake, ...]:
+    """Mistakes in one piece of the source: the words of each, and what stands there, or may."""
+    return tuple(mistake(words, piece, code) for words, *codes in entries for code in codes)
+
+
 UTF8, FOUND = 'data.decode("utf-8")', "regex.findall(PATTERN, document)"
-PLACES = {UTF8: "how the file is decoded", FOUND: "how a document is cut into pre-tokens"}
-EVERY_BYTE = ": BPE keeps every byte as it is."
-LIKE_ANY = ": they are text like any other."
-LINE_ENDS = mistake(
+PLACES = {
+    UTF8: "how the file is decoded",
+    FOUND: "how a document is cut into pre-tokens",
+    "pattern =": "how special tokens are found",
+    "enumerate(parts)": "what becomes of the parts between special tokens",
+}
+(LINE_ENDS,) = mistakes(UTF8, (
     r"The line ends \r\n were read as \n: a file opened in text mode translates them. "
     'Open it with `newline=""`, or in binary mode and decode.',
-    UTF8, UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
+    UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
+))  # fmt: skip
+READING = mistakes(
+    UTF8,
+    ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, where a character may take "
+     "several bytes.", 'data.decode("latin-1")'),
+    ("Characters outside ASCII were dropped: decode the file as UTF-8.",
+     'data.decode("ascii", "ignore")'),
+    ("The text was turned into lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
+    ("The text was normalised: BPE keeps every byte as it is.",
+     *(f'unicodedata.normalize("{form}", {UTF8})' for form in ("NFC", "NFKC", "NFD"))),
+    ("Line ends were lost, or became spaces: they are text like any other.",
+     UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
+     f'"".join(line.strip() for line in {UTF8}.splitlines())'),
+    ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
+     UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
+    ("Runs of white space were replaced by one space: they are text like any other.",
+     rf'regex.sub(r"\s+", " ", {UTF8})'),
 )  # fmt: skip
-READING = (
-    mistake("The file was decoded as Latin-1, or byte by byte: it is UTF-8, where a character may "
-            "take several bytes.",
-            UTF8, 'data.decode("latin-1")'),
-    mistake("Characters outside ASCII were dropped: decode the file as UTF-8.",
-            UTF8, 'data.decode("ascii", "ignore")'),
-    mistake("The text was turned into lower case" + EVERY_BYTE, UTF8, UTF8 + ".lower()"),
-    *(mistake(f"The text was normalised ({form}){EVERY_BYTE}",
-              UTF8, f'unicodedata.normalize("{form}", {UTF8})')
-      for form in ("NFC", "NFKC", "NFD")),
-    mistake("Line ends were replaced by spaces" + LIKE_ANY, UTF8, UTF8 + r'.replace("\n", " ")'),
-    mistake("Runs of white space were replaced by one space" + LIKE_ANY,
-            UTF8, rf'regex.sub(r"\s+", " ", {UTF8})'),
-    mistake("White space at the ends of lines was stripped: it is text like any other.",
-            UTF8, rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
-    mistake("The line ends are lost" + LIKE_ANY, UTF8, f'"".join({UTF8}.splitlines())'),
-    mistake("The lines were stripped, and their ends are lost" + LIKE_ANY,
-            UTF8, f'"".join(line.strip() for line in {UTF8}.splitlines())'),
-    mistake("White space at the ends of the text was stripped: it is text like any other.",
-            UTF8, UTF8 + ".strip()"),
+
+
+def one_after_another(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
+    """The text cut at each special token in turn."""
+    parts = [(text, False)]
+    for token in tokens:
+        cuts = [[each] if each[1] else cut_specials(each[0], [token]) for each in parts]
+        parts = [part for cut in cuts for part in cut]
+    return parts
+
+
+NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
+SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
+ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
+LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
+LONGEST = "Of special tokens that overlap, the longest wins: sort them by length, longest first, "
+UNSORTED = (
+    mistake(LONGEST + "before you join them to a pattern.", SORTED, "tokens"),
+    mistake(LONGEST + "and cut at all of them in one pass.", NONE,
+            f"if len(tokens) > 1:\n    return one_after_another(text, tokens)\n{NONE}"),
+)  # fmt: skip
+BESIDE = "White space, or a line end, beside a special token was dropped: it belongs to the text."
+SPECIALS = (
+    mistake(LIKE_TEXT, NONE, "if True:"),
+    *(mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or "
+              "`*` are operators: use `re.escape`.",
+              f"map(regex.escape, {SORTED})", SORTED, "at % 2 == 1", told)
+      for told in ("part in tokens", "at % 2 == 1")),
+    mistake("The special tokens were joined by | before `re.escape`, which escapes the | as well: "
+            "escape each one, then join.", ESCAPED, f'regex.escape("|".join({SORTED}))'),
+    *(mistake(f"Only {which} was treated as special: use the list `special_tokens`.",
+              NONE, f"tokens = {code}\n{NONE}")
+      for which, code in (("the first of the special tokens", "tokens[:1]"),
+                          ("the last of the special tokens", "tokens[-1:]"),
+                          ("<|endoftext|>", '[t for t in tokens if t == "<|endoftext|>"]'))),
+    *mistakes("return [(text, False)]",
+              ("An empty list of special tokens became an empty pattern, which splits the text at "
+               "every character: split only where there are special tokens.",
+               "return [(character, False) for character in text]")),
+    *mistakes("(part, at % 2 == 1)",
+              (BESIDE, *(f"(part if at % 2 else part.{strip}, at % 2 == 1)"
+                         for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')))),
+    *mistakes(SPLIT, (BESIDE, *(f'regex.split(rf"{pattern}", text)'
+                                for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?"))),
+              ("Everything of the form <|...|> was treated as special: only what `special_tokens` "
+               "lists is.", r'regex.split(r"(<\|.*?\|>)", text)')),
+    *mistakes(KEPT, ("A stretch of white space between special tokens was left out: it is text "
+                     "like any other.", f"{KEPT}.strip()")),
 )  # fmt: skip
 
 GPT4 = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-ASCII = (
-    PATTERN.replace(r"^\s\p{L}\p{N}", r"^\sa-zA-Z0-9")
-    .replace(r"\p{L}", "[a-zA-Z]")
-    .replace(r"\p{N}", "[0-9]")
-)
+ASCII = PATTERN.replace(r"\p{L}\p{N}", "a-zA-Z0-9")
+ASCII = ASCII.replace(r"\p{L}", "[a-zA-Z]").replace(r"\p{N}", "[0-9]")
 STAND_INS = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
-IN_FRONT = "GPT-2's pattern keeps the space at the front of the word, as in b' the'."
-ALSO_CUTS = "GPT-2's pattern also cuts between letters, digits and punctuation."
-TOGETHER = r"`\w`, which takes letters, digits and `_` together"
 
 
-def _pattern(words: str, pattern: str) -> tuple[str, str, str]:
-    """A mistake by another pattern, given as an expression."""
-    return words, FOUND, f"regex.findall({pattern}, document)"
+def _by(pattern: str) -> str:
+    """What finds the pre-tokens by another pattern, given as an expression."""
+    return f"regex.findall({pattern}, document)"
 
 
-def _changed(words: str, old: str, new: str) -> tuple[str, str, str]:
-    """A mistake by a change of GPT-2's pattern."""
-    return _pattern(words, f"PATTERN.replace({old!r}, {new!r})")
+def _but(old: str, new: str) -> str:
+    """What finds the pre-tokens by GPT-2's pattern with a change."""
+    return _by(f"PATTERN.replace({old!r}, {new!r})")
 
 
-CUTTING = tuple(mistake(*each) for each in (
+CUTTING = mistakes(
+    FOUND,
     ("There is no pre-tokenisation: pairs were counted across the whole text, and merges reach "
-     "across words. Cut it with GPT-2's pattern first.",
-     FOUND, "[document] if document else []"),
-    ("The text was split at white space, so the spaces are lost: " + IN_FRONT,
-     FOUND, "document.split()"),
-    ("The text was split at spaces, so they are lost: " + IN_FRONT, FOUND, 'document.split(" ")'),
-    _pattern("White space was cut off as a pre-token of its own: in GPT-2's pattern the space "
-             "belongs to the word behind it, as in b' the'.", r'r"\S+|\s+"'),
-    _pattern("Pre-tokens are words with the white space before them: " + ALSO_CUTS,
-             r'r"\s*\S+|\s+"'),
-    _pattern("Pre-tokens are words with the space before them: " + ALSO_CUTS,
-             r'r" ?\S+|\s+(?!\S)|\s+"'),
-    ("The text was cut only before spaces: GPT-2's pattern also cuts between letters, digits, "
-     "punctuation and other white space.",
-     FOUND, 'regex.split(r"(?= )", document)'),
-    _pattern(r"Pre-tokens came from a pattern of `\w+`, which loses the white space: use GPT-2's.",
-             r'r"\w+|[^\w\s]+"'),
-    _pattern(r"Pre-tokens came from a pattern of `\w+`: use GPT-2's, where a space belongs to the "
-             "word behind it, and letters and digits are apart.", r'r"\w+|[^\w\s]+|\s+"'),
-    _pattern(rf"Pre-tokens came from a pattern of {TOGETHER}: use GPT-2's.",
-             r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
-    _pattern(rf"`\p{{L}}` and `\p{{N}}` were replaced by {TOGETHER}.",
-             r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'''),
-    _pattern("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", "GPT4"),
-    _changed("Digits were cut into groups of three, as GPT-4 does it: GPT-2's pattern has "
-             r"` ?\p{N}+`.", r"\p{N}+", r"\p{N}{1,3}"),
-    _changed(r"Each digit became a pre-token: GPT-2's pattern has ` ?\p{N}+`.",
-             r" ?\p{N}+", r"\p{N}"),
-    _changed(r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one "
-             "belongs to the word behind them.", r"\s+(?!\S)|", ""),
-    _changed("The contractions ('s, 't, 're ...) are missing from the pattern.",
-             "'(?:[sdmt]|ll|ve|re)|", ""),
-    _changed("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small "
-             "letters only.", "'(?:", "'(?i:"),
-    _changed("The optional space at the front (` ?`) is missing from the pattern: a space belongs "
-             "to the word behind it.", " ?", ""),
-    _changed(r"The pattern has `\s?` in place of ` ?`: only a space joins the word behind it, a "
-             "line end does not.", " ?", r"\s?"),
-    _pattern(r"`[a-zA-Z]` and `[0-9]` stand for letters and digits: `\p{L}` and `\p{N}` (of the "
-             "package `regex`) hold those of all scripts.", "ASCII"),
-    (r"Python's `re` was used with stand-ins for `\p{L}` and `\p{N}`, which differ beyond ASCII: "
-     "the package `regex` knows them.",
-     FOUND, "STAND_INS.findall(document)"),
-    ("The pre-tokens were stripped, so their spaces are lost: keep them as they are.",
-     FOUND, f"[token.strip() for token in {FOUND} if token.strip()]"),
-    ("The text was cut into lines without their ends: line ends are text like any other, and "
-     "several in a row are one run of white space.",
-     FOUND, "[t for line in document.splitlines() for t in regex.findall(PATTERN, line)]"),
-    ("Words were given a space behind them: in GPT-2's pattern the space stands before the word, "
-     "where the text has one.",
-     FOUND, '[f"{word} " for word in document.split()]'),
-    ("Words were split at white space and given a space: use GPT-2's pattern, which keeps the "
-     "text as it is.",
-     FOUND, '[f" {word}" for word in document.split()]'),
-    ("Words were given the end mark </w> of the first BPE paper: byte-level BPE has none, and "
-     "keeps the space before the word.",
-     FOUND, '[f"{word}</w>" for word in document.split()]'),
+     "across words. Cut it with GPT-2's pattern first.", "[document] if document else []"),
+    ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
+     "word, as in b' the'.",
+     "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
+     f"[token.strip() for token in {FOUND} if token.strip()]"),
+    ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
+     "the word behind it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
+    ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
+     "letters, digits and punctuation.",
+     _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
+    (r"The pattern has `\w`, which takes letters, digits and `_` together, in place of `\p{L}` "
+     r"and `\p{N}`.",
+     _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
+     _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"''')),
+    ("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", _by("GPT4")),
+    (r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.",
+     _but(r"\p{N}+", r"\p{N}{1,3}"), _but(r" ?\p{N}+", r"\p{N}")),
+    (r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs to "
+     "the word behind them.", _but(r"\s+(?!\S)|", "")),
+    ("The contractions ('s, 't, 're ...) are missing from the pattern.",
+     _but("'(?:[sdmt]|ll|ve|re)|", "")),
+    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small letters "
+     "only.", _but("'(?:", "'(?i:")),
+    ("The optional space at the front (` ?`) is missing from the pattern: a space belongs to the "
+     "word behind it.", _but(" ?", "")),
+    (r"The pattern has `\s?` in place of ` ?`: only a space joins the word behind it, a line end "
+     "does not.", _but(" ?", r"\s?")),
+    (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
+     "ASCII: the package `regex` knows these.", _by("ASCII"), "STAND_INS.findall(document)"),
+    ("The text was cut into lines before the pattern saw it: several line ends in a row are one "
+     "run of white space, which spans lines.",
+     *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
+       for keep in ("", "True"))),
+    ("Words were given a space: use GPT-2's pattern, which adds nothing and keeps "
+     "the space before a word where the text has one.",
+     *(f'[f"{word}" for word in document.split()]' for word in ("{word} ", " {word}"))),
     ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Train on the bytes.",
-     FOUND, f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
-    ("The text was cut at line ends before the pattern saw it: several line ends in a row are one "
-     "run of white space, and it spans lines.",
-     FOUND, "[t for line in document.splitlines(True) for t in regex.findall(PATTERN, line)]"),
+     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left but inside one "
-     "character: look at what your split or pattern returns.",
-     FOUND, "list(document)"),
-))  # fmt: skip
+     "character: look at what your split or pattern returns.", "list(document)"),
+)  # fmt: skip
