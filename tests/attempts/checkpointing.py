@@ -1,6 +1,5 @@
 """Pairs of functions for checkpoints as learners write them, right and wrong."""
 
-import io
 import os
 import pickle
 from functools import partial
@@ -77,9 +76,17 @@ def load_in_other_order(lm, optimizer, path):
     return load(path, lm, optimizer)
 
 
+class Checkpoint:
+    """Both as static methods."""
+
+    store = staticmethod(save)
+    restore = staticmethod(load)
+
+
 RIGHT = [
     (save, load),
-    [save, load],
+    [Checkpoint.store, Checkpoint.restore],
+    (load, save),  # their names tell which is which
     (save_tuple, load_tuple),
     (save_pickled, load_pickled),
     (save_whole, load_whole),
@@ -94,16 +101,14 @@ def save_model_only(model, optimizer, iteration, out):
     torch.save({"model": model.state_dict(), "it": iteration}, out)
 
 
-def load_model_only(src, model, optimizer):
-    state = torch.load(src)
-    model.load_state_dict(state["model"])
-    return state["it"]
+def load_only(*names):
+    def load_some(src, model, optimizer):
+        state, holders = torch.load(src), {"model": model, "optimizer": optimizer}
+        for name in names:
+            holders[name].load_state_dict(state[name])
+        return state["it"]
 
-
-def load_optimizer_only(src, model, optimizer):
-    state = torch.load(src)
-    optimizer.load_state_dict(state["optimizer"])
-    return state["it"]
+    return load_some
 
 
 def load_new_name(src, model, optimizer):
@@ -144,7 +149,7 @@ def save_beside(model, optimizer, iteration, out):
     save(model, optimizer, iteration, out + ".pt" if isinstance(out, str) else out)
 
 
-def save_to_str(model, optimizer, iteration, out):
+def save_to_text(model, optimizer, iteration, out):
     save(model, optimizer, iteration, out if hasattr(out, "write") else out + "")
 
 
@@ -152,11 +157,6 @@ def save_and_close(model, optimizer, iteration, out):
     save(model, optimizer, iteration, out)
     if hasattr(out, "close"):
         out.close()
-
-
-def save_paths_only(model, optimizer, iteration, out):
-    if not isinstance(out, io.BytesIO):
-        save(model, optimizer, iteration, out)
 
 
 def save_with_folder(model, optimizer, iteration, out):
@@ -171,10 +171,6 @@ def save_under_own_name(model, optimizer, iteration, out):
 
 def load_own_name(src, model, optimizer):
     return load("step-7.pt", model, optimizer)
-
-
-def save_nowhere(model, optimizer, iteration, out):
-    MEMORY.update(model=model.state_dict(), optimizer=optimizer.state_dict(), it=iteration)
 
 
 MEMORY = {}
@@ -206,46 +202,55 @@ def load_without_second_moment(src, model, optimizer):
     return it
 
 
+def load_twice(src, model, optimizer):
+    """Reads the file once for each; an open one is at its end the second time."""
+    load_only("model")(src, model, optimizer)
+    return load_only("optimizer")(src, model, optimizer)
+
+
 def returning(change):
     def load_and_return(src, model, optimizer):
-        return change(load(src, model, optimizer), model, optimizer)
+        return change(load(src, model, optimizer))
 
     return load_and_return
 
 
 WRONG = [
-    ((save_model_only, load_model_only), "averages begin at zero again"),
-    ((save, load_model_only), "averages begin at zero again"),
-    ((save, load_optimizer_only), "writes into it"),
+    ((save_model_only, load_only("model")), "averages begin at zero again"),
+    ((save, load_only("model")), "averages begin at zero again"),
+    ((save, load_only("optimizer")), "writes into it"),
     ((save_whole, load_new_name), "writes into it"),
     ((save_whole, load), "holds whole objects"),
     ((save, load_new_parameters), "holds the old parameters"),
     ((save_half, load), "The weights are rounded"),
     ((save_halved, load), "Saving changed the model"),
-    ((save_beside, load), "an ending that was added"),
-    ((save_in_memory, load_from_memory), "kept in memory"),
-    ((save_nowhere, load_from_memory), "what is kept in memory"),
-    ((save_under_own_name, load_own_name), "under a name of your own"),
-    ((save, load_without_settings), "holds `param_groups`"),
-    ((save, load_without_second_moment), "was lost or changed"),
-    ((save, returning(lambda it, model, optimizer: None)), "Nothing is returned"),
-    ((save, returning(lambda it, model, optimizer: (model, optimizer, it))), "alone"),
-    ((save, returning(lambda it, model, optimizer: {"it": it})), "alone"),
-    ((save, returning(lambda it, model, optimizer: str(it))), "store and return it as an int"),
-    ((save, returning(lambda it, model, optimizer: it + 1)), "the caller's affair"),
-    ((save, returning(lambda it, model, optimizer: 0)), "The number is lost"),
-    ((load, save), "wrong way round"),
+    ((save_beside, load), "under another name or ending"),
+    ((save_in_memory, load_from_memory), "kept in memory, and not read"),
+    ((lambda model, optimizer, iteration, out: iteration, load), "what is kept in memory"),
+    ((save_under_own_name, load_own_name), "under another name"),
+    ((save, load_without_settings), "Store the `param_groups`"),
+    ((save, load_without_second_moment), "is lost or changed"),
+    ((save, returning(lambda it: None)), "Nothing is returned"),
+    ((save, returning(lambda it: (None, it))), "alone, as an int"),
+    ((save, returning(str)), "alone, as an int"),
+    ((save, returning(lambda it: it + 1)), "not the next one"),
+    ((save, returning(lambda it: 0)), "The number is lost"),
     (save, "Two functions are needed"),
-    ((save, 3), "no function"),
+    ((save, 3), "Two functions are needed"),
     ((lambda model, out: model, load), "cannot be called with the arguments"),
 ]
 
 ALMOST = [
     ((save_to_path, load_from_path), "may also be files that are open"),
-    ((save, load_from_path), "may also be files that are open"),
-    ((save_to_str, load), "may be a pathlib.Path"),
-    ((save_and_close, load), "Whoever opened a file closes it"),
-    ((save_paths_only, load), "Nothing is in the file object"),
     ((save_with_folder, load), "may also be files that are open"),
+    ((save_to_text, load), "may be a pathlib.Path"),
+    ((save_and_close, load), "leave an open file open"),
+    ((save, load_twice), "an open one is read twice"),
     ((save_checkpoint, load_checkpoint), "not from scratch yet"),
+]
+
+REMARKS = [
+    ((save_whole, load_whole), "The file holds whole objects"),
+    ((save_pickled, load_pickled), "The file holds whole objects"),
+    ((save_pickled, load_pickled), "switched the model to `eval()`"),
 ]
