@@ -21,7 +21,8 @@ RIGHT = {
         {"per layer": 90596966400 * 48, "lm_head": 164682137600, "total": 4513336524800}],
     (MODEL, "c"): [
         "FFN", "the feed-forward layers", "MLP blocks", "SwiGLU", 66.9, 0.669, "67 %", ("FFN",),
-        ("FFN", 66.9), {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"}],
+        ("FFN", 66.9), {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
+        {"ffn": 67, "attention": 22, "attention_scores": 7, "head": 4}],
     (MODEL, "d"): [
         (349630365696, 1033109504000, 2257754521600), (291648307200, 830172299264, 1768530903040),
         {"small": 3.5e11, "medium": 1.03e12, "large": 2.26e12, "xl": 4.51e12},
@@ -76,11 +77,15 @@ WRONG = {
         (4348654387200, "the head is left out"), (2256668262400, "counted as one FLOP"),
         (4513313484800, "is it a slip in a sum?"), (13540009574400, "backward pass is counted in"),
         ({"total": 4513336524800, "ffn": 1.5e12}, "times as much"),
-        ({**TABLE, "total": 4.6e12}, "")],
+        ({**TABLE, "total": 4.6e12}, ""),
+        ({"qkvo": 1006632960000, "w1": 1006632960000, "w2": 1006632960000, "w3": 1006632960000,
+          "x": 164682137600}, "scores and weighted sums (T × T) are left out"),
+        ([*TABLE.values(), 10**11], "not the number")],
     (MODEL, "c"): [
         ("the query-key products", "grow with the square of the context"),
         ("attention", "four matmuls of d × d"), ("the output head", "there is only one of it"),
         ("the attention scores", "grow with the square"), (("attention", 29.4), "four matmuls"),
+        ({"ffn": 66.9, "attention": 22.3}, "of something else"),
         (("FFN", 50), ""), (100, ""), (100.0, ""), (("FFN", 22.3), "share of the projections"),
         (22.3, "share of the projections")],
     (MODEL, "d"): [

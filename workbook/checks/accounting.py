@@ -135,6 +135,8 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
         attempt = {"feed-forward": attempt[1:]} if named else attempt
     if (problem, part) == (MODEL, "b") and _sums_up(attempt, asked_for):
         return "Together they are the FLOPs of a forward pass."
+    if (problem, part) == (MODEL, "b") and (total := _total(attempt)):
+        attempt = total
     found = list(_handed(attempt, asked_for))
     if not found or None in found:
         return None
@@ -157,7 +159,8 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
 def _part_of_model(name: Any) -> str | None:
     """The part of the model that a text is a name of, and nothing else."""
     fillers = r"\W+$|\b(?:the|layers?|blocks?|networks?|parts?|matmuls?|products?)\b"
-    plain = " ".join(re.sub(fillers, "", name, flags=re.I).split()) if type(name) is str else ""
+    name = name.replace("_", " ") if isinstance(name, str) else ""
+    plain = " ".join(re.sub(fillers, "", name, flags=re.I).split())
     return next((part for part, names in PARTS.items() if re.fullmatch(names, plain, re.I)), None)
 
 
@@ -180,12 +183,32 @@ def _sums_up(attempt: Any, part: Part) -> bool:
     return False
 
 
+def _total(attempt: Any) -> int | None:
+    """The sum of four matmuls or more, if it is not said of each what it is of."""
+    found = entries(attempt) if isinstance(attempt, dict | list | tuple) else []
+    known = isinstance(attempt, dict) and None not in map(_piece, attempt)
+    if known or len(found) < 4 or not all(found):
+        return None
+    *parts, largest = sorted(each.value for each in found)
+    return round(sum(parts) + largest * (largest < 0.9 * sum(parts)))  # else it is their sum
+
+
+def _piece(label: Any) -> str | None:
+    """The piece of a quantity's name that a key means; None for an unknown one."""
+    name = str(label).lower().replace("_", " ")
+    return next((piece for form, piece in LABELS.items() if re.search(form, name)), None)
+
+
 def _handed(value: Any, part: Part, labels: tuple[str, ...] = ()) -> Iterator[list[Handed] | None]:
     """What each number of an attempt may be meant as; None for what is no number."""
     if isinstance(value, dict):
         for key, each in value.items():
-            nested = isinstance(each, dict | list | tuple)
-            yield from _handed(each if nested else entry(key, each), part, (*labels, str(key)))
+            each = each if isinstance(each, dict | list | tuple) else entry(key, each)
+            found = list(_handed(each, part, (*labels, str(key))))
+            if _part_of_model(key) == "attention" and "scores" in map(_part_of_model, value):
+                without = _handed(each, part, (*labels, "projections"))  # scores stand apart
+                found = [a and a + b for a, b in zip(found, without, strict=True)]
+            yield from found
     elif isinstance(value, list | tuple) and not isinstance(value, Number):
         largest = max((n.value for each in value if (n := number(each))), default=0)
         for i, each in enumerate(value):
@@ -205,10 +228,10 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
         raise Wrong("That is no amount.", got=Words(text))
     size = next((size for size in (*SIZES, "xl") if size in label), "")
     label = " ".join(re.sub(r"gpt.?2|small|medium|large\b|xl", " ", label).split("-")).strip()
-    names = [piece for form, piece in LABELS.items() if re.search(form, label)]
-    if not names:
+    of = _piece(label)
+    if of is None:
         raise NotAttempted(f"It is not known here what {label!r} is.")
-    of = names[0] or ("feed-forward" if part[:2] == (MODEL, "c") else "")
+    of = of or ("feed-forward" if part[:2] == (MODEL, "c") else "")
     of_part = part.problem == MODEL and of in {*PARTS, "blocks", "share"}
     kinds, scale, unit = (found.kind,), found.scale, found.unit
     if not found.kind:
