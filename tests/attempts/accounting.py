@@ -8,7 +8,8 @@ TABLE = {"ffn": 3019898880000, "projections": 1006632960000, "scores": 322122547
 
 RIGHT = {
     (MODEL, "a"): [
-        2127057600, 2127057600.0, 2.127e9, 2127.06e6, "2,127,057,600", "2.13B", "2.13B parameters",
+        2127057600, 2127057600.0, 2.127e9, 2127.06e6, "2,127,057,600", "2 127 057 600",
+        "2.13B", "2.13B parameters",
         "about 2.1 billion", "8.51 GB", "8.5GB", "7.924 GiB", "8,508,230,400 bytes", 8508230400,
         (2127057600, 8508230400), (2127057600, "8.51 GB"), {"parameters": 2127057600, "gib": 7.92},
         {"count": 2127057600, "memory_gb": 8.5082304}],
@@ -20,7 +21,7 @@ RIGHT = {
         {"attention": 1.33e12, "ffn": 3.02e12, "lm_head": 1.65e11},
         {"per layer": 90596966400 * 48, "lm_head": 164682137600, "total": 4513336524800}],
     (MODEL, "c"): [
-        "FFN", "the feed-forward layers", "MLP blocks", "SwiGLU", 66.9, 0.669, "67 %", ("FFN",),
+        "FFN", "the feed-forward layers", "MLP blocks", "SwiGLU", 66.9, 0.669, r"67 \%", ("FFN",),
         ("FFN", 66.9), {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
         {"ffn": 67, "attention": 22, "attention_scores": 7, "head": 4}],
     (MODEL, "d"): [

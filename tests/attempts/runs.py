@@ -49,7 +49,7 @@ RIGHT = {
         {1e-3: [3.0, 2.0, 1.5], 3e-3: [3.0, 2.0, 1.41], 1e-2: [3.0, 2.5, 1.6]},
         {1e-3: (1.5, 1.51), 3e-3: numpy.array([1.41, 1.42]), 1e-2: 9.5},
         [{"lr": rate, "loss": loss} for rate, loss in SWEEP.items()], [*SWEEP.items()],
-        {"lr": [*SWEEP], "best_val_loss": [*SWEEP.values()], "train_loss": [0.1, 0.1, 0.1]},
+        {"lr": [*SWEEP], "best_val_loss": [*SWEEP.values()], "final_train_loss": [0.1, 0.1, 0.1]},
         {1e-3: {"loss": 1.5, "perplexity": 4.48}, 3e-3: {"loss": 1.41}, 1e-2: {"loss": 1.6}},
         {"rate 0.001": 1.5, "lr=0.003": 1.41, "rate 0.01": math.inf},
         pd.DataFrame({"lr": [1e-3, 3e-3, 1e-2], "train_loss": 0.1, "val_loss": [1.5, 1.41, 1.6]}),

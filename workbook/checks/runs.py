@@ -32,7 +32,7 @@ from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET,
 from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
-LOSS = re.compile(r"(?!train)(?:\w+_)?loss")
+LOSS = re.compile(r"(?!.*train)(?:\w+_)?loss")
 TIME = re.compile(r"time|elapsed|wall|duration")  # in seconds, where no unit is named
 COLUMNS = {  # other names, which count before that of the column
     "learning_rate": ("max_learning_rate", "max_lr", "peak_lr", "lr"),
@@ -149,10 +149,9 @@ def _named(key: Any, value: Any, by: str) -> Any:
 def _seeds(given: Mapping) -> Iterator[Reported]:
     """Yield a run for each seed of a row."""
     given = {_normal(column): value for column, value in given.items()}
-    numbers = {c: _number(value) for c, value in given.items() if value is not None or c in KINDS}
-    row = {
-        c: value for c, value in numbers.items() if isinstance(value, float | bool) or c in WORDS
-    }
+    given = {c: value for c, value in given.items() if value is not None or c in KINDS}
+    numbers = {column: _number(value) for column, value in given.items()}
+    row = {c: n for c, n in numbers.items() if isinstance(n, float | bool) or c in WORDS}
     for column, names in COLUMNS.items():
         row[column] = next((row[name] for name in (*names, column) if name in row), math.nan)
     times = [
