@@ -165,6 +165,49 @@ def pieces(model, tokenizer, prompt_tokens, max_tokens, context_length, temp, to
         yield tokenizer.decode([ids[-1]])
 
 
+class Decoder:
+    """Some settings when it is made, others with the prompt; a list of ids that end it."""
+
+    def __init__(self, lm, temperature, nucleus_mass, stop_token_ids: list[int] | None = None):
+        self.lm, self.temperature, self.mass = lm, temperature, nucleus_mass
+        self.stop = stop_token_ids or []
+
+    def sample(self, logits):
+        probs = top_p_probs(torch.softmax(logits / self.temperature, -1), self.mass)
+        return torch.multinomial(probs, 1)
+
+    @torch.no_grad()
+    def generate(self, prompt_ids: torch.Tensor, max_new_tokens: int = 100):
+        """The model sees (T,), without a batch; what is longer than the context is refused."""
+        ids = prompt_ids.to(self.lm.device)
+        for _ in range(max_new_tokens):
+            if len(ids) > self.lm.max_seq_len:
+                break
+            ids = torch.cat((ids, self.sample(self.lm(token_ids=ids)[-1])))
+            if ids[-1].item() in self.stop:
+                break
+        return ids
+
+
+def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0, seed=0):
+    """Of a class that holds model and tokenizer. The prompt counts, and the draws are seeded."""
+    torch.manual_seed(seed)
+    ids = self.tokenizer.encode(prompt)
+    while len(ids) < max_length:
+        with torch.no_grad():
+            logits = self.model(torch.tensor([ids[-self.model.context_length :]]))[0, -1]
+        ids.append(torch.multinomial(top_p_probs((logits / temp).softmax(-1), p), 1).item())
+        if ids[-1] == self.tokenizer.get_token_id(END_OF_TEXT.encode()):
+            break
+    return self.tokenizer.decode(ids)
+
+
+def whole_context(tokenizer, lm, prompt: str, stop_token: str, context_length, temperature, top_p):
+    """The length of the context is how long the text may become, with the prompt."""
+    room = context_length - len(tokenizer.encode(prompt))
+    return from_text(lm, tokenizer, prompt, room, temperature, top_p)
+
+
 def drops_the_last(probs, top_p):
     ordered, order = torch.sort(probs, descending=True, dim=-1)
     kept = torch.where(ordered.cumsum(-1) <= top_p, ordered, 0) if top_p < 1 else ordered
@@ -203,6 +246,9 @@ RIGHT = [
     method,
     end_as_text,
     pieces,
+    Decoder,
+    method_of_a_decoder,
+    whole_context,
     changed("return new", "return prompt_ids + new"),
     changed("if token == end_id:\n            break\n        new.append(token)",
             "new.append(token)\n        if token == end_id:\n            break"),
@@ -311,5 +357,10 @@ WRONG = [
      "the place in the sorted list"),
     (changed("top_p_probs((logits / temp)", "drops_the_last((logits / temp)", of=end_as_text),
      "yours leaves out the token that reaches p"),
+    (changed("next_id.item() == end", "next_id.item() == 0", of=from_text), "stops at id 0"),
+    (changed("decode(ids[0].tolist()", "decode(ids[0, len(prompt) :].tolist()", of=from_text),
+     "as the prompt has characters"),
+    (changed("torch.tensor(tokenizer.encode(prompt))", "torch.Tensor(tokenizer.encode(prompt))",
+             of=from_text), "Make a tensor of int64"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip

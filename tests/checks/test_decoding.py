@@ -6,7 +6,7 @@ from workbook.checks import verdicts
 from workbook.checks.decoding import (
     CHAINS,
     SHARES,
-    Choice,
+    Case,
     Letters,
     probabilities,
     sure,
@@ -85,9 +85,9 @@ def test_the_models_say_what_the_reference_expects():
 def test_probabilities_are_those_of_the_course():
     shares = torch.tensor(SHARES, dtype=torch.float64)
     expected = (shares.log() / 0.4).softmax(-1)
-    assert probabilities(Choice(temperature=0.4)) == pytest.approx(expected.tolist())
+    assert probabilities(Case(temperature=0.4)) == pytest.approx(expected.tolist())
     first, second = 0.27, 0.2  # the smallest set that reaches 0.3
-    kept = probabilities(Choice(top_p=0.3))
+    kept = probabilities(Case(top_p=0.3))
     assert kept[0] == pytest.approx(first / (first + second)) and kept[3] == pytest.approx(
         second / (first + second)
     )

@@ -88,7 +88,7 @@ SYNONYMS = {
     "promptstr string seq sequence inpseq inputseq inputsequence userprompt starttext",
     "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen "
     "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length "
-    "tokenlimit newtokenslimit numgenerate",
+    "tokenlimit newtokenslimit numgenerate maxgeneration",
     "temperature": "temp tau softmaxtemperature",
     "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
