@@ -216,11 +216,6 @@ def text_mode(input_path, vocab_size, special_tokens):
     return vocab, merges
 
 
-def as_text(input_path, vocab_size, special_tokens):
-    """Opens the file as text, which the course leaves open: accepted, with a remark."""
-    return text_mode(input_path, vocab_size, sorted(special_tokens, key=len, reverse=True))
-
-
 class Course:
     """As in many repositories: a class whose method keeps the result, here under other names."""
 
@@ -318,7 +313,6 @@ RIGHT = (
     with_numpy,
     Trainer(),
     Trainer,
-    as_text,
     Course,
     Statics,
     Statics().train,

@@ -19,15 +19,6 @@ class NeverFinished(Plain):
         return False
 
 
-@corner("may run out of pairs")
-class WaitsForSize(Plain):
-    def __call__(self, input_path, vocab_size, special_tokens):
-        vocab, merges = super().__call__(input_path, vocab_size, special_tokens)
-        while len(vocab) < vocab_size:
-            pass
-        return vocab, merges
-
-
 @mistake("hopelessly slow")
 class WholeText(Plain):
     def words(self, text):
@@ -52,12 +43,6 @@ class MergesAreIds(Plain):
     def result(self, merges):
         ids = {token: i for i, token in self.vocab.items()}
         return self.vocab, [(ids[a], ids[b]) for a, b in merges]
-
-
-@mistake("not text")
-class MergesAreText(Plain):
-    def result(self, merges):
-        return self.vocab, [(a.decode("latin-1"), b.decode("latin-1")) for a, b in merges]
 
 
 @mistake("not joined")

@@ -203,15 +203,6 @@ class OldPairsStay(Incremental):
         return Counter({pair: count for pair, count in self.counts.items() if count > 0})
 
 
-@mistake("counts are stale")
-class NewPairsForgotten(Incremental):
-    def pair_counts(self, words):
-        fresh = Plain.pair_counts(self, words)
-        self.counts = getattr(self, "counts", fresh)
-        self.counts = Counter({pair: fresh[pair] for pair in self.counts if fresh[pair]})
-        return self.counts.copy()
-
-
 @mistake("Something is kept from call to call")
 class KeepsCounts(Plain):
     def words(self, text, kept=Counter()):  # noqa: B006 - this is the mistake

@@ -56,19 +56,6 @@ class Leftmost(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
-@mistake("leftmost pair")
-class OneSweep(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        i = 0
-        while i < len(symbols) - 1:
-            if (symbols[i], symbols[i + 1]) in self.ranks:
-                symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
-            else:
-                i += 1
-        return [self.ids[symbol] for symbol in symbols]
-
-
 @mistake("Only one merge was applied")
 class OneMerge(Quick):
     def word(self, data):
@@ -249,28 +236,6 @@ class EmptyPattern(Quick):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@corner("appended")
-class UnknownDropped(Quick):
-    """Leaves out what the vocabulary does not hold."""
-
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.ids = {token: i for i, token in vocab.items()}
-
-    def encode(self, text):
-        parts = [
-            part
-            for part in self.parts(text)
-            if part not in self.special_tokens or (part.encode() in self.ids)
-        ]
-        return [i for part in parts for i in self.part(part)]
-
-    def part(self, part):
-        if part in self.special_tokens:
-            return [self.ids[part.encode()]]
-        return [i for token in re.findall(GPT2, part) for i in self.word(token.encode())]
-
-
 @corner("`from_files` is still to write")
 class NoFiles(Quick):
     from_files = None
@@ -296,14 +261,14 @@ class AlwaysEndOfText(Quick):
 
 
 # Ids.
-@mistake("the byte b was given the id b")
+@mistake("here they were counted up")
 class BytesAreIds(Quick):
     def word(self, data):
         names = {i: token for token, i in self.ids.items()}
         return [names[i][0] if len(names[i]) == 1 else i for i in super().word(data)]
 
 
-@mistake("merge i the id 256 + i")
+@mistake("here they were counted up")
 class MergeIndex(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)

@@ -20,19 +20,13 @@ class DecodesTokens(Quick):
         return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
 
 
-@mistake("Each token was decoded by itself")
-class DecodesStrictly(Quick):
-    def decode(self, ids):
-        return "".join(self.vocab[i].decode("utf-8") for i in ids)
-
-
-@mistake("were dropped")
+@mistake("that are no UTF-8")
 class Ignores(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="ignore")
 
 
-@mistake('use `errors="replace"`')
+@mistake('with `errors="replace"`')
 class Strict(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids).decode("utf-8")
@@ -220,26 +214,6 @@ class Tokens(Quick):
 class NotEmpty(Quick):
     def encode(self, text):
         return list(functools.reduce(chain, ([i] for i in super().encode(text))))
-
-
-@mistake("characters")
-class Characters(Quick):
-    def encode(self, text):
-        ids = []
-        for part in self.parts(text):
-            if part in self.special_tokens:
-                ids.append(self.ids[part.encode()])
-            else:
-                for token in re.findall(GPT2, part):
-                    symbols = [character.encode() for character in token]
-                    for left, right in self.ranks:
-                        i = 0
-                        while i < len(symbols) - 1:
-                            if symbols[i] == left and symbols[i + 1] == right:
-                                symbols[i : i + 2] = [left + right]
-                            i += 1
-                    ids.extend(self.ids[symbol] for symbol in symbols)
-        return ids
 
 
 @corner("`@classmethod` is missing")

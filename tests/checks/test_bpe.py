@@ -43,7 +43,7 @@ def test_a_right_solution_is_accepted(solution):
 
 
 def test_line_ends_are_told_but_not_asked_for():
-    assert "text mode" in check("train_bpe", bpe_right.as_text).message
+    assert "text mode" in check("train_bpe", bpe_right.text_mode).message
 
 
 @pytest.mark.parametrize(("wrong", "words"), WRONG, ids=name)

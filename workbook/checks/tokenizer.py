@@ -224,7 +224,6 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
 
 
 ALL = "tokens = case.setup.ids(), case.setup.specials()"
-VOCAB = "Ids come from the vocabulary, whose order is free: here {}.".format
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
     *mistakes(
@@ -232,12 +231,10 @@ TOKENS = (
         ("<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
          "ordinary text, even if the vocabulary holds it.",
          f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
-        (VOCAB("the byte b was given the id b, and merge i the id 256 + i"),
-         f"{ALL}\nids = counted_up(case.setup, 0)"),
-        (VOCAB("the byte b was given the id b"),
-         f"{ALL}\nids = counted_up(case.setup, 0, merges=False)"),
-        (VOCAB("special tokens were thought to come first, then bytes and merges"),
-         f"{ALL}\nids = counted_up(case.setup, len(tokens))"),
+        ("Ids come from the vocabulary, whose order is free: here they were counted up, the byte b "
+         "being b, or coming behind the special tokens.",
+         *(f"{ALL}\nids = counted_up(case.setup, {how})"
+           for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
          f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]"),
     ),
@@ -260,7 +257,7 @@ TOKENS = (
             "in (part if case.setup.special_tokens == () else pretokens(part))"),
 )  # fmt: skip
 
-JOINED, ERRORS = 'b"".join(tokens).decode("utf-8", errors="replace")', 'errors="replace"'
+JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
 DECODING = (
     *mistakes(
         JOINED,
@@ -272,13 +269,10 @@ DECODING = (
          JOINED + ".strip()"),
     ),
     *mistakes(
-        ERRORS,
-        ('Malformed bytes were dropped (`errors="ignore"`): use `errors="replace"`, for U+FFFD.',
-         'errors="ignore"'),
-        ("Ids may stand for bytes that are no UTF-8, and decoding them raises an error: use "
-         '`errors="replace"`, which gives U+FFFD.', 'errors="strict"'),
-        ('Malformed bytes were written as \\x..: they become U+FFFD, `errors="replace"`.',
-         'errors="backslashreplace"'),
+        'errors="replace"',
+        ("Bytes that are no UTF-8 were dropped or written as \\x.., or raise an error: they become "
+         'U+FFFD with `errors="replace"`.',
+         *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace"))),
     ),
     mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
             '"utf-8"', '"latin-1"'),
@@ -290,22 +284,12 @@ DECODING = (
 )  # fmt: skip
 
 
-def held_back(pattern: str, pieces: Sequence[str]) -> list[str]:
-    """What stands before the last match of a pattern, each time; the rest is kept for later."""
+def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
+    """All but the last part of what came so far, each time, as `cut` or a pattern sees parts."""
     texts, kept = [], ""
     for piece in pieces:
-        kept += piece
-        *_, at = (0, *(match.start() for match in regex.finditer(pattern, kept)))
-        texts.append(kept[:at])
-        kept = kept[at:]
-    return [*texts, kept]
-
-
-def last_part(cut: Callable[[str], list[str]], pieces: Sequence[str]) -> list[str]:
-    """All but the last part of what came so far, each time, as far as `cut` sees the parts."""
-    texts, kept = [], ""
-    for piece in pieces:
-        *done, kept = cut(kept + piece) or [""]
+        text = kept + piece
+        *done, kept = (regex.split(cut, text) if isinstance(cut, str) else cut(text)) or [""]
         texts += done
     return [*texts, kept]
 
@@ -326,15 +310,16 @@ STREAMING = mistakes(
     ("The pieces were joined with spaces or line ends: they are the text as they stand.",
      r'[f"{piece}\n" for piece in pieces]', '[" ".join(pieces)]', r'["\n".join(pieces)]'),
     ("The text was cut at the last white space: in a run of spaces or line ends, all but the last "
-     "one belong together, and a special token may hold a space.", r'held_back(r"\s", pieces)'),
+     "one belong together, and a special token may hold a space.",
+     r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'),
     ("The text was cut behind the last line end: several line ends in a row are one run.",
-     r'held_back(r"(?<=\n)", pieces)'),
+     r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'),
     ("Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
      "for a special token, that comes in two parts.",
      "last_part(pretokens, pieces)",
      "last_part(lambda text: parts_of(text, case.setup.specials()), pieces)"),
     ("The end of the text was never encoded: do so when the pieces are used up.",
-     r'held_back("[ \n]", pieces)[:-1]', '["".join(pieces[:-1])]'),
+     r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]', '["".join(pieces[:-1])]'),
     ("Only the first piece was encoded: a `return` stands inside the loop.", "pieces[:1]"),
 )  # fmt: skip
 
