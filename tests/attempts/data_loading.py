@@ -179,6 +179,14 @@ def targets_on_the_cpu(dataset, batch_size, context_length, device):
     return x.to(device), y
 
 
+def unconverted(dataset, batch_size, context_length, device):
+    """Torch has no index_select for uint16."""
+    places = torch.randint(len(dataset) - context_length, (batch_size, 1))
+    places = (places + torch.arange(context_length + 1)).flatten()
+    ids = torch.from_numpy(dataset).to(device).index_select(0, places).view(batch_size, -1)
+    return ids[:, :-1], ids[:, 1:]
+
+
 def small_type(dataset, batch_size, context_length, device):
     return list_of_windows(dataset.astype(np.int16), batch_size, context_length, device)
 
@@ -220,6 +228,7 @@ WRONG = [
     (clamped, "more often than others"),
     (apart, "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),
+    (unconverted, "Token files hold uint16"),
     (small_type, "A type in between is too small"),
     (targets_on_the_cpu, "`device` is not used"),
     (late_and_on_the_cpu, "`device` is not used"),

@@ -74,7 +74,7 @@ class SmallRun:
         if isinstance(iteration, torch.Tensor | np.integer):
             iteration = int(iteration)
         if type(iteration) is not int:
-            iteration = "nothing" if iteration is None else "no int"
+            iteration = "nothing" if iteration is None else "something but an int"
         return {
             "The model has other parameters than before.": "the old ones" if same else "new ones",
             "The weights are not those that were saved.": weights,
@@ -128,7 +128,7 @@ MISTAKES = (
             "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
     *instead_of("new.now(ITERATION)", {
         "new.now(None)": "Nothing is returned: end with the number of the step that was saved.",
-        "new.now('no int')": "Return the number of the step alone, as an int.",
+        "new.now('an int')": "Return the number of the step alone, as an int.",
         "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
         "new.now(0)": "The number is lost: store it beside the two state dicts.",
     }),

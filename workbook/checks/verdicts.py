@@ -43,6 +43,8 @@ USUAL_WORK = (  # in this order, since what generates may also decode ids and sa
     *("train", "run", "fit", "generate", "decode", "sample", "lr", "learning_rate", "schedule"),
     *("batch", "clip", "softmax", "loss", "attention"),
 )
+# In a NotImplementedError of torch's, which lacks an operation for a type or a device.
+TORCHS = re.compile("not implemented for '|aten::")
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
@@ -209,8 +211,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
-    except NotImplementedError as error:
-        raise NotAttempted from error
     except EndedProcess as error:
         raise ended_process(error) from error
     except TimedOut as error:
@@ -225,6 +225,8 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             timed_out=True,
         ) from error
     except BaseException as error:
+        if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
+            raise NotAttempted from error
         raise Wrong(
             "It raised an error.",
             given=given,
