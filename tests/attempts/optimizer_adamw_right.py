@@ -70,18 +70,6 @@ class Paper(Optimizer):
         p.addcdiv_(m_hat, v_hat.sqrt().add_(eps), value=-lr)
 
 
-class Together(Paper):
-    """Step and decay in one subtraction, written to a new tensor; moments in float64."""
-
-    def update(self, p, state, lr, betas, eps, weight_decay, **others):
-        g = p.grad.double()
-        state["t"] = t = state.get("t", 0) + 1
-        state["m"] = betas[0] * state.get("m", 0.0) + (1 - betas[0]) * g
-        state["v"] = betas[1] * state.get("v", 0.0) + (1 - betas[1]) * g * g
-        m_hat, v_hat = state["m"] / (1 - betas[0] ** t), state["v"] / (1 - betas[1] ** t)
-        p.data = (p - lr * (m_hat / (v_hat.sqrt() + eps) + weight_decay * p)).to(p.dtype)
-
-
 class ByPosition(Paper):
     """Other names for the arguments."""
 
@@ -190,32 +178,6 @@ class Strict(Handout):
         return super().step()
 
 
-class Greek(Optimizer):
-    """The symbols as keys, one for each beta, and powers of the betas in place of t."""
-
-    def __init__(self, params, lr=1e-3, weight_decay=0.01, betas=(0.9, 0.95), eps=1e-8):
-        super().__init__(
-            params,
-            {"α": lr, "β1": betas[0], "β2": betas[1], "ε": eps, "λ": weight_decay},
-        )
-
-    def step(self, closure=None):
-        loss = None if closure is None else closure()
-        for group in self.param_groups:
-            α, β1, β2 = group["α"], group["β1"], group["β2"]
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                s = self.state[p]
-                s["b1"], s["b2"] = s.get("b1", 1.0) * β1, s.get("b2", 1.0) * β2
-                s["m"] = s.get("m", torch.zeros_like(p.data)) * β1 + (1 - β1) * p.grad.data
-                s["v"] = s.get("v", torch.zeros_like(p.data)) * β2 + (1 - β2) * p.grad.data.pow(2)
-                step = α * math.sqrt(1 - s["b2"]) / (1 - s["b1"])
-                p.data = p.data - step * s["m"] / (torch.sqrt(s["v"]) + group["ε"])
-                p.data = p.data - α * group["λ"] * p.data
-        return loss
-
-
 class TwoBetas(Handout):
     """The betas as two numbers, and gradients that are cleared in the step."""
 
@@ -231,7 +193,6 @@ class TwoBetas(Handout):
 RIGHT = [
     Handout,
     Paper,
-    Together,
     ByPosition,
     OtherKeys,
     Foreach,
@@ -239,7 +200,6 @@ RIGHT = [
     Before,
     AnySettings,
     Strict,
-    Greek,
     TwoBetas,
     optimizers.AdamW,
 ]

@@ -35,6 +35,7 @@ class Plain(Optimizer):
         return self.state[p]
 
     def update(self, p, g, state, group):
+        group = self.of_group(self.param_groups, group)
         if "t" not in state:
             state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
         state["t"] += 1
@@ -42,180 +43,133 @@ class Plain(Optimizer):
         g = self.gradient(p, g, group)
         state["m"] = m = self.first(state["m"], g, b1)
         state["v"] = v = self.second(state["v"], g, b2)
-        lr = self.rate(group, b1, b2, t)
+        lr = self.rate(group["lr"], b1, b2, t)
         with torch.no_grad():
             self.move(p, lr * m / self.below(v, group["eps"]))
-            self.decay(p, group["lr"], group["weight_decay"], lr)
+            p *= self.decay(group["lr"], group["weight_decay"], lr)
 
-    def gradient(self, p, g, group):
-        return g
-
-    def first(self, m, g, b1):
-        return b1 * m + (1 - b1) * g
-
-    def second(self, v, g, b2):
-        return b2 * v + (1 - b2) * g**2
-
-    def rate(self, group, b1, b2, t):
-        return group["lr"] * math.sqrt(1 - b2**t) / (1 - b1**t)
-
-    def below(self, v, eps):
-        return v.sqrt() + eps
-
-    def move(self, p, change):
-        p -= change
-
-    def decay(self, p, lr, weight_decay, corrected):
-        p -= lr * weight_decay * p
+    of_group = staticmethod(lambda groups, group: group)
+    gradient = staticmethod(lambda p, g, group: g)
+    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
+    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
+    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
+    below = staticmethod(lambda v, eps: v.sqrt() + eps)
+    move = staticmethod(lambda p, change: p.sub_(change))
+    decay = staticmethod(lambda lr, decay, corrected: 1 - lr * decay)
 
 
-def but(**methods):
-    """Plain, but for some of its methods."""
-    return type("Learners", (Plain,), methods)
+def but(**steps):
+    """Plain, but for some of its steps."""
+    return type("Learners", (Plain,), {name: staticmethod(step) for name, step in steps.items()})
 
 
-def gradient_with_decay(self, p, g, group):
+def with_decay(p, g, group):
     return g + group["weight_decay"] * p.data
 
 
-def no_decay(self, p, lr, weight_decay, corrected):
-    pass
+def no_decay(lr, decay, corrected):
+    return 1
 
 
-def rebound(self, p, change):
+def rebound(p, change):
     p = p - change
 
 
-def under_autograd(self, p, change):
+def under_autograd(p, change):
     with torch.enable_grad():
         p -= change
 
 
-def written_over(self, group, b1, b2, t):
-    group["lr"] *= math.sqrt(1 - b2**t) / (1 - b1**t)
-    return group["lr"]
-
-
-def counting_parameters(self, group, b1, b2, t):
-    self.t = getattr(self, "t", 0) + 1
-    return Plain.rate(self, group, b1, b2, self.t)
-
-
-def from_zero_as_tensor(self, group, b1, b2, t):
+def from_zero_as_tensor(lr, b1, b2, t):
     t = torch.tensor(float(t - 1))
-    return group["lr"] * torch.sqrt(1 - b2**t) / (1 - b1**t)
-
-
-def largest(self, v, g, b2):
-    """Nobody foresaw that: v never falls."""
-    return torch.maximum(v, Plain.second(self, v, g, b2))
-
-
-def with_second_beta(self, m, g, b1):
-    beta = self.param_groups[0]["betas"][1]
-    return beta * m + (1 - beta) * g
-
-
-def decayed_without_gradient(self, p, group):
-    p.data -= group["lr"] * group["weight_decay"] * p.data
+    return lr * torch.sqrt(1 - b2**t) / (1 - b1**t)
 
 
 STATES = {}  # of all optimizers that a class makes
 
 
 WRONG += [
-    (but(gradient=gradient_with_decay, decay=no_decay), "which is Adam with L2"),
+    (but(gradient=with_decay, decay=no_decay), "which is Adam with L2"),
     (torch.optim.Adam, "which is Adam with L2"),
-    (but(gradient=lambda self, p, g, group: g.add_(p.data)), "rewrote a gradient"),
-    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(decay * p)), "not multiplied by the l"),
-    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(corrected * decay * p)), "corrected"),
+    (but(gradient=lambda p, g, group: g.add_(p.data)), "rewrote a gradient"),
+    (but(decay=lambda lr, decay, corrected: 1 - decay), "not multiplied by the learning rate"),
+    (but(decay=lambda lr, decay, corrected: 1 - corrected * decay), "takes the corrected rate"),
     (but(decay=no_decay), "yours has no decay"),
-    (but(decay=lambda self, p, lr, decay, corrected: p.add_(lr * decay * p)), "parameters grow"),
-    (but(decay=lambda self, p, lr, decay, corrected: p.sub_(lr * lr * decay * p)), "rate twice"),
+    (but(decay=lambda lr, decay, corrected: 1 + lr * decay), "makes the parameters grow"),
+    (but(decay=lambda lr, decay, corrected: 1 - lr * lr * decay), "by the learning rate twice"),
     (
-        but(
-            update=lambda self, p, g, state, group: Plain.update(
-                self, p, g, state, {**group, "betas": group["betas"][::-1]}
-            )
-        ),
+        but(of_group=lambda groups, group: {**group, "betas": group["betas"][::-1]}),
         "betas are swapped",
     ),
+    (but(of_group=lambda groups, group: {**group, "betas": (0.9, 0.999)}), "betas are typed in"),
+    (but(of_group=lambda groups, group: groups[0]), "All groups get the settings of the first"),
+    (but(rate=lambda lr, b1, b2, t: lr), "no bias correction"),
+    (but(rate=lambda lr, b1, b2, t: lr / (1 - b1**t)), "only m is corrected"),
+    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t)), "only v is corrected"),
     (
-        but(
-            update=lambda self, p, g, state, group: Plain.update(
-                self, p, g, state, {**group, "betas": (0.9, 0.999)}
-            )
-        ),
-        "betas are typed in",
-    ),
-    (but(rate=lambda self, group, b1, b2, t: group["lr"]), "no bias correction"),
-    (but(rate=lambda self, group, b1, b2, t: group["lr"] / (1 - b1**t)), "only m is corrected"),
-    (
-        but(rate=lambda self, group, b1, b2, t: group["lr"] * math.sqrt(1 - b2**t)),
-        "only v is corrected",
-    ),
-    (
-        but(rate=lambda self, group, b1, b2, t: group["lr"] * (1 - b2**t) / (1 - b1**t)),
+        but(rate=lambda lr, b1, b2, t: lr * (1 - b2**t) / (1 - b1**t)),
         "root over 1 - β2ᵗ is missing",
     ),
-    (
-        but(rate=lambda self, group, b1, b2, t: group["lr"] * (1 - b1**t) / math.sqrt(1 - b2**t)),
-        "upside down",
-    ),
-    (
-        but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b2, b1, t)),
-        "β1 and β2 have changed places",
-    ),
-    (but(rate=written_over), "corrections pile up"),
-    (
-        but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, t - 1)),
-        "begins at 1",
-    ),
+    (but(rate=lambda lr, b1, b2, t: lr * (1 - b1**t) / math.sqrt(1 - b2**t)), "upside down"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b2, b1, t)), "have changed places"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
     (but(rate=from_zero_as_tensor), "t begins at 0"),
-    (but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, t + 1)), "too large"),
-    (but(rate=lambda self, group, b1, b2, t: Plain.rate(self, group, b1, b2, 1)), "t stays 1"),
-    (but(rate=counting_parameters), "t goes up for each parameter"),
-    (but(state_of=lambda self, p: self.state["all"]), "share one m and one v"),
-    (but(state_of=lambda self, p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
-    (but(state_of=lambda self, p: {}), "begins with an empty state"),
-    (but(first=lambda self, m, g, b1: b1 * m + g), "m lacks the factor"),
-    (but(first=lambda self, m, g, b1: (1 - b1) * m + b1 * g), "β1 and 1 - β1 are swapped"),
-    (but(first=lambda self, m, g, b1: g), "its average m"),
-    # Not a mistake that fits one case alone.
-    (but(first=with_second_beta), "The first step, from averages of zero"),
-    (but(second=lambda self, v, g, b2: b2 * v + g**2), "v lacks the factor"),
-    (but(second=lambda self, v, g, b2: b2 * v + (1 - b2) * g), "v averages g² and not g"),
-    (but(second=largest), "look at what is kept"),
-    (but(below=lambda self, v, eps: v + eps), "root of v is missing"),
-    (but(below=lambda self, v, eps: (v + eps).sqrt()), "ε stands inside the root"),
-    (but(below=lambda self, v, eps: v.sqrt()), "ε is missing"),
-    (but(below=lambda self, v, eps: v.sqrt() + 1e-8), "ε is always 1e-8"),
-    (but(move=lambda self, p, change: p.add_(change)), "goes up the hill"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t + 1)), "t is one too large"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, 1)), "t stays 1"),
+    (but(first=lambda m, g, b1: b1 * m + g), "m lacks the factor"),
+    (but(first=lambda m, g, b1: (1 - b1) * m + b1 * g), "β1 and 1 - β1 are swapped"),
+    (but(first=lambda m, g, b1: g), "its average m"),
+    # The second beta of a case, and not a mistake that fits one case alone.
+    (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "The first step, from averages of zero"),
+    (but(second=lambda v, g, b2: b2 * v + g**2), "v lacks the factor"),
+    (but(second=lambda v, g, b2: b2 * v + (1 - b2) * g), "v averages g² and not g"),
+    # Nobody foresaw that v never falls.
+    (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "look at what is kept"),
+    (but(below=lambda v, eps: v + eps), "root of v is missing"),
+    (but(below=lambda v, eps: (v + eps).sqrt()), "ε stands inside the root"),
+    (but(below=lambda v, eps: v.sqrt()), "ε is missing"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is always 1e-8"),
+    (but(move=lambda p, change: p.add_(change)), "goes up the hill"),
     (but(move=rebound), "The step changes nothing"),
     (but(move=rebound, decay=no_decay), "The step changes nothing"),
     (but(move=under_autograd), "Autograd watches the parameter"),
-    (but(without_gradient=decayed_without_gradient), "leave it alone, decay included"),
-    (
-        but(
-            without_gradient=lambda self, p, group: self.update(
-                p, torch.zeros_like(p), self.state[p], group
-            )
-        ),
-        "decay included",
-    ),
-    (
-        but(without_gradient=lambda self, p, group: self.update(p, p.grad, self.state[p], group)),
-        "has `p.grad` None: skip it",
-    ),
-    (
-        but(
-            update=lambda self, p, g, state, group: Plain.update(
-                self, p, g, state, self.param_groups[0]
-            )
-        ),
-        "All groups get the settings of the first",
-    ),
+    (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
+    (but(state_of=lambda p: {}), "begins with an empty state"),
 ]
+
+
+@mistake("corrections pile up")
+class WrittenOver(Plain):
+    def update(self, p, g, state, group):
+        super().update(p, g, state, group)
+        group["lr"] = self.rate(group["lr"], *group["betas"], state["t"])
+
+
+@mistake("t goes up for each parameter")
+class CountsParameters(Plain):
+    t = 0
+
+    def rate(self, lr, b1, b2, t):
+        self.t += 1
+        return Plain.rate(lr, b1, b2, self.t)
+
+
+@mistake("share one m and one v")
+class SharedState(Plain):
+    def state_of(self, p):
+        return self.state["all"]
+
+
+@mistake("leave it alone, decay included")
+class DecaysAll(Plain):
+    def without_gradient(self, p, group):
+        p.data -= group["lr"] * group["weight_decay"] * p.data
+
+
+@mistake("leave it alone, decay included")
+class TakesNoneForZero(Plain):
+    def without_gradient(self, p, group):
+        self.update(p, torch.zeros_like(p), self.state[p], group)
 
 
 @mistake("before it reaches `super().__init__`")
@@ -283,8 +237,8 @@ class OwnTime(Plain):
         self.t += 1
         return super().step(closure)
 
-    def rate(self, group, b1, b2, t):
-        return super().rate(group, b1, b2, self.t)
+    def rate(self, lr, b1, b2, t):
+        return Plain.rate(lr, b1, b2, self.t)
 
 
 @mistake("those after it are not")

@@ -15,7 +15,15 @@ from torch import nn
 from workbook.checks.calling import bind, call_part, parameters_of
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
+from workbook.checks.verdicts import (
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_class,
+    is_stub,
+    kind_of,
+)
 from workbook.optimizer.optimizers import AdamW
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.
@@ -720,6 +728,7 @@ ADAMW = Exercise(
 
 def adamw(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
+    expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):
         bases = ", ".join(base.__name__ for base in attempt.__bases__)
         raise Wrong(
