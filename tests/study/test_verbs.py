@@ -90,7 +90,7 @@ def test_a_class_is_expected_and_not_an_instance():
 
 
 def test_other_arguments_are_shown():
-    assert "a signature of (a, b)" in judged(lambda a, b: a, "wrong")
+    assert "missing 1 required positional argument: 'b'" in judged(lambda a, b: a, "wrong")
 
 
 def test_a_wrong_result_shows_the_input_and_expected_beside_got():

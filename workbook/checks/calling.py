@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from workbook.checks.verdicts import CALLED, Wrong, call, misfit, work_of
+from workbook.checks.verdicts import CALLED, Words, Wrong, call, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are left to their place: `d` is d_model, d_k or d_ff.
@@ -405,7 +405,12 @@ def _misfit(function: Callable, given: Any, why: str) -> Wrong:
         "Give it these arguments, in any order; what else it takes needs a default. Or hand in a "
         "small function that takes them, and calls yours with what they mean there."
     )
-    return misfit(inspect.signature(function), why, given, advice)
+    return Wrong(
+        "It cannot be called with the arguments that the problem names.",
+        given=given,
+        got=Words(f"a signature of {inspect.signature(function)}: {why}"),
+        mistake=advice,
+    )
 
 
 def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:

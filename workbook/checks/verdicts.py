@@ -206,7 +206,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         raise NotAttempted
     if given is NOT_GIVEN or given is None:
         given = shown_call(function, args, kwargs)
-    _expect_arguments_fit(function, args, kwargs, given)
     try:
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
@@ -257,14 +256,13 @@ def failure(error: BaseException) -> str:
 
 def where(error: BaseException | None) -> str:
     """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
-    trace, last = error.__traceback__ if error is not None else None, None
-    while trace is not None:  # one by one: an endless recursion leaves millions
-        if not trace.tb_frame.f_code.co_filename.startswith(NOT_THEIRS):
-            last = trace
-        trace = trace.tb_next
+    last = None
+    for each in traceback.walk_tb(error.__traceback__ if error else None):
+        if not each[0].f_code.co_filename.startswith(NOT_THEIRS):
+            last = each  # one by one: an endless recursion leaves millions
     if last is None:
         return ""
-    (frame,) = traceback.extract_tb(last, limit=1)
+    (frame,) = traceback.StackSummary.extract([last])
     code = f": `{frame.line}`" if frame.line else ""
     return f", at line {frame.lineno}, in {frame.name}{code}"
 
@@ -306,13 +304,22 @@ def expect_function(attempt: Any, signature: str) -> None:
 
     A class may stand for one, as `Softmax(dim)(x)`, or `Trainer(vocab_size).train(path)`.
     """
-    _expect_something(attempt)
-    if not callable(attempt) or (inspect.isclass(attempt) and not work_of(attempt)):
-        raise Wrong(
-            "This is not a function.",
-            expected=Words(f"the function itself: {signature}"),
-            got=Words(kind_of(attempt)),
-        )
+    works = work_of(attempt) if inspect.isclass(attempt) else callable(attempt)
+    _expect(works, "function", f"the function itself: {signature}", attempt)
+
+
+def expect_class(attempt: Any, signature: str) -> None:
+    """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
+    wanted = f"the class itself, not an instance: {signature}"
+    _expect(inspect.isclass(attempt), "class", wanted, attempt)
+
+
+def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
+    if attempt is None or attempt is ... or is_stub(attempt):
+        raise NotAttempted
+    if not fits:
+        claim = f"This is not a {kind}."
+        raise Wrong(claim, expected=Words(wanted), got=Words(kind_of(attempt)))
 
 
 def work_of(kind: type) -> str | None:
@@ -334,17 +341,6 @@ def work_of(kind: type) -> str | None:
     return next((name for name in (*CALLED, *usual, *only) if name in own), None)
 
 
-def expect_class(attempt: Any, signature: str) -> None:
-    """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
-    _expect_something(attempt)
-    if not inspect.isclass(attempt):
-        raise Wrong(
-            "This is not a class.",
-            expected=Words(f"the class itself, not an instance: {signature}"),
-            got=Words(kind_of(attempt)),
-        )
-
-
 def kind_of(value: Any) -> str:
     """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
     kind = type(value).__name__
@@ -355,30 +351,3 @@ def kind_of(value: Any) -> str:
         return f"the {kind} `{name}`"
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     return f"{article} {kind}: {shown(value)}" if hasattr(builtins, kind) else f"{article} {kind}"
-
-
-def _expect_something(attempt: Any) -> None:
-    if attempt is None or attempt is ... or is_stub(attempt):
-        raise NotAttempted
-
-
-def _expect_arguments_fit(function: Callable, args: tuple, kwargs: dict, given: Any) -> None:
-    """Raise `Wrong` where the call cannot bind: a clearer sentence than Python's TypeError."""
-    try:
-        signature = inspect.signature(function)
-    except Exception:  # a builtin has none, and an object may fail to tell: let the call speak
-        return
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise misfit(signature, str(error), given) from error
-
-
-def misfit(signature: Any, why: str, given: Any, mistake: str | None = None) -> Wrong:
-    """Return the verdict on a part whose signature does not take what the problem names."""
-    return Wrong(
-        "It cannot be called with the arguments that the problem names.",
-        given=given,
-        got=Words(f"a signature of {signature}: {why}"),
-        mistake=mistake,
-    )
