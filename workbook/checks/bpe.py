@@ -6,7 +6,7 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -377,14 +377,13 @@ def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
     """
     if result is None:
         raise NotAttempted("It returned None: is a `return vocab, merges` still to write?")
-    kept = {
-        meaning(name, ("vocab", "merges")): x for name, x in getattr(result, "__dict__", {}).items()
-    }
-    if {"vocab", "merges"} <= kept.keys():
-        result = kept["vocab"], kept["merges"]
+    names = {meaning(name, ("vocab", "merges")): name for name in getattr(result, "__dict__", ())}
+    if len(names.keys() & {"vocab", "merges"}) == 2:
+        result = getattr(result, names["vocab"]), getattr(result, names["merges"])
     if isinstance(result, tuple | list) and len(result) == 2:
         vocab, merges = result
-        merges = list(merges) if isinstance(merges, Iterator) else merges
+        if isinstance(merges, Iterable) and not isinstance(merges, Mapping | str | BYTES):
+            merges = list(merges)
         if not (odd := _odd_form(vocab, merges)):
             vocab = {int(token_id): bytes(token) for token_id, token in vocab.items()}
             return vocab, [(bytes(left), bytes(right)) for left, right in merges]
@@ -406,14 +405,12 @@ def _odd_form(vocab: Any, merges: Any) -> tuple[str, str] | None:
             if isinstance(token, Integral):
                 hint = "It is the wrong way round: ids are the keys."
             return f"vocab has the entry {token_id!r}: {token!r}", hint
-    if not isinstance(merges, Sequence) or isinstance(merges, str | BYTES):
+    if not isinstance(merges, list):
         hint = "The merges are a list of pairs in the order in which they were made, not a dict."
         return f"merges is {kind_of(merges)}", hint
     for pair in merges:
         if not isinstance(pair, tuple | list) or [isinstance(t, BYTES) for t in pair] != [True] * 2:
-            hint = (
-                "A merge is a tuple of the two bytes objects: not joined, not their ids, not text."
-            )
+            hint = "A merge is a tuple of two bytes objects: not joined, not their ids, not text."
             return f"merges has the item {shown(pair)}", hint
     return None
 
@@ -482,30 +479,23 @@ def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
         counts = count_pairs(words)
     if at == len(right):
         claim = "There are too many merges."
-        symptom = f"The vocabulary has room for {at} merges only."
-        if at < case.num_merges:
-            symptom = "No pair is left to merge: training stops with fewer merges."
+        symptom = "The vocabulary has no room for more, or no pair is left: then training stops."
     elif at == len(got):
         claim = "There are too few merges."
-        symptom = (
-            f"Training stopped with {at} merges, though there is room for {case.num_merges} and "
-            f"the pair {right[at]} still occurs {_times(counts[right[at]])}."
-        )
+        symptom = f"There is room, and {right[at]} still occurs {_times(counts[right[at]])}."
     else:
         claim = f"Merge {at + 1} is not the expected one."
-        symptom = _symptom(counts, before, right[at], got, at)
+        symptom = _symptom(counts, before, right[at], got[at])
     return Wrong(claim, given=described(case), expected=right, got=got, mistake=symptom)
 
 
-def _symptom(counts: Counter, before: Counter, wanted: Pair, got: list[Pair], at: int) -> str:
-    """Why the pair `got[at]` is not the one to merge, but `wanted` is."""
-    pair = got[at]
-    if not counts[pair] and pair in before:
-        return f"The pair {pair} is gone since an earlier merge: its count is stale."
+def _symptom(counts: Counter, before: Counter, wanted: Pair, pair: Pair) -> str:
+    """Why this pair is not the one to merge, but `wanted` is."""
     if not counts[pair]:
         return (
-            f"The pair {pair} never stands side by side in a pre-token: merges may not reach "
-            "across the borders that special tokens and GPT-2's pattern set."
+            f"{pair} does not stand side by side any more, and its count is stale; or it never did "
+            "in one pre-token: merges may not reach across the borders that special tokens and "
+            "GPT-2's pattern set."
         )
     if counts[pair] == counts[wanted]:
         where = "is right, then one of your counts is not: print both."
@@ -516,13 +506,11 @@ def _symptom(counts: Counter, before: Counter, wanted: Pair, got: list[Pair], at
             )
         times = _times(counts[pair])
         return f"{TIE}{pair} and {wanted} both occur {times}. If your rule for ties {where}"
-    where = "Look at the pre-tokens, at how often each is counted, and at the last pair."
-    if at:
-        where = (
-            "A merge takes away the counts of the pairs that it breaks up, and brings those of the "
-            "new token with its neighbours."
-        )
-    return f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. {where}"
+    return (
+        f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. Look at how "
+        "often each pre-token is counted, and at the last pair. And a merge takes away the counts "
+        "of the pairs that it breaks up, and brings those of the new token with its neighbours."
+    )
 
 
 def _times(number: int) -> str:

@@ -735,9 +735,10 @@ SLOW = {
 MANY_LINES, ONE_WORD = ORDINARY * (80_000 // len("".join(ORDINARY))), ("gathered" * 6,) * 40
 
 
-def expect_quick(learner: Learner, method: str, pieces: Sequence[str], what: str) -> None:
+def expect_quick(learner: Learner, method: str, pieces: Sequence[str]) -> None:
     """Raise `Wrong` where a long text takes much longer than it needs, or gives other ids."""
     case = Case(PLAIN, method, pieces if method == "encode_iterable" else "".join(pieces))
+    what = "of lines" if pieces is MANY_LINES else "without any space"
     given = Words(f"{method}(text), where the text is {len(case.text):,} characters {what}")
     try:
         ids, right = learner(case, seconds=LONG, given=given), ids_of(PLAIN, case.text)
@@ -858,28 +859,25 @@ def check_files(learner: Learner) -> Findings:
 # The verdict.
 
 
-class Watched(tuple):
-    """A merge; how often any is looked at is counted."""
+LOOKS = Counter()  # at merges
 
-    looks = 0
 
-    def _look(self, how: Callable, *arguments: Any) -> Any:
-        Watched.looks += 1
-        return how(self, *arguments)
+def _look(merge: tuple, how: Callable, *arguments: Any) -> Any:
+    LOOKS["all"] += 1
+    return how(merge, *arguments)
 
-    __iter__ = partialmethod(_look, tuple.__iter__)
-    __getitem__ = partialmethod(_look, tuple.__getitem__)
-    __eq__ = partialmethod(_look, tuple.__eq__)
-    __hash__ = partialmethod(_look, tuple.__hash__)
+
+SEEN_BY = ("__iter__", "__getitem__", "__eq__", "__hash__")
+Watched = type("Watched", (tuple,), {n: partialmethod(_look, getattr(tuple, n)) for n in SEEN_BY})
 
 
 def remarks_on_encode(learner: Learner) -> Iterator[str]:
     """Remarks on what a right `encode` returns and how it goes through the merges."""
     words = [f" q{letter}z" for letter in "abcdefghijklmnop"]
     tokenizer = learner.make(PLAIN._replace(merges=tuple(map(Watched, PLAIN.merges))))
-    Watched.looks = 0
+    LOOKS.clear()
     result = call(tokenizer.encode, "".join(words), seconds=QUICK)
-    if Watched.looks > len(words) * len(PLAIN.merges) // 2:
+    if LOOKS["all"] > len(words) * len(PLAIN.merges) // 2:
         yield (
             "`encode` goes through the whole list of merges for every new word: with 32,000 merges "
             "that is slow. Look up in a dict, pair -> rank, only the pairs that the word has."
@@ -902,8 +900,8 @@ def check_encode(learner: Learner) -> Findings:
     found = found or judge(ENCODE, learner)
     if not goes_wrong(found):
         with found("use"):
-            expect_quick(learner, "encode", MANY_LINES, "of lines")
-            expect_quick(learner, "encode", ONE_WORD, "without any space")
+            expect_quick(learner, "encode", MANY_LINES)
+            expect_quick(learner, "encode", ONE_WORD)
     return found
 
 
@@ -912,14 +910,14 @@ def check_stream(learner: Learner) -> Findings:
     found = judge(STREAM, learner)
     if not goes_wrong(found):
         with found("use"):
-            expect_quick(learner, "encode_iterable", MANY_LINES, "of lines")
+            expect_quick(learner, "encode_iterable", MANY_LINES)
             expect_no_memory(learner, *STREAMS[:1] * 2)
             with found("corner"):
                 expect_lazy(learner)
             if found:
                 found.passes = ["`encode_iterable` is right for the lines of ordinary text."]
             else:
-                expect_quick(learner, "encode_iterable", ONE_WORD, "without any space")
+                expect_quick(learner, "encode_iterable", ONE_WORD)
     return found
 
 
