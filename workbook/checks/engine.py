@@ -313,7 +313,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
         more, two = best((each for each in pairs if not found or found[0] in each[0]), True)
         if more:
             found = two
-    if not found and (failed.failure is None or SIZES.search(str(failed.failure.error))):
+    if not found and failed.failure is None:
         results = {}
 
         def of(mutant: Mutant) -> Callable[[Outcome], bool]:
