@@ -89,14 +89,6 @@ def takes_a_tensor(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0
     return torch.tensor([new])
 
 
-def keywords(model, prompt_ids, max_new_tokens, *, temperature=1.0, top_p=1.0, end_id=None):
-    return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
-
-
-def yields(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-    yield from decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
-
-
 def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     torch.manual_seed(len(prompt_ids))
     return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
@@ -208,12 +200,6 @@ def whole_context(tokenizer, lm, prompt: str, stop_token: str, context_length, t
     return from_text(lm, tokenizer, prompt, room, temperature, top_p)
 
 
-def drops_the_last(probs, top_p):
-    ordered, order = torch.sort(probs, descending=True, dim=-1)
-    kept = torch.where(ordered.cumsum(-1) <= top_p, ordered, 0) if top_p < 1 else ordered
-    return torch.zeros_like(probs).scatter(-1, order, kept / kept.sum())
-
-
 def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     n = len(prompt_ids)
     prompt_ids += decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
@@ -237,8 +223,6 @@ RIGHT = [
     with_numpy,
     stops_where_the_context_is_full,
     takes_a_tensor,
-    keywords,
-    yields,
     changed("torch.tensor([prompt_ids])", "prompt_ids"),
     changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
@@ -303,7 +287,6 @@ WRONG = [
     ),
     (changed(CUT, "pass"), "yours keeps all"),
     (changed(CUT, "sorted_probs[1:][(before + sorted_probs)[1:] > top_p] = 0.0"), "reaches p"),
-    (changed(CUT, "sorted_probs[before + sorted_probs > top_p] = 0.0"), "reaches p"),
     (changed(CUT, "sorted_probs[1:][before[:-1] >= top_p] = 0.0"), "yours keeps one more"),
     (changed("descending=True", "descending=False"), "begins with the least likely"),
     (
@@ -355,8 +338,6 @@ WRONG = [
     (changed("else top_p_probs(probs, top_p)",
              "else top_p_probs(probs, top_p).sort(descending=True)[0]", of=method),
      "the place in the sorted list"),
-    (changed("top_p_probs((logits / temp)", "drops_the_last((logits / temp)", of=end_as_text),
-     "yours leaves out the token that reaches p"),
     (changed("next_id.item() == end", "next_id.item() == 0", of=from_text), "stops at id 0"),
     (changed("decode(ids[0].tolist()", "decode(ids[0, len(prompt) :].tolist()", of=from_text),
      "as the prompt has characters"),

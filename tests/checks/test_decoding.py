@@ -2,9 +2,7 @@ import pytest
 import torch
 from attempts import decoding as attempts
 
-from workbook.checks import verdicts
 from workbook.checks.decoding import (
-    CHAINS,
     SHARES,
     Case,
     Letters,
@@ -59,24 +57,11 @@ def test_what_is_not_written_yet_is_not_attempted():
         assert check("decoding", attempt).status == "not attempted"
 
 
-def test_what_hangs_is_stopped(monkeypatch):
-    monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
-
-    def hanging(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-        while True:
-            pass
-
-    report = check("decoding", hanging)
-    assert report.status == "wrong" and "stopped after" in report.message
-
-
 def test_the_models_say_what_the_reference_expects():
-    for case in CHAINS:
-        model, ids = sure(case.context_length), list(case.prompt)
-        for token in written(case):
-            seen = torch.tensor([ids[-case.context_length :]])
-            assert model(seen)[0, -1].argmax() == token
-            ids.append(token)
+    model, ids = sure(5), [3, 1, 4, 2]
+    for token in written(Case((3, 1, 4, 2), 5)):
+        assert model(torch.tensor([ids]))[0, -1].argmax() == token
+        ids.append(token)
     shares = undecided()(torch.tensor([[1, 2]])).softmax(-1)
     torch.testing.assert_close(shares[0, 1], torch.tensor(SHARES))
     assert sum(SHARES) == pytest.approx(1)
