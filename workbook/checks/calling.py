@@ -94,7 +94,7 @@ SYNONYMS = {
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
     "endoftexttoken endoftexttokenid endid eostoken stoptoken stopid stoptokenid endoftextindex "
     "stop end specialtokenid eottoken stoptokens stopids stoptokenids",
-    "tokenizer": "tok bpe enc encoder bpetokenizer",
+    "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
     "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
     "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional "
     "posembed posembedding positionembedding positionencoding rotaryembed ropeemb ropeembedding "
