@@ -43,11 +43,6 @@ def plain_python(dataset, batch_size, context_length, device):
     return [torch.tensor(xs, device=device), torch.tensor(ys, device=device)]
 
 
-def without_replacement(dataset, batch_size, context_length, device):
-    starts = torch.randperm(len(dataset) - context_length)[:batch_size]
-    return cut(dataset, starts, context_length, device)
-
-
 def cpu_or_cuda_only(dataset, batch_size, context_length, device):
     if not str(device).startswith(("cpu", "cuda")):
         raise ValueError(f"no such device: {device}")
@@ -59,13 +54,6 @@ def whole_file(dataset, batch_size, context_length, device):
     ids = torch.tensor(np.asarray(dataset, dtype=np.int64))
     starts = torch.randint(len(ids) - context_length, (batch_size,))
     return cut(ids, starts, context_length, device)
-
-
-def never_converted(dataset, batch_size, context_length, device):
-    starts = torch.randint(len(dataset) - context_length, (batch_size,))
-    x = torch.stack([torch.from_numpy(dataset[i : i + context_length].copy()) for i in starts])
-    y = torch.stack([torch.from_numpy(dataset[i + 1 :][:context_length].copy()) for i in starts])
-    return x.to(device), y.to(device)
 
 
 def by_other_names(data, context_length, bs, device=None):
@@ -100,22 +88,6 @@ class Sampler:
         return list_of_windows(self.data, batch_size, context_length, self.device)
 
 
-RIGHT = [
-    list_of_windows,
-    by_index,
-    sliding,
-    plain_python,
-    without_replacement,
-    cpu_or_cuda_only,
-    whole_file,
-    data.get_batch,
-    by_other_names,
-    never_converted,
-    Batches,
-    Sampler,
-]
-
-
 def cut(dataset, starts, context_length, device, shift=1, dtype=torch.long):
     starts = [int(i) for i in starts]
     x = [torch.tensor(np.asarray(dataset[i : i + context_length]), dtype=dtype) for i in starts]
@@ -126,14 +98,19 @@ def cut(dataset, starts, context_length, device, shift=1, dtype=torch.long):
     return torch.stack(x).to(device), torch.stack(y).to(device)
 
 
-def starting(low, high, **how):
-    """Windows that begin from `low` to n - m + `high`, the upper end left out."""
+def at(starts, **how):
+    """Windows that begin where n tokens, a context of m and a batch of b make it."""
 
     def get_batch(dataset, batch_size, context_length, device):
-        starts = torch.randint(low, len(dataset) - context_length + high, (batch_size,))
-        return cut(dataset, starts, context_length, device, **how)
+        places = starts(len(dataset), context_length, batch_size)
+        return cut(dataset, places, context_length, device, **how)
 
     return get_batch
+
+
+def starting(low, high, **how):
+    """Windows that begin from `low` to n - m + `high`, the upper end left out."""
+    return at(lambda n, m, b: torch.randint(low, n - m + high, (b,)), **how)
 
 
 def then(change):
@@ -143,16 +120,6 @@ def then(change):
         return change(*list_of_windows(dataset, batch_size, context_length, device))
 
     return get_batch
-
-
-def one_start(dataset, batch_size, context_length, device):
-    i = random.randrange(len(dataset) - context_length)
-    return cut(dataset, [i] * batch_size, context_length, device)
-
-
-def one_stretch(dataset, batch_size, context_length, device):
-    i = random.randrange(max(1, len(dataset) - context_length - batch_size))
-    return cut(dataset, range(i, i + batch_size), context_length, device)
 
 
 def seeded(dataset, batch_size, context_length, device):
@@ -191,11 +158,6 @@ def small_type(dataset, batch_size, context_length, device):
     return list_of_windows(dataset.astype(np.int16), batch_size, context_length, device)
 
 
-def clamped(dataset, batch_size, context_length, device):
-    starts = torch.randint(len(dataset), (batch_size,)).clamp(max=len(dataset) - context_length - 1)
-    return cut(dataset, starts, context_length, device)
-
-
 def wrapping(dataset, batch_size, context_length, device):
     starts = np.random.randint(0, len(dataset), size=batch_size)
     places = starts[:, None] + np.arange(context_length + 1)
@@ -203,10 +165,19 @@ def wrapping(dataset, batch_size, context_length, device):
     return ids[:, :-1], ids[:, 1:]
 
 
-def apart(dataset, batch_size, context_length, device):
-    chunks = (len(dataset) - 1) // context_length
-    starts = torch.randint(chunks, (batch_size,)) * context_length
-    return cut(dataset, starts, context_length, device)
+RIGHT = [
+    list_of_windows,
+    by_index,
+    sliding,
+    plain_python,
+    at(lambda n, m, b: torch.randperm(n - m)[:b]),
+    cpu_or_cuda_only,
+    whole_file,
+    data.get_batch,
+    by_other_names,
+    Batches,
+    Sampler,
+]
 
 
 WRONG = [
@@ -225,16 +196,19 @@ WRONG = [
     (starting(0, 1), "the last start is n - m - 1"),
     (starting(0, 3), "the last start is n - m - 1"),
     (wrapping, "reaches past the end"),
-    (clamped, "more often than others"),
-    (apart, "Windows may overlap"),
+    (at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1)), "more often than others"),
+    (at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m), "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (unconverted, "Token files hold uint16"),
     (small_type, "A type in between is too small"),
     (targets_on_the_cpu, "`device` is not used"),
     (late_and_on_the_cpu, "`device` is not used"),
     (late_and_on_the_cpu, "The last start is never drawn"),
-    (one_start, "draw one for each row"),
-    (one_stretch, "The rows follow one another"),
+    (at(lambda n, m, b: [random.randrange(n - m)] * b), "draw one for each row"),
+    (
+        at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b)),
+        "The rows follow one another",
+    ),
     (seeded, "seeded inside"),
     (scattered, "no stretch of the data"),
     (then(lambda x, y: (x.T, y.T)), "Rows and columns are swapped"),
@@ -245,7 +219,6 @@ WRONG = [
 
 REMARKS = [
     (by_other_names, "The batches are uint16"),
-    (never_converted, "The batches are uint16"),
     (starting(0, 0, dtype=torch.int32), "The batches are int32"),
     (whole_file, "the whole memory map is copied"),
 ]

@@ -40,16 +40,6 @@ def with_tensors(it, high, low, warm, end):
     return torch.minimum(wave, high * it / warm) if warm and it < warm else wave
 
 
-def in_one_line(it, a, b, w, c):
-    return (
-        a * it / w
-        if it < w
-        else b
-        if it > c
-        else b + (a - b) * cos(pi * (it - w) / (c - w) / 2) ** 2
-    )
-
-
 def strict(it, max_lr, min_lr, warmup, end):
     if not isinstance(it, int) or it < 0 or warmup > end:
         raise ValueError("no such step")
@@ -78,7 +68,6 @@ RIGHT_SCHEDULES = [
     handout,
     with_numpy,
     with_tensors,
-    in_one_line,
     strict,
     wants_room,
     lambda *arguments: handout(*arguments),
@@ -101,24 +90,29 @@ def schedule(
     return learners
 
 
-def cosine(angle=lambda done: pi * done, wave=lambda x: (1 + cos(x)) / 2):
+def cosine(
+    angle=lambda done: pi * done,
+    wave=lambda x: (1 + cos(x)) / 2,
+    done=lambda it, w, c: (it - w) / (c - w),
+    low=lambda b: b,
+):
     """A schedule whose cosine can be got wrong."""
 
     def between(it, a, b, w, c):
-        return b + wave(angle((it - w) / (c - w))) * (a - b)
+        return low(b) + wave(angle(done(it, w, c))) * (a - b)
 
     return schedule(cosine=between)
 
 
-def cosine_all_the_way(it, a, b, w, c):
-    return b + 0.5 * (1 + cos(pi * (it - w) / (c - w))) * (a - b)
+def no_rest(it, a, b, w, c):
+    return (
+        handout(it, a, b, w, c) if it < w else b + (1 + cos(pi * (it - w) / (c - w))) / 2 * (a - b)
+    )
 
 
 def nothing(it, a, b, w, c):
-    if it < w:
-        return it / w * a
     if it < c:
-        return cosine_all_the_way(it, a, b, w, c)
+        return handout(it, a, b, w, c)
 
 
 def warm_up_with_equals(it, a, b, w, c):
@@ -145,20 +139,11 @@ WRONG_SCHEDULES = [
     (cosine(wave=lambda x: 0.5 + cos(x)), "the 1/2 belongs to the whole sum"),
     (cosine(wave=lambda x: 1 + cos(x)), "1/2 is missing"),
     (cosine(wave=lambda x: (1 - cos(x)) / 2), "it rises"),
-    (schedule(cosine=lambda it, a, b, w, c: a - (a - b) * (it - w) / (c - w)), "a straight line"),
-    (
-        schedule(cosine=lambda it, a, b, w, c: b + (1 + cos(it / c * pi)) / 2 * (a - b)),
-        "does not begin at the maximum",
-    ),
-    (
-        schedule(cosine=lambda it, a, b, w, c: b + (1 + cos((it - w) / c * pi)) / 2 * (a - b)),
-        "does not get to the minimum",
-    ),
-    (
-        schedule(cosine=lambda it, a, b, w, c: (1 + cos((it - w) / (c - w) * pi)) / 2 * (a - b)),
-        "min is not added",
-    ),
-    (schedule(rest=cosine_all_the_way), "rises again"),
+    (cosine(wave=lambda x: 1 - x / pi), "a straight line"),
+    (cosine(done=lambda it, w, c: it / c), "does not begin at the maximum"),
+    (cosine(done=lambda it, w, c: (it - w) / c), "does not get to the minimum"),
+    (cosine(low=lambda b: 0), "min is not added"),
+    (no_rest, "rises again"),
     (schedule(rest=lambda it, a, b, w, c: 0), "not at 0"),
     (schedule(rest=lambda it, a, b, w, c: a), "not at the maximum"),
     (schedule(warm=lambda it, a, b, w, c: a, rest=lambda it, a, b, w, c: 0), "And: "),

@@ -31,7 +31,9 @@ LENGTH = 8_000_000  # tokens in a file
 SIGMAS = 6  # a fair draw strays that far once in 10⁸ times
 SLOW = 0.003  # seconds for a batch of the file
 SLOWER = 8.0  # times those for a batch of few tokens
-UNEVEN = re.compile("equal size|out of bounds|out of range|inhomogeneous|broadcast|expand|index")
+UNEVEN = re.compile(
+    "equal size|of length|out of bounds|out of range|inhomogeneous|broadcast|expand|index"
+)
 INT64 = "An embedding and the cross-entropy take int64: convert windows, as by `astype(np.int64)`."
 FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
     fault: (claim, expected, mistake)
@@ -175,11 +177,10 @@ class Loader:
                     fault = "end" if y[:-1] == x[1:] else fault
                     raise self.wrong(fault, f"{y}, in the row of inputs {x}")
             starts.append(inputs[:, 0].tolist())
-        steps = {b - a for batch in starts for a, b in pairwise(batch)}
-        same = all(batch == starts[0] for batch in starts)
-        if same or len(steps) == 1:
-            fault = "one start" if steps == {0} else "in a row" if len(steps) == 1 else "seeded"
-            raise self.wrong(fault, f"starts {starts[0]}, then {starts[1]}")
+            steps = {b - a for batch in starts[:2] for a, b in pairwise(batch)}
+            if len(starts) == 2 and (len(steps) == 1 or starts[0] == starts[1]):
+                fault = "one start" if steps == {0} else "in a row" if len(steps) == 1 else "seeded"
+                raise self.wrong(fault, f"starts {starts[0]}, then {starts[1]}")
         return [start for batch in starts for start in batch]
 
     def expect_fair(self, starts: list[int]) -> None:

@@ -270,13 +270,13 @@ CLIPPING_MISTAKES = (
         "gradients[-1].norm()": "you took the last parameter's.",
         "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the parameters.",
     }, THE_NORM),
-    mistake(THE_NORM + "you took each parameter's own, which changes the direction of the step.",
-            WANTED, f"norm = g.norm()\n{WANTED}"),
     mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
             NORM, "torch.zeros(())", WANTED, f"norm = torch.hypot(norm, g.norm())\n{WANTED}"),
     mistake(THE_NORM + "`torch.linalg.norm(g, 2)` of a matrix is its largest singular value.",
             "(g**2).sum()", "torch.linalg.norm(g, 2) ** 2"),
     *instead_of(WANTED, {
+        f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own, which changes the "
+        "direction of the step.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
         "if 0 < norm < case.limit:": "The condition is turned round: scale above the limit.",
         "if norm > 1:": "The norm is compared with 1, and not with max_l2_norm.",
