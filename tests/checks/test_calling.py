@@ -40,6 +40,8 @@ SIGNATURES = [  # a signature, and what its parameters should get
      {**BLOCK, "device": None, "dtype": None}),
     ({"d_model": 8}, "d_model, eps, device=None", {"d_model": 8, "eps": 1e-5}),
     ({"d_model": 8}, "size", {"size": 8}),
+    (BLOCK, "d_model, num_heads, d_ff, mode='pre', length=None, base=None",
+     {"d_model": 8, "num_heads": 2, "d_ff": 12, "length": 16, "base": 50.0}),
     (BLOCK, "block_index, d_model, num_heads, d_ff, length, weights=None, base=10.0",
      {"block_index": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "length": 16, "base": 50.0}),
     ({"theta": 50.0, "d_k": 4, "max_seq_len": 8}, "d_model, theta, max_seq_len",

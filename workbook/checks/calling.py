@@ -23,7 +23,8 @@ SYNONYMS = {
     "contextlen contextsize contextwindow blocksize maxlen maxlength maxcontextlength nctx ctxlen "
     "ctx maxpositions length",
     "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength maxlen maxlength "
-    "contextlen contextsize blocksize nctx sequencelength maxpositions maxposition",
+    "contextlen contextsize blocksize nctx sequencelength maxpositions maxposition contextwindow "
+    "maxcontextlength ctxlen ctx length",
     "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
     "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
     "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
@@ -185,7 +186,8 @@ def bind(
         if p.name not in meant
         and not _says_how(p)
         and not _is_config(p)
-        and (p.default is p.empty or not meaning(p.name, SYNONYMS))  # `weights=None` is no place
+        # `weights=None` is no place for a number that another name stands for, nor is `mode="pre"`.
+        and (p.default is p.empty or not (meaning(p.name, SYNONYMS) or type(p.default) is str))
     ]
     for name in [name for name in left if name not in optional]:
         if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):

@@ -186,7 +186,7 @@ class Learner:
                 values["rope"] = self.ready(case)
             if not _takes_positions(forward):
                 optional = ("token_positions",)
-            elif theta is not None and values.keys() == {"x"}:
+            elif theta is not None and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
             positions = values.get("token_positions")
             if self.form[0] and positions is not None and positions.ndim == 1:
@@ -283,7 +283,7 @@ class Place(NamedTuple):
     leaf: str
 
 
-_BEFORE = r"(?:(?:w|to|fc|lin|linear|proj|attn|mha)_?)?"
+_BEFORE = r"(?:[a-z]+_|w|to|fc|lin|linear|proj|attn|mha)?"
 _AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix)){0,2}"
 _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
 _ATTENTION = r"(?:self_)?(?:attn|attention|mha|mhsa|msa|sa|input)"
