@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import islice, permutations, product
 from typing import Any, NamedTuple
@@ -62,6 +62,7 @@ class Learner:
         # was the right one last.
         self.form = (False, 0)
         self.transposed: bool | None = None  # how weights are stored, once it is known
+        self.own_rope: type | None = None  # that is handed in, in place of ours
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
@@ -106,10 +107,26 @@ class Learner:
         for name, parameter in own_parameters(self.module).items():
             yield name, parameter.grad, way.weights[name]
 
-    def ready(self, case: Case) -> nn.Module:
+    def ready(self, case: Case) -> Any:
         """RoPE of the sizes of a case, for a class that is handed one."""
         theta, length = (_first(case.arguments, names) for names in (THETA, LENGTH))
-        return self.rope(theta, case.arguments["d_model"] // case.arguments["num_heads"], length)
+        d_k = case.arguments["d_model"] // case.arguments["num_heads"]
+        with suppress(Wrong, NotAttempted):
+            if self.own_rope:
+                values = {"theta": theta, "d_k": d_k, "max_seq_len": length or d_k}
+                args, kwargs, _ = bind(self.own_rope, values)
+                return call(self.own_rope, *args, **kwargs)
+        return self.rope(theta, d_k, length)
+
+    def takes_own_rope(self) -> bool:
+        """Hand in the learner's own RoPE from now on; False where none is beside the class.
+
+        What it is called with, and what it returns, only their classes know.
+        """
+        beside = vars(sys.modules.get(self.attempt.__module__, self.attempt)).values()
+        ropes = [each for each in beside if inspect.isclass(each) and _is_rope(each)]
+        self.own_rope = ropes[-1] if ropes and self.takes("rope") else None
+        return bool(self.own_rope)
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
@@ -221,6 +238,11 @@ class Learner:
 def _first(values: Mapping[str, Any], names: Collection[str]) -> Any:
     """The value under one of these names; None where there is none."""
     return next((values[name] for name in names if name in values), None)
+
+
+def _is_rope(kind: type) -> bool:
+    named = re.search("rope|rotary|pos", kind.__name__, re.I)
+    return bool(named and _asked(kind, *THETA) and not _asked(kind, "num_heads"))
 
 
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:

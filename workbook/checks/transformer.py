@@ -244,6 +244,8 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
             learner.exercise = part = askable(part, turns, learner.takes_positions())
             remarks += [WITHOUT_ROPE] if turns else []
     found = judge(part, run)
+    if learner and any(wrong.error for wrong in found.found) and learner.takes_own_rope():
+        found = judge(part, run)
     if not found:
         with found("use"):
             remarks += check_gradients(run, part, case, learner)
