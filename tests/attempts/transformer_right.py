@@ -41,6 +41,12 @@ class LinearOfAnotherName(nn.Module):
 
 
 @right("linear")
+class LinearOfThreeAxes(Linear):
+    def forward(self, x):
+        return torch.einsum("bsi,oi->bso", x, self.weight)
+
+
+@right("linear")
 class LinearOutFirst(Linear):
     def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
         super().__init__(dim_in, dim_out, device)
@@ -182,6 +188,19 @@ class SwiGLUOfStrangeNames(nn.Module):
 
     def forward(self, x):
         return self.back(silu(self.beside(x)) * self.there(x))
+
+
+@right("positionwise_feedforward")
+class SwiGLUOfTwoNames(nn.Module):
+    """Two names that may mean W1."""
+
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.l1, self.gate = Linear(d_model, d_ff), Linear(d_model, d_ff)
+        self.l2 = Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.l2(silu(self.l1(x)) * self.gate(x))
 
 
 @right("positionwise_feedforward")

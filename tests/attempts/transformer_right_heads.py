@@ -289,6 +289,7 @@ def model_of(attention_layer, feed_forward):
 
 model_of(Fused, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
+model_of(MultiHeadSelfAttention, transformer_right.SwiGLUOfStrangeNames)
 
 
 @right("multihead_self_attention")

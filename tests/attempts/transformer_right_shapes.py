@@ -81,6 +81,13 @@ class WithItsOwnRope(HandedRope):
 
 
 @right("multihead_self_attention")
+class RotatesBothAtOnce(HandedRope):
+    def heads_of(self, x, positions):
+        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
+
+
+@right("multihead_self_attention")
 class MadeWithRope(Steps):
     """A class method makes those with RoPE."""
 

@@ -160,9 +160,9 @@ for words, wrong in (
     ("every target of each row", lambda x, y: -logs(x)[:, y].mean()),
     ("vocabulary too", lambda x, y: -(logs(x) * nn.functional.one_hot(y, x.shape[-1])).mean()),
     ("log Σ exp of all logits is missing", lambda x, y: -chosen(x, y).mean()),
-    ("several batch dimensions", lambda x, y: -logs(x)[torch.arange(len(y)), y].mean()),
+    ("Only one batch dimension", lambda x, y: -logs(x)[torch.arange(len(y)), y].mean()),
     ("`.item()`", lambda x, y: transformer_right_functions.cross_entropy(x, y).item()),
     ("ready `cross", lambda x, y: nn.functional.cross_entropy(x.flatten(0, -2), y.flatten())),
-    ("not axis 1", lambda x, y: -logs(x).gather(1, y.unsqueeze(1)).mean()),
+    ("Only one batch dimension", lambda x, y: -logs(x).gather(1, y.unsqueeze(1)).mean()),
 ):
     mistake("cross_entropy", words)(wrong)

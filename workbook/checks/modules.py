@@ -308,7 +308,7 @@ class Place(NamedTuple):
 _BEFORE = r"(?:[a-z]+_|w|to|fc|lin|linear|proj|attn|mha)?"
 _AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix)){0,2}"
 _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
-_ATTENTION = r"(?:self_)?(?:attn|attention|mha|mhsa|msa|sa|input)"
+_ATTENTION = r"(?:self_)?(?:att[a-z]*|mha|mhsa|msa|sa|input)"
 _FEED_FORWARD = r"(?:ffn?|mlp|feed_?forward|post_attention|swi_?glu)"
 LEAVES = {
     "qkv": rf"{_BEFORE}(?:fused_|combined_)?qkv{_AFTER}|query_key_value|c_attn|in_proj(?:_weight)?",
@@ -479,31 +479,37 @@ def _groups(
     own: Weights, by_place: dict[Place, Tensor]
 ) -> tuple[dict[Place, list[str]], list[dict[str, Tensor]]]:
     """The parameters at each place that names tell, and the ways to match the others by shape."""
-    groups: dict[Place, list[str]] = {}
-    others: dict[tuple, list[str]] = {}
+    groups: dict[Place | None, list[str]] = {}
     for name in own:
-        if at := place_of_learners(name, by_place):
-            groups.setdefault(at, []).append(name)
-        else:
-            others.setdefault((layer_of(name, by_place), own[name].shape), []).append(name)
-    covered = [Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))]
-    empty: dict[tuple, list[Tensor]] = {}
-    for at, weight in by_place.items():
-        if at not in covered:
-            empty.setdefault((at.layer, weight.shape), []).append(weight)
-    fits = {key: len(names) for key, names in others.items()} == {
-        key: len(weights) for key, weights in empty.items()
-    }
-    number = math.prod(math.factorial(len(names)) for names in others.values())
-    if len(covered) > len(set(covered)) or not fits or number > TRIED:
-        return groups, []
-    ways = product(
-        *(
-            [dict(zip(names, order, strict=True)) for order in permutations(empty[key])]
-            for key, names in others.items()
-        )
-    )
-    return groups, [dict(item for part in way for item in part.items()) for way in ways]
+        groups.setdefault(place_of_learners(name, by_place), []).append(name)
+    unclear = groups.pop(None, [])
+    for at, names in [*groups.items()]:  # of two names for one whole weight, neither tells
+        if len(names) > 1 and at in by_place and own[names[0]].shape == by_place[at].shape:
+            unclear += groups.pop(at)
+    held = [Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))]
+    # By shape, in or outside the layers, and by layer: names, and the weights that have none.
+    open_: dict[tuple, dict[int | None, tuple[list[str], list[Tensor]]]] = {}
+    for side, layer, shape, each in (
+        *((0, layer_of(name, by_place), own[name].shape, name) for name in unclear),
+        *((1, at.layer, w.shape, w) for at, w in by_place.items() if at not in held),
+    ):
+        layers = open_.setdefault((layer is None, shape), {})
+        layers.setdefault(layer, ([], []))[side].append(each)
+    ways: list[dict[str, Tensor]] = [{}]
+    for layers in open_.values():  # the layers are alike: one order holds for them all
+        number, *others = {len(side) for sides in layers.values() for side in sides}
+        if others or len(ways) * math.factorial(number) > TRIED:
+            return groups, []
+        ways = [
+            way
+            | {
+                n: weights[i]
+                for names, weights in layers.values()
+                for n, i in zip(names, order, strict=True)
+            }
+            for way, order in product(ways, permutations(range(number)))
+        ]
+    return groups, [] if len(held) > len(set(held)) else ways
 
 
 def _by_names(
@@ -566,7 +572,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
     by_place = {place(name): weight for name, weight in weights.items()}
     groups, _ = _groups(own, by_place)
-    alone = {names[0]: by_place[at] for at, names in groups.items() if at in by_place}
+    alone = {n: by_place[at] for at, (n, *more) in groups.items() if at in by_place and not more}
     if len(own) == len(weights) == 1:
         alone = dict(zip(own, weights.values(), strict=True))
     for name, weight in alone.items():
@@ -579,7 +585,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
             )
     held = {Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))}
     missing = [name for name in weights if place(name) not in held]
-    unknown = [name for name in own if place_of_learners(name, by_place) is None]
+    unknown = [name for name in own if not any(name in names for names in groups.values())]
     mistake = "The check, like the course's tests, fills in weights by these names."
     mistake += f" Missing: {_listed(missing)}." if missing else ""
     mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
@@ -766,6 +772,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
 def _formula(spread: float, shapes: Sequence[tuple]) -> str:
     """The usual formula that gives a standard deviation; the number where none does."""
     formulas = [("1 (plain `randn`)", 1.0), ("GPT-2's 0.02", 0.02)]
+    formulas.append(("that of a bare `trunc_normal_`, 1 cut at ±2", 0.8796))
     for d_out, d_in in shapes:
         sizes = {"d_in": d_in, "d_out": d_out, "(d_in + d_out)": d_in + d_out}
         formulas.append(("2 / (d_in + d_out): the root is missing", 2 / (d_in + d_out)))

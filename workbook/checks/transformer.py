@@ -198,12 +198,16 @@ class ReadyRope(nn.Module):
         super().__init__()
         self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
 
-    def forward(self, x: Tensor, token_positions: Tensor | None = None) -> Tensor:
-        """Rotate what is inside a head; the heads share the positions."""
-        positions = torch.arange(x.shape[-2]) if token_positions is None else token_positions
-        if 1 < positions.ndim < x.ndim - 1:
+    def forward(self, *tensors: Tensor | None, **named: Tensor | None) -> Tensor | tuple:
+        """Rotate what is inside a head, or queries and keys at once; the heads share positions."""
+        *given, last = (each for each in (*tensors, *named.values()) if each is not None)
+        rotated, positions = given, last
+        if last.is_floating_point():
+            rotated, positions = [*given, last], torch.arange(last.shape[-2])
+        if 1 < positions.ndim < rotated[0].ndim - 1:
             positions = positions.unsqueeze(-2)
-        return rotate(x, positions, self.theta).to(x.dtype)
+        results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 # What is asked of every part.
@@ -457,7 +461,7 @@ ATTENTION = of_tensors(
         _attention(1, scale=100.0, what="large scores"),
     ),
     errors={
-        "NoneType": "Without a mask every key counts: `mask=None` must work.",
+        r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
         "index takes no such mask: use `masked_fill` or `torch.where`.",
         "Dimension out of range": "An axis is counted from the front, and then it is another one, "
@@ -507,7 +511,8 @@ LOSS_MISTAKES = (
     mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp()"),
     mistake("`[:, targets]` takes every target of each row: use `gather`.",
             f"logs.gather({CHOSEN}", "logs[:, targets]"),
-    mistake("The vocabulary is the last axis, not axis 1, with several batch dimensions.",
+    mistake("Only one batch dimension is provided for: the vocabulary is the last axis, and any "
+            "number of axes may come before it. Flatten them, or use `gather(-1, ...)`.",
             CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
     *either("Off by one: the id before or after the target was taken.",
             TARGET, *(f"((targets {step}) % logits.shape[-1]).unsqueeze(-1)"
@@ -559,11 +564,10 @@ EMBEDDING_MISTAKES = (
 )  # fmt: skip
 
 
-def _linear(*leading: int, sizes: tuple[int, int] = (3, 2), what: str = "") -> Case:
+def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
     arguments = dict(zip(("in_features", "out_features"), sizes, strict=True))
-    weight = drawn(sizes[1], sizes[0], seed=2)
-    return Case("Linear", {"x": drawn(*leading, sizes[0], seed=1)}, arguments, {"weight": weight},
-                what=what)  # fmt: skip
+    x, weight = drawn(*leading, sizes[0], seed=1), drawn(sizes[1], sizes[0], seed=2)
+    return Case("Linear", {"x": x}, arguments, {"weight": weight})
 
 
 LINEAR = of_tensors(
@@ -572,17 +576,13 @@ LINEAR = of_tensors(
         NO_TRANSPOSE,
         mistake("A ReLU follows: leave it out.", PRODUCT, f"torch.relu({PRODUCT})"),
     ),
-    cases=(
-        _linear(1),
-        _linear(2),
-        _linear(2, sizes=(3, 3)),
-        _linear(2, 2, what="two leading dimensions"),
-    ),
-    gradients=_linear(2),
-    large=_linear(1, sizes=(64, 256)),
+    cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(2, 2)),
+    gradients=_linear(1, 2),
+    large=_linear(1, 1, sizes=(64, 256)),
     questions={
         "A single vector, without leading axes, fails.": _linear(),
-        "Three leading axes fail.": _linear(2, 1, 2),
+        "Inputs with 2 axes, not 3, fail.": _linear(2),
+        "Inputs with 4 axes, not 3, fail.": _linear(2, 1, 2),
     },
     praise="Right values, and a right first weight.",
 )
