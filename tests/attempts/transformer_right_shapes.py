@@ -81,6 +81,13 @@ class WithItsOwnRope(HandedRope):
 
 
 @right("multihead_self_attention")
+class EvenHeads(Steps):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        assert d_model // num_heads % 2 == 0
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+
+
+@right("multihead_self_attention")
 class RotatesBothAtOnce(HandedRope):
     def heads_of(self, x, positions):
         q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
@@ -220,6 +227,14 @@ class RopeInForwardBlock(Block):
     def forward(self, x, rope=None, token_positions=None):
         x = x + self.attn(self.ln1(x), rope, token_positions)
         return x + self.ffn(self.ln2(x))
+
+
+@right("transformer_block")
+class RopeAndPositionsBlock(RopeInForwardBlock):
+    """No RoPE without positions."""
+
+    def forward(self, x, rope=None, token_positions=None):
+        return super().forward(x, None if token_positions is None else rope, token_positions)
 
 
 @right("transformer_block")

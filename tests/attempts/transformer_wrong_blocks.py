@@ -239,7 +239,7 @@ def adds_in_place(self, x):
     return y
 
 
-@mistake("transformer_lm", "rounded up to a multiple of 64")
+@mistake("transformer_lm", "rounded to a multiple of 64")
 class RoundedWidth(transformer_right_heads.TransformerLM):
     def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
         sizes = (vocab_size, context_length, d_model, num_layers, num_heads)

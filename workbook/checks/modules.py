@@ -598,10 +598,9 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
 
 
 def _about_shape(own: torch.Size, asked: torch.Size) -> str:
-    rounded = tuple(64 * math.ceil(size / 64) for size in asked)
-    if len(own) == 2 == sum(o in (a, r) for o, a, r in zip(own, asked, rounded, strict=True)):
+    if len(own) == 2 == sum(o == a or o % 64 == 0 for o, a in zip(own, asked, strict=True)):
         return (
-            "d_ff is rounded up to a multiple of 64: take the d_ff that is handed in, and round "
+            "d_ff is rounded to a multiple of 64: take the d_ff that is handed in, and round "
             "where you choose it."
         )
     if math.prod(own) == math.prod(asked):

@@ -939,8 +939,8 @@ MULTIHEAD = of_tensors(
     program=reference(*PARTS_OF_HEADS),
     mistakes=MULTIHEAD_MISTAKES,
     cases=(
-        _heads(drawn(1, 3, 6, seed=1), 2),
-        _heads(drawn(2, 3, 6, seed=2), 2),
+        _heads(drawn(1, 3, 8, seed=1), 2),
+        _heads(drawn(2, 3, 8, seed=2), 2),
         _heads(drawn(2, 3, 6, seed=3), 3),
         _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
         _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
@@ -953,7 +953,7 @@ MULTIHEAD = of_tensors(
     gradients=_heads(BATCH, 2, [0, 1, 2]),
     large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
     questions={
-        "Inputs with two batch dimensions fail.": _heads(drawn(2, 3, 3, 6, seed=9), 2),
+        "Inputs with two batch dimensions fail.": _heads(drawn(2, 3, 3, 8, seed=9), 2),
         "Positions of their own for each sequence of a batch (shape (batch, seq)) fail: they need "
         "an axis for the heads.": _heads(BATCH, 2, [[0, 1, 2], [3, 2, 5]]),
         "Where no positions are given it should count them from 0, and does not.": _heads(
