@@ -81,6 +81,13 @@ class WithItsOwnRope(HandedRope):
 
 
 @right("multihead_self_attention")
+class RopeOfAllThree(Steps):
+    def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
+        theta = None if d_k is None else theta
+        super().__init__(d_model, num_heads, max_sequence_length, theta)
+
+
+@right("multihead_self_attention")
 class EvenHeads(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         assert d_model // num_heads % 2 == 0

@@ -157,6 +157,8 @@ class Learner:
             else:  # RoPE may have a way of its own to make the class, such as `with_rope`
                 ways = [getattr(maker, n) for n, v in vars(maker).items() if type(v) is classmethod]
                 maker = next((way for way in ways if _asked(way, *THETA)), maker)
+        if theta is not None and any(each.default is None for each in _asked(maker, "d_k")):
+            values = {"d_k": d_head, **values}  # without it, some leave RoPE out
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
         if any(map(switches_rope, parameters_of(maker))):
             extras["theta"] = 10_000.0  # which is switched off, or in `values`
