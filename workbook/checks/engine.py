@@ -201,21 +201,26 @@ class Outcome(NamedTuple):
 def judge(exercise: Exercise, attempt: Any) -> Findings:
     """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
 
-    The cases of ordinary use come first, and the first that fails is told. Where they all pass,
-    every corner that fails is told; corners that follow each other with the same `what` are one.
-    Raises: NotAttempted.
+    The cases of ordinary use come first, and the first that fails is told. An error is no more
+    than a corner in a case that is `seldom` met, such as attention without a mask. Where nothing
+    goes wrong in use, every corner that fails is told; corners that follow each other with the
+    same `what` are one. Raises: NotAttempted.
     """
-    found, outcomes = Findings(), []
+    found, outcomes, refused = Findings(), [], []
     with found("use"):
-        _go_through(exercise, attempt, exercise.cases, outcomes)
-    if not found:
-        for _, corner in groupby(
-            exercise.corners, lambda case: getattr(case, "what", 0) or id(case)
-        ):
-            cases = list(corner)
-            others = [case for case in exercise.corners if not any(case is each for each in cases)]
-            with found("corner"):
-                _go_through(exercise, attempt, cases, list(outcomes), others)
+        _go_through(exercise, attempt, exercise.cases, outcomes, refused)
+    if found:
+        return found
+    for outcome in refused[:1]:
+        with found("corner"):
+            wrong = _refused(exercise, attempt, [*outcomes, outcome])
+            wrong.claim = f"With {outcome.case.what} it raised an error."
+            raise wrong
+    for _, corner in groupby(exercise.corners, lambda case: getattr(case, "what", 0) or id(case)):
+        cases = list(corner)
+        others = [case for case in exercise.corners if not any(case is each for each in cases)]
+        with found("corner"):
+            _go_through(exercise, attempt, cases, list(outcomes), others=others)
     return found
 
 
@@ -224,15 +229,28 @@ def _go_through(
     attempt: Any,
     cases: Sequence,
     outcomes: list[Outcome],
+    refused: list[Outcome] | None = None,
     others: Sequence = (),
 ) -> None:
     """Raise `Wrong` for the first case that fails; add what becomes of those before it."""
     for place, case in enumerate(cases, start=1):
-        outcomes.append(tried(exercise, attempt, case))
-        if not outcomes[-1].right:
-            wrong = refusal(exercise, attempt, outcomes, (*cases[place:], *others))
-            wrong.case = case
-            raise wrong
+        outcome = tried(exercise, attempt, case)
+        error = outcome.failure and outcome.failure.error
+        if error and refused is not None and getattr(case, "seldom", False):
+            refused.append(outcome)
+            continue
+        outcomes.append(outcome)
+        if not outcome.right:
+            raise _refused(exercise, attempt, outcomes, (*cases[place:], *others))
+
+
+def _refused(
+    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Sequence = ()
+) -> Wrong:
+    case = outcomes[-1].case
+    wrong = refusal(exercise, attempt, outcomes, more)
+    wrong.case = case
+    return wrong
 
 
 def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:

@@ -28,6 +28,7 @@ class Case:
     weights: Mapping[str, Tensor] = field(default_factory=dict)
     dtype: torch.dtype = torch.float32
     what: str = ""  # why this case is there, in a few words
+    seldom: bool = False  # whether ordinary use does without it, so that an error is a corner only
 
     @property
     def high(self) -> dict[str, Any]:

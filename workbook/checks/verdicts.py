@@ -125,13 +125,21 @@ class Findings:
     def __len__(self) -> int:
         return len(self.found)
 
+    @property
+    def in_use(self) -> bool:
+        """Whether something goes wrong in ordinary use."""
+        return any(wrong.weight == "use" for wrong in self.found)
+
     @contextmanager
     def __call__(self, weight: "Weight") -> Iterator[None]:
-        """Keep a `Wrong` that is raised in the block, and go on after it."""
+        """Keep a `Wrong` that is raised in the block, and go on after it.
+
+        It weighs no more than `weight`.
+        """
         try:
             yield
         except Wrong as wrong:
-            wrong.weight = weight
+            wrong.weight = max(weight, wrong.weight, key=WEIGHTS.index)
             self.found.append(wrong)
 
     def verdict(self, praise: str, remarks: Iterable[str] = ()) -> str:
