@@ -31,20 +31,25 @@ for make, words in (
     (lambda o, i, std: torch.zeros(o, i), "the same"),
     (lambda o, i, std: torch.rand(o, i), "mean is not 0"),
     (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std, "uniform"),
-    (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
-    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
     (lambda o, i, std: cut(o, i, std / 2**0.5), "√(1 / (d_in + d_out))"),
     (lambda o, i, std: cut(o, i, std**2), "the root is missing"),
     (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
     (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
     (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
     (lambda o, i, std: cut(o, i, 3 * std), "and is 0.23"),
+):
+    mistake("linear", words)(weight(make))
+for make, words in (
+    (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
+    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
     (
         lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
         "cut too early",
     ),
+    (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std * 3**0.5, "uniform"),
+    (lambda o, i, std: torch.empty(o, i), "nothing fills"),
 ):
-    mistake("linear", words)(weight(make))
+    almost("linear", words)(weight(make))
 
 
 @mistake("linear", "is 1 (plain `randn`)")
@@ -178,13 +183,13 @@ class SmallTable(transformer_right.Embedding):
         self.weight = drawn(n, d)
 
 
-@mistake("embedding", "not cut at 3")
+@almost("embedding", "not cut at 3")
 class Uncut(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)
         self.weight = nn.Parameter(torch.randn(n, d))
 
 
-@mistake("embedding", "not from scratch")
+@almost("embedding", "not from scratch")
 class TorchTable(nn.Embedding):
     pass

@@ -252,3 +252,10 @@ class NoPlaceForTheta(transformer_right_heads.TransformerLM):
         self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, use_rope=True
     ):
         super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, 50.0)
+
+
+@mistake("transformer_lm", "nothing fills `lm_head.weight`")
+class UnfilledHead(transformer_right_heads.TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.lm_head.weight = nn.Parameter(torch.empty_like(self.lm_head.weight))
