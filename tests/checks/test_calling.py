@@ -121,6 +121,20 @@ def test_a_config_object_is_made():
         config.surprise  # noqa: B018
 
 
+@dataclass
+class Settings:
+    d_model: int
+    n_heads: int = 1
+
+
+def test_a_config_is_made_where_its_annotation_is_a_text():
+    def function(settings: "Settings", device: "torch.device" = None):
+        return settings
+
+    assert call_part(function, {"d_model": 8, "num_heads": 2}) == Settings(8, 2)
+    assert [each.name for each in parameters_of(function)] == ["d_model", "n_heads", "device"]
+
+
 def test_what_has_no_place_is_asked_for_and_lands_nowhere_else():
     with pytest.raises(Wrong) as raised:
         bind(made("d_model, num_heads, d_ff, max_seq_len, use_rope=False"), BLOCK)

@@ -9,6 +9,7 @@ signature has no place for is told in those words, and no value ever lands on a 
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
@@ -101,6 +102,7 @@ SYNONYMS = {
     "posembed posembedding positionembedding positionencoding rotaryembed ropeemb ropeembedding "
     "rotarypositionalembedding rotator posemblayer positionalencoder positionencoder",
 }
+SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
     "device": None,
@@ -163,18 +165,15 @@ def bind(
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except Exception:  # a builtin has none, and an object may fail to tell: let the call speak
+    parameters = _signature(function)
+    if parameters is None:
         return Binding(tuple(values.values()), {}, {})
     takes_rest, takes_all = (
         any(p.kind is kind for p in parameters)
         for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     )
     parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    if (
-        partly and takes_rest and not parameters
-    ):  # torch's Module, which has no arguments of its own
+    if partly and takes_rest and not parameters:  # torch's Module has no arguments of its own
         return Binding((), {}, dict(values))
     extras = dict(extras or {})
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
@@ -267,17 +266,22 @@ def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> A
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:
     """What a learner's part is given, with the fields of a config object in its place."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except Exception:  # a builtin has no signature, and an object may fail to tell
-        return []
     return [
         each
-        for parameter in parameters
+        for parameter in _signature(function) or ()
         for each in (
             parameters_of(parameter.annotation) if _is_config_class(parameter) else [parameter]
         )
     ]
+
+
+def _signature(function: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a function; None of a builtin, which may have none that can be told."""
+    for evaluated in (True, False):  # annotations may be texts, and name what is not there
+        with suppress(Exception):
+            signature = inspect.signature(function, eval_str=evaluated)
+            return list(signature.parameters.values())
+    return None
 
 
 def meaning(name: str, names: Collection[str]) -> str | None:
@@ -292,7 +296,7 @@ def _is(name: str, meant: str) -> bool:
 
 
 def _is_synonym(name: str, meant: str) -> bool:
-    return _plain(name) in SYNONYMS.get(meant, "").split()
+    return _plain(name) in SYNONYMS.get(meant, ())
 
 
 def _plain(name: str) -> str:
@@ -341,8 +345,8 @@ def _says_how(parameter: inspect.Parameter) -> bool:
         plain in HOW
         or is_switch(parameter)
         or bool(SHARE.fullmatch(parameter.name))
-        or plain in SYNONYMS["rope"].split()
-        or plain in SYNONYMS["device"].split()
+        or plain in SYNONYMS["rope"]
+        or plain in SYNONYMS["device"]
     )
 
 
