@@ -182,6 +182,17 @@ class Compiled(Steps):
         self.attend = torch.compile(self.attend)
 
 
+@almost("positionwise_feedforward", "stored transposed")
+class ThreeAlike(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.w1, self.w2, self.w3 = (drawn(d_ff, d_model) for _ in range(3))
+
+    def forward(self, x):
+        inner = x @ self.w1.T
+        return (inner * torch.sigmoid(inner) * (x @ self.w3.T)) @ self.w2
+
+
 @almost("multihead_self_attention", "stored transposed")
 class InputsFirst(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):

@@ -7,7 +7,7 @@ from einops import rearrange
 from torch import nn
 
 from attempts import transformer_right_heads
-from attempts.transformer_lists import mistake
+from attempts.transformer_lists import almost, mistake
 from attempts.transformer_right import Linear, RotaryPositionalEmbedding
 from attempts.transformer_right_functions import attention, softmax
 
@@ -293,7 +293,7 @@ class NoPlaceForTheta(Steps):
         super().__init__(d_model, num_heads, 16, 50.0 if use_rope else None)
 
 
-@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
+@almost("multihead_self_attention", "Right without RoPE. RoPE is still to come")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""
 

@@ -318,7 +318,7 @@ LEAVES = {
     "q_proj": rf"{_BEFORE}(?:q|query|queries){_AFTER}",
     "k_proj": rf"{_BEFORE}(?:k|keys?){_AFTER}",
     "v_proj": rf"{_BEFORE}(?:v|values?){_AFTER}",
-    "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense",
+    "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense|w_?0",
     "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?|up_gate(?:_proj)?",
     "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
     "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down",
@@ -396,14 +396,14 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]
     """
     own = own_parameters(module)
     _expect_some(module, own, weights)
-    turned = {
-        name: weight.T if weight.ndim == 2 and not name.startswith("token_emb") else weight
-        for name, weight in weights.items()
-    }
     vectors = all(weight.ndim < 2 for weight in weights.values())
     found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
-    if not vectors:
-        found += [Layout(way, True) for way in _ways(own, turned, heads, axis=1)]
+    matrices = [n for n, w in weights.items() if w.ndim == 2 and not n.startswith("token_emb")]
+    last = [name for name in matrices if name.endswith("w2.weight")]  # alone: (d_ff, d_model) too
+    for names, axis in ((matrices, 1), (last, 0)):
+        turned = {n: weight.T if n in names else weight for n, weight in weights.items()}
+        if names:
+            found += [Layout(way, True) for way in _ways(own, turned, heads, axis)]
     return found or _refuse(module, own, weights)
 
 

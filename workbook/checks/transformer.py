@@ -6,6 +6,7 @@ needs (`Program`), and the usual mistakes of a small part are looked for in the 
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import call_part, first_of
+from workbook.checks.calling import call_part, first_of, parameters_of
 from workbook.checks.engine import Exercise, Mistake, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.modules import (
@@ -273,7 +274,11 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         remarks.append(remark)
     for wrong in found.found:
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
-        found.passes += ["Right without RoPE."] if rope_alone else []
+        if rope_alone:
+            found.passes.append("Right without RoPE.")
+            names = " ".join(each.name for each in parameters_of(attempt))
+            if not wrong.error and not re.search("rope|rotary|theta|pos", names, re.I):
+                wrong.weight, wrong.claim = "corner", "RoPE is still to come."
     return found.verdict(part.praise, remarks)
 
 
