@@ -75,6 +75,12 @@ class NoTranspose(transformer_right.Linear):
         return x @ self.weight
 
 
+@mistake("linear", "one number of axes only")
+class OfMatrices(transformer_right.Linear):
+    def forward(self, x):
+        return torch.mm(x, self.weight.t())
+
+
 @mistake("linear", "no bias")
 class Bias(transformer_right.Linear):
     def __init__(self, d_in, d_out):
@@ -149,6 +155,12 @@ class TransposedTable(nn.Module):
 
     def forward(self, ids):
         return self.weight.T[ids]
+
+
+@mistake("embedding", "columns are taken")
+class Columns(TransposedTable):
+    def forward(self, token_ids):
+        return self.weight[token_ids]
 
 
 @mistake("embedding", "off by one")

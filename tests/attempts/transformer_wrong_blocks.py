@@ -65,7 +65,13 @@ def in_turn(first, second):
 
 
 for words, first, second in (
-    ("feed-forward layer is missing", attend, lambda self, x: x + self.ffn(x) + 0 * self.ln2(x)),
+    (
+        "norm before the feed-forward layer",
+        attend,
+        lambda self, x: x + self.ffn(x) + 0 * self.ln2(x),
+    ),
+    ("The feed-forward layer is missing", attend, lambda self, x: x),
+    ("Attention is missing", lambda self, x: x, feed),
     ("used twice", attend, lambda self, x: x + self.ffn(self.ln1(x))),
     ("missing around attention", lambda self, x: self.attn(self.ln1(x)), feed),
     ("missing around the feed-forward", attend, lambda self, x: self.ffn(self.ln2(x))),
@@ -135,6 +141,22 @@ def scaled_embeddings(self, ids):
     return self.lm_head(self.ln_final(x))
 
 
+@model("`ln_final` is used once")
+def normed_early(self, ids):
+    x = self.ln_final(self.token_embeddings(ids))
+    for layer in self.layers:
+        x = layer(x)
+    return self.lm_head(x)
+
+
+@model("`ln_final` is used once")
+def normed_after_each(self, ids):
+    x = self.token_embeddings(ids)
+    for layer in self.layers:
+        x = self.ln_final(layer(x))
+    return self.lm_head(x)
+
+
 def model_with(words, make):
     """A language model with other blocks."""
 
@@ -166,11 +188,25 @@ def no_mask(*arguments):
 model_with("no causal mask", no_mask)
 
 
-@mistake("transformer_lm", "shares the matrix")
+@mistake("transformer_lm", "shares the weight")
 class Tied(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.lm_head.weight = self.token_embeddings.weight
+
+
+@mistake("transformer_lm", "leave out `pos_emb.weight`")
+class LearnedPositions(transformer_right_heads.TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, *others):
+        super().__init__(vocab_size, context_length, d_model, *others)
+        self.pos_emb = transformer_right.Embedding(context_length, d_model)
+
+
+@mistake("transformer_block", "shares the weight")
+class OneNorm(transformer_right_heads.TransformerBlock):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.ln2 = self.ln1
 
 
 @mistake("transformer_lm", "repeats one block")
@@ -219,6 +255,8 @@ for words, forward in (
     ("softmax at the end", lambda self, ids: softmax(logits(self, ids), -1)),
     ("softmax at the end", lambda self, ids: softmax(logits(self, ids), -1).log()),
     ("Only the last position", lambda self, ids: logits(self, ids)[:, -1]),
+    ("Only the last position", lambda self, ids: logits(self, ids)[:, -1:]),
+    ("likeliest ids", lambda self, ids: logits(self, ids).argmax(-1)),
     ("axes of length 1", lambda self, ids: logits(self, ids).squeeze()),
     ("something is random", lambda self, ids: logits(self, ids) + torch.randn(1)),
     ("must be long", lambda self, ids: logits(self, ids.float())),

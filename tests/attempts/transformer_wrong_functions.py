@@ -85,6 +85,10 @@ attention_with("wrong softmax axis", weigh=lambda s: softmax(s, 0))
 attention_with("softmax is missing", weigh=lambda s: s)
 attention_with("Scaled by another number", scale=lambda Q, K, V: Q.shape[-1] * 0.5)
 attention_with("0 times -inf is NaN", masked=lambda s, m: s + (~m).float() * -math.inf)
+attention_with("mask is transposed", masked=lambda s, m: s.masked_fill(~m.mT, -math.inf))
+attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
+attention_with("take a tensor of a single number", masked=lambda s, m: s if m else s - 1e9)
+attention_with("what stands for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
 attention_with("the last axis is -1", weigh=lambda s: softmax(s, 3))
 attention_with("overflows", weigh=lambda s: s.exp() / s.exp().sum(-1, keepdim=True))
 
@@ -125,9 +129,25 @@ def mask_as_an_index(Q, K, V, mask=None):
     return softmax(scores, -1) @ V
 
 
+def attend(scores, V, mask):
+    hidden = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    return softmax(hidden, -1) @ V
+
+
 for words, wrong in (
     ("Queries and keys are swapped", lambda Q, K, V, mask=None: attention(K, Q, V, mask)),
     ("K is not transposed", lambda Q, K, V, mask=None: softmax(Q @ K, -1) @ V),
+    ("by `.T`, which turns all axes round", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
+    ("counted from the front", lambda Q, K, V, mask=None: attend(Q @ K.transpose(1, 2), V, mask)),
+    (
+        "one number of axes only",
+        lambda Q, K, V, mask=None: attend(torch.einsum("bhqd,bhkd->bhqk", Q, K), V, mask),
+    ),
+    ("transposed before they meet V", lambda Q, K, V, mask=None: softmax(Q @ K.mT, -1).mT @ V),
+    (
+        "softmax comes before the scale",
+        lambda Q, K, V, mask=None: attend(Q @ K.mT, V / Q.shape[-1] ** 0.5, mask),
+    ),
     (
         "ready `scaled_dot_product_attention`",
         lambda Q, K, V, mask=None: nn.functional.scaled_dot_product_attention(Q, K, V, mask),
@@ -144,6 +164,11 @@ def chosen(values, targets):
     return values.gather(-1, targets[..., None])[..., 0]
 
 
+def with_one_maximum(logits, targets):
+    logits = logits - logits.max()
+    return (logits.exp().sum(-1).log() - chosen(logits, targets)).mean()
+
+
 for words, wrong in (
     ("summed, not averaged", lambda x, y: -chosen(logs(x), y).sum()),
     ("log of a softmax", lambda x, y: -chosen(softmax(x, -1), y).log().mean()),
@@ -156,8 +181,11 @@ for words, wrong in (
     ("a sign differs", lambda x, y: chosen(logs(x), y).mean()),
     ("base 2", lambda x, y: -chosen(logs(x), y).mean() / math.log(2)),
     ("wrong axis", lambda x, y: -chosen(x - x.logsumexp(0, keepdim=True), y).mean()),
-    ("perplexity", lambda x, y: (-chosen(logs(x), y).mean()).exp()),
+    ("This is the perplexity", lambda x, y: (-chosen(logs(x), y).mean()).exp()),
     ("every target of each row", lambda x, y: -logs(x)[:, y].mean()),
+    ("from one of the two only", lambda x, y: -(chosen(logs(x), y) + x.amax(-1)).mean()),
+    ("maximum is that of all", with_one_maximum),
+    ("as padding", lambda x, y: -chosen(logs(x), y)[y != 0].mean()),
     ("vocabulary too", lambda x, y: -(logs(x) * nn.functional.one_hot(y, x.shape[-1])).mean()),
     ("log Σ exp of all logits is missing", lambda x, y: -chosen(x, y).mean()),
     ("`.item()`", lambda x, y: transformer_right_functions.cross_entropy(x, y).item()),

@@ -230,6 +230,13 @@ heads("√d_model", attend=scaled(lambda q: (q.shape[-1] * q.shape[-3]) ** 0.5))
 heads("not scaled", attend=scaled(lambda q: 1))
 heads("not by its square root", attend=scaled(lambda q: q.shape[-1]))
 heads("whole d_model", heads_of=whole)
+heads("call `.contiguous()`", merge=lambda self, x: x.transpose(1, 2).view(*x[:, 0].shape[:2], -1))
+heads(
+    "softmax runs over the heads",
+    attend=lambda self, q, k, v: (
+        softmax((q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~self.seen(q.shape[-2]), -1e9), 1) @ v
+    ),
+)
 heads("to the values too", heads_of=turned((0, 1, 2)))
 heads("to the queries only", heads_of=turned((0,)))
 heads("before the axes of heads and positions", heads_of=turned_before_the_swap)

@@ -104,6 +104,8 @@ for words, forward in (
     ("sigmoid(x) alone", lambda self, x: self.w2(torch.sigmoid(self.w1(x)) * self.w3(x))),
     ("a ReLU", lambda self, x: self.w2(torch.relu(self.w1(x)) * self.w3(x))),
     ("a GELU", lambda self, x: self.w2(nn.functional.gelu(self.w1(x)) * self.w3(x))),
+    ("One matrix serves twice", lambda self, x: self.w2(silu(self.w1(x)) * self.w1(x))),
+    ("x is added inside", lambda self, x: x + self.w2(silu(self.w1(x)) * self.w3(x))),
     ("no gate", lambda self, x: self.w2(silu(self.w1(x))) + 0 * self.w3(x).sum()),
     ("gate is added", lambda self, x: self.w2(silu(self.w1(x)) + self.w3(x))),
     ("after the product", lambda self, x: self.w2(silu(self.w1(x) * self.w3(x)))),
@@ -132,6 +134,16 @@ class PlainList(nn.Module):
 class OwnWidth(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, 64)
+
+
+@mistake("positionwise_feedforward", "has the name of another one")
+class SwappedNames(transformer_right.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.w2, self.w3 = self.w3, self.w2
+
+    def forward(self, x):
+        return self.w3(silu(self.w1(x)) * self.w2(x))
 
 
 @mistake("positionwise_feedforward", "Missing: `w3.weight`")

@@ -22,6 +22,7 @@ def mixed(keep, axis):
         (RIGHT[..., [2, 0, 3, 1]], "numbers in each vector, in another order"),
         (RIGHT[:, [1, 2, 0]], "at other places"),
         (OTHER[:, :1].expand_as(RIGHT), "the same result"),
+        (RIGHT.bfloat16().float(), "as half precision does"),
         (RIGHT + 2, "too large by 2"),
         (RIGHT.mT, "axes come in another order"),
     ],
@@ -32,3 +33,4 @@ def test_the_symptom_is_named(got, words):
 
 def test_nothing_is_said_where_nothing_is_seen():
     assert symptom(RIGHT, OTHER) is None
+    assert symptom(RIGHT[:, :1], OTHER[:, :1]) is None  # a single position

@@ -36,9 +36,10 @@ USUAL = {
     "is the name misspelt?",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
+    r"^IndexError: .*index .*out of (range|bounds)": "An index goes beyond the end: print it, and "
+    "the length.",
     r"^\w+: .*(shape|size|dimension|broadcast|expand)": "Sizes that do not fit meet in this line: "
     "print the shapes that stand there.",
-    r"^IndexError": "An index goes beyond the end: print it, and the length.",
     r"^KeyError": "This key is not in the dict: was it put there before?",
     r"^ZeroDivisionError": "The divisor is 0 here: which case is that?",
     r"^RecursionError": "The function calls itself for ever: which call should end it?",
@@ -52,7 +53,8 @@ USUAL = {
     "keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes other arguments: compare their number "
     "and order.",
-    r"^RuntimeError: a Tensor with": "`item()` and `if` take a tensor of a single number.",
+    r"^RuntimeError: (a|Boolean value of) Tensor with": "`item()` and `if` take a tensor of a "
+    "single number; `is not None` asks whether there is a tensor.",
 }
 
 
@@ -79,9 +81,9 @@ class Raised(NamedTuple):
     error: BaseException
 
     def like(self, other: "Raised") -> bool:
-        """Tell whether two errors are of one kind: the same type, or both about sizes."""
-        sizes = all(SIZES.search(str(each.error)) for each in (self, other))
-        return type(self.error) is type(other.error) or sizes
+        """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
+        sizes = {bool(SIZES.search(str(each.error))) for each in (self, other)}
+        return sizes == {True} or (sizes == {False} and type(self.error) is type(other.error))
 
 
 class Program:

@@ -447,6 +447,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         and any(isinstance(each, nn.Module) and own_parameters(each) for each in value)
     ]
     biases = [name for name in own if "bias" in name or name.endswith("beta")]
+    learned = [name for name in own if re.search(LEARNED, name)]
     claim = None
     if own and not weights:
         claim = "There is nothing to learn here, but the module has parameters."
@@ -460,6 +461,9 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     elif biases:
         claim = "There is a bias."
         mistake = f"The course's layers have no bias: leave out {_listed(biases)}."
+    elif learned:
+        claim = "Vectors for positions are learned."
+        mistake = f"The course has RoPE in place of them: leave out {_listed(learned)}."
     elif weights and not own:
         claim = "The module has no parameters."
         mistake = (
@@ -474,7 +478,8 @@ REPEATED = (
     "`[Block(...)] * n` repeats one block: make each anew, as "
     "`[Block(...) for _ in range(n)]` does."
 )
-TIED = "One shares the matrix of the other: the course gives each its own."
+TIED = "One shares the weight of the other: the course gives each its own."
+LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 
 
 def _groups(
@@ -569,7 +574,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
         if twin != name:
-            layers = [re.findall(r"\d+", each) for each in (name, twin)]
+            layers = [re.findall(r"\.(\d+)\.", each) for each in (name, twin)]
             claim = f"`{twin}` and `{name}` are one and the same parameter."
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
     by_place = {place(name): weight for name, weight in weights.items()}
@@ -579,12 +584,10 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
         alone = dict(zip(own, weights.values(), strict=True))
     for name, weight in alone.items():
         if own[name].shape not in (weight.shape, weight.shape[::-1]):
-            raise Wrong(
-                f"The parameter `{name}` has another shape.",
-                expected=Words(tuple(weight.shape)),
-                got=Words(tuple(own[name].shape)),
-                mistake=_about_shape(own[name].shape, weight.shape),
-            )
+            raise _of_shape(name, own[name], weight)
+    for name, weight in alone.items():  # some are transposed, or all would have been understood
+        if len(alone) == len(own) == len(weights) and own[name].shape != weight.shape:
+            raise _of_shape(name, own[name], weight)
     held = {Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))}
     missing = [name for name in weights if place(name) not in held]
     unknown = [name for name in own if not any(name in names for names in groups.values())]
@@ -599,11 +602,25 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
     )
 
 
+def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
+    return Wrong(
+        f"The parameter `{name}` has another shape.",
+        expected=Words(tuple(asked.shape)),
+        got=Words(tuple(own.shape)),
+        mistake=_about_shape(own.shape, asked.shape),
+    )
+
+
 def _about_shape(own: torch.Size, asked: torch.Size) -> str:
     if len(own) == 2 == sum(o == a or o % 64 == 0 for o, a in zip(own, asked, strict=True)):
         return (
             "d_ff is rounded to a multiple of 64: take the d_ff that is handed in, and round "
             "where you choose it."
+        )
+    if own == asked[::-1]:
+        return (
+            "Its axes are swapped, and not those of every other: it is stored transposed, or has "
+            "the name of another one."
         )
     if math.prod(own) == math.prod(asked):
         return "The numbers would fit, but not in this shape."

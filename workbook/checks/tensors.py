@@ -174,6 +174,11 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
         first = difference.flatten()[0]
         if difference.isfinite().all() and alike(difference, first.expand_as(difference)):
             return words.format(first.item())
+    if alike(got, expected, 0.01):
+        return (
+            "Nearly right: no number is off by more than 1 % of the largest. Is something "
+            "rounded, as half precision does, an ε too large, or what stands for -inf too small?"
+        )
     for axis, what in ((-2, "position"), (-1, "entry")):
         if expected.ndim >= -axis:
             pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
@@ -184,7 +189,10 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     for words, view in SEEN_AS.items():
         if alike(view(expected), view(got)):
             return words
-    if expected.ndim > 1 and alike(got, got[..., :1, :].expand_as(got)):
+    same, right = (
+        each.ndim > 1 and alike(each, each[..., :1, :].expand_as(each)) for each in (got, expected)
+    )
+    if same and not right:
         return "Every position has the same result."
     return None
 

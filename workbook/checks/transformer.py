@@ -227,6 +227,10 @@ class Part(Exercise):
 NOT_TAKEN = {
     "TypeCheckError|BeartypeCall": "The types that you wrote in the signature do not allow this "
     "call: `...` in a shape stands for any number of axes.",
+    r"must be a (matrix|3D)|expects a tensor with <= 2|subscripts|expected \d+ dims": "This takes "
+    "one number of axes only: `@`, `.mT` and the `...` of an einsum take any.",
+    "view size is not compatible": "`view` cannot follow a transpose: call `.contiguous()` "
+    "before it, or take `reshape`.",
 }
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
@@ -417,7 +421,8 @@ IN_WEIGHTS = (
             WEIGH, "scores", "scores.exp()", "torch.sigmoid(scores)"),
     mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
             SCORES, "K @ Q.transpose(-1, -2)"),
-    mistake("K is not transposed: the scores are Q Kᵀ.", SCORES, "Q @ K"),
+    mistake("K is not transposed, or by `.T`, which turns all axes round: the scores are Q Kᵀ, "
+            "`Q @ K.mT`.", SCORES, "Q @ K"),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )  # fmt: skip
 ATTENTION_MISTAKES = (
@@ -428,10 +433,18 @@ ATTENTION_MISTAKES = (
     *either("The mask is inverted: True means that the query may look at the key.",
             HIDDEN, "mask, -math.inf", "mask, NEVER"),
     *IN_MASK,
+    mistake("The mask is transposed: it has one row for each query.",
+            HIDDEN, "~mask.mT, -math.inf"),
     mistake("Without a mask every key counts: yours masks what comes later though no mask is "
             "given.",
             IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
     *IN_WEIGHTS,
+    mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
+            "stand before them.", SCORES, "Q @ K.transpose(1, 2)"),
+    mistake("The weights are transposed before they meet V.",
+            GATHER, "shares.transpose(-1, -2) @ V"),
+    mistake("The softmax comes before the scale: divide the scores, not the weights.",
+            SCALE, "1", GATHER, "shares / math.sqrt(Q.shape[-1]) @ V"),
     mistake("The softmax takes exp of large scores, which overflows: subtract the maximum first.",
             *NO_SHIFT.edits[0]),
 )  # fmt: skip
@@ -469,6 +482,7 @@ ATTENTION = of_tensors(
     ),
     errors={
         r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
+        "operator, with a bool tensor": "True and False are no numbers: `~mask` inverts a mask.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
         "index takes no such mask: use `masked_fill` or `torch.where`.",
         "Dimension out of range": "An axis is counted from the front, and then it is another one, "
@@ -493,6 +507,12 @@ LOSS_MISTAKES = (
     *either("exp of large logits overflows: subtract the maximum first.", LOGS,
             "logits - logits.exp().sum(-1, keepdim=True).log()",
             "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
+    mistake("The maximum is that of all logits: exp of a row far below it is 0. Subtract that of "
+            "each row.", LOGS, "logits - logits.max() - "
+            "(logits - logits.max()).exp().sum(-1, keepdim=True).log()"),
+    *either("The maximum is subtracted from one of the two only, log Σ exp and the target's logit.",
+            LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)",
+            f"{LOGS} - logits.amax(-1, keepdim=True)"),
     *either("The wrong axis: softmax must run over the vocabulary, the last, row by row.",
             LOGS, "logits.log_softmax(0)", "logits.log_softmax(1)",
             "logits - logits.logsumexp(-1).max()"),
@@ -515,7 +535,9 @@ LOSS_MISTAKES = (
             "-chosen.mean(0)", "-chosen.mean(-1)", "-chosen.sum(-1).mean()"),
     mistake("Averaged over the vocabulary too, not only targets.",
             MEAN, "-chosen.mean() / logits.shape[-1]"),
-    mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp()"),
+    mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp().float()"),
+    mistake("Targets of 0 are left out, as padding: 0 is an id like any other.",
+            MEAN, "-chosen[targets != 0].mean()"),
     mistake("`[:, targets]` takes every target of each row: use `gather`.",
             f"logs.gather({CHOSEN}", "logs[:, targets]"),
     mistake("Only one batch dimension is provided for: the vocabulary is the last axis, and any "
@@ -566,6 +588,8 @@ EMBEDDING_MISTAKES = (
             ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
     mistake("Row 0 is treated as padding: it is a vector like any other.",
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
+    mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
+            ROWS, "weight.T[token_ids]"),
     mistake("The vectors are brought to length 1.",
             ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
 )  # fmt: skip
@@ -721,6 +745,8 @@ SILU, NOT_SILU = "x / (1 + torch.exp(-x))", "SiLU is x · sigmoid(x): here it is
 IN_FEED_FORWARD = (
     mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
             GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
+    *either("One matrix serves twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
+            *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
     *instead_of(GATED, {
         "project(gate, w2) * up": "The gate comes after W2 instead of before.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
@@ -745,7 +771,11 @@ def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3) -> Case:
 
 FEED_FORWARD = of_tensors(
     program=reference(project, silu, swiglu),
-    mistakes=(*IN_FEED_FORWARD, NO_TRANSPOSE),
+    mistakes=(
+        *IN_FEED_FORWARD,
+        NO_TRANSPOSE,
+        mistake("x is added inside: that is the block's business.", GATED, f"x + {GATED}"),
+    ),
     cases=(
         _feed_forward(1, 1),
         _feed_forward(1, 2, d_model=3, d_ff=3),
@@ -911,6 +941,8 @@ IN_HEADS = (
     *either("One matrix serves twice: queries, keys and values are made by a matrix each.",
             ROLES, "in (q, q, v))", "in (q, k, k))", "in (q, q, q))"),
     mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
+    mistake("The softmax runs over the heads: it must run over the keys, the last axis.",
+            WEIGH, "soft_max(scores, -3)", HIDDEN, "~mask, NEVER"),
 )  # fmt: skip
 HIDING = (  # a position without any key becomes NaN, and with it all that comes after it
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
@@ -1006,6 +1038,8 @@ IN_BLOCK = (
             ADD_ATTENTION, "x = attn(ln1(x))"),
     mistake("The residual connection is missing around the feed-forward layer.",
             ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Attention is missing.", ADD_ATTENTION, "pass"),
+    mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
     mistake("Without RoPE: is `theta` handed on to attention?", '"theta": theta', '"theta": None'),
 )  # fmt: skip
 IN_MODELS_BLOCK = (
@@ -1054,6 +1088,7 @@ BLOCK = of_tensors(
 
 EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
 HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
+ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
     mistake("The final norm, `ln_final`, is missing before the head.",
             'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
@@ -1061,7 +1096,13 @@ IN_MODEL = (
             "them.",
             HEAD, f"torch.softmax({HEAD}, -1)", f"torch.log_softmax({HEAD}, -1)",
             f"torch.softmax({HEAD}, 1)"),
-    mistake("Only the last position comes back: return all.", HEAD, f"{HEAD}[..., -1, :]"),
+    *either("Only the last position comes back: return all.",
+            HEAD, f"{HEAD}[..., -1, :]", f"{HEAD}[..., -1:, :]"),
+    mistake("The likeliest ids come back: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
+    mistake(ONCE, EMBEDDED, f"rms_norm({EMBEDDED}, weights['ln_final.weight'])",
+            'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
+    mistake(ONCE, "x = block(",
+            "x = rms_norm(x, weights['ln_final.weight']) if number else x\nx = block("),
     mistake("The head uses the matrix of the embedding: the course gives it its own.",
             HEAD, 'project(x, weights["token_embeddings.weight"])'),
     *either("Not every block is used once and in order.",
