@@ -108,11 +108,15 @@ def test_a_config_object_is_made():
     def annotated(config: Config):
         return config
 
+    def defaulted(config: Config | None = None):
+        return config
+
     def plain(cfg):
         return cfg
 
-    config = call_part(annotated, LM)
-    assert (config.n_layer, config.block_size, config.theta) == (3, 16, 50.0)
+    for function in (annotated, defaulted):
+        config = call_part(function, LM)
+        assert (config.n_layer, config.block_size, config.theta) == (3, 16, 50.0)
     config = call_part(plain, LM)
     assert (config.n_layers, config.max_seq_len, config["d_model"]) == (3, 16, 8)
     assert config.dropout == 0.0

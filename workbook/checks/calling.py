@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from workbook.checks.verdicts import CALLED, Words, Wrong, call, work_of
 
@@ -192,7 +192,9 @@ def bind(
         if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):
             bound[unknown.pop(0).name] = left.pop(name)
     for parameter in parameters:
-        if parameter.name in bound or parameter.default is not parameter.empty:
+        # A config with a default is made all the same, for values that have no other place.
+        wanted = _is_config(parameter) and not partly and left.keys() - {*optional}
+        if parameter.name in bound or (parameter.default is not parameter.empty and not wanted):
             continue
         name = meant.get(parameter.name)
         if name in extras:
@@ -280,8 +282,17 @@ def _signature(function: Any) -> list[inspect.Parameter] | None:
     for evaluated in (True, False):  # annotations may be texts, and name what is not there
         with suppress(Exception):
             signature = inspect.signature(function, eval_str=evaluated)
-            return list(signature.parameters.values())
+            return [
+                each.replace(annotation=_without_none(each.annotation))
+                for each in signature.parameters.values()
+            ]
     return None
+
+
+def _without_none(kind: Any) -> Any:
+    """The type in `type | None`."""
+    kinds = [each for each in get_args(kind) if each is not type(None)]
+    return kinds[0] if len(kinds) == 1 < len(get_args(kind)) else kind
 
 
 def meaning(name: str, names: Collection[str]) -> str | None:
