@@ -70,6 +70,11 @@ for words, first, second in (
         attend,
         lambda self, x: x + self.ffn(x) + 0 * self.ln2(x),
     ),
+    (
+        "Both residual connections",
+        lambda self, x: self.attn(self.ln1(x)),
+        lambda self, x: self.ffn(self.ln2(x)),
+    ),
     ("The feed-forward layer is missing", attend, lambda self, x: x),
     ("Attention is missing", lambda self, x: x, feed),
     ("used twice", attend, lambda self, x: x + self.ffn(self.ln1(x))),

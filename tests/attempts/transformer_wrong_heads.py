@@ -230,6 +230,12 @@ heads("√d_model", attend=scaled(lambda q: (q.shape[-1] * q.shape[-3]) ** 0.5))
 heads("not scaled", attend=scaled(lambda q: 1))
 heads("not by its square root", attend=scaled(lambda q: q.shape[-1]))
 heads("whole d_model", heads_of=whole)
+heads("Scaled by √num_heads", attend=scaled(lambda q: q.shape[-3] ** 0.5))
+heads(
+    "for the width of a head",
+    split=lambda self, x: x.unflatten(-1, (-1, self.heads)).transpose(1, 2),
+)
+heads("it is `x @ W.T`", out=lambda self, x: x @ self.output_proj.weight)
 heads("call `.contiguous()`", merge=lambda self, x: x.transpose(1, 2).view(*x[:, 0].shape[:2], -1))
 heads(
     "softmax runs over the heads",
@@ -292,6 +298,13 @@ class KeysByQueries(Steps):
     def heads_of(self, x, positions):
         q, _, v = super().heads_of(x, positions)
         return q, q, v
+
+
+@mistake("multihead_self_attention", "serves twice")
+class QueriesByKeys(Steps):
+    def heads_of(self, x, positions):
+        _, k, v = super().heads_of(x, positions)
+        return k, k, v
 
 
 @mistake("multihead_self_attention", "your third argument is `use_rope`; which one is `theta`?")

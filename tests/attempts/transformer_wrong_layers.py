@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from attempts import transformer_right
-from attempts.transformer_lists import mistake
+from attempts.transformer_lists import almost, mistake
 from attempts.transformer_right import silu
 
 
@@ -57,6 +57,12 @@ class NoGain(Norm):
 class OnePlusGain(Norm):
     def forward(self, x):
         return (x.float() / self.root(x.float()) * (1 + self.weight)).to(x.dtype)
+
+
+@mistake("rmsnorm", "gain is added")
+class AddedGain(Norm):
+    def forward(self, x):
+        return (x.float() / self.root(x.float()) + self.weight).to(x.dtype)
 
 
 @mistake("rmsnorm", "upcast")
@@ -116,6 +122,13 @@ for words, forward in (
 ):
     changed = type("Changed", (transformer_right.SwiGLU,), {"forward": forward})
     mistake("positionwise_feedforward", words)(changed)
+
+
+@almost("positionwise_feedforward", "There is NaN in it")
+class Overflowing(transformer_right.SwiGLU):
+    def forward(self, x):
+        gate = self.w1(x)
+        return self.w2(gate * gate.exp() / (1 + gate.exp()) * self.w3(x))
 
 
 @mistake("positionwise_feedforward", "hidden from torch")

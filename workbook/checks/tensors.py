@@ -207,8 +207,9 @@ SEEN_AS = {  # what is said where a right and a wrong tensor are the same, seen 
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if got == tuple(size for size in expected if size > 1):
         return "Axes of length 1 are lost: keep them, a batch of one is a batch."
-    if got == expected[1:]:
-        return "The first axis is lost."
+    lost = [i for i in range(len(expected)) if got == expected[:i] + expected[i + 1 :]]
+    if lost:
+        return "An axis is lost." if lost[1:] else f"Axis {lost[0]} (counted from 0) is lost."
     if sorted(got) == sorted(expected):
         return "The axes come in another order."
     if math.prod(got) == math.prod(expected):

@@ -662,6 +662,7 @@ IN_NORM = (
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
     *instead_of("sqrt() * gain", {
         "sqrt()": "The gain is forgotten: multiply by the weight.",
+        "sqrt() + gain": "The gain is added: multiply by it.",
         "sqrt() * (1 + gain)": "1 + gain: the weight itself is the gain.",
     }),
 )  # fmt: skip
@@ -764,9 +765,10 @@ IN_FEED_FORWARD = (
 )  # fmt: skip
 
 
-def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3) -> Case:
-    x = drawn(*leading, d_model, seed=4)
-    return made_of(FEED, Case("SwiGLU", {"x": x}, {"d_model": d_model, "d_ff": d_ff}))
+def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3, scale=1, what="") -> Case:
+    x = scale * drawn(*leading, d_model, seed=4)
+    sizes = {"d_model": d_model, "d_ff": d_ff}
+    return made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
 
 
 FEED_FORWARD = of_tensors(
@@ -782,6 +784,7 @@ FEED_FORWARD = of_tensors(
         _feed_forward(1, 2, d_model=4, d_ff=2),
         _feed_forward(2, 3),
     ),
+    corners=(_feed_forward(2, 3, scale=200, what="large numbers"),),
     gradients=_feed_forward(2, 3),
     questions={
         "Inputs with 2 axes, not 3, fail.": _feed_forward(2),
@@ -894,6 +897,7 @@ DIAGONAL = "The diagonal is masked: a position may look at itself."
 FOR_MODEL = (
     "RoPE is made for d_model numbers: inside a head its d_k is d_head = d_model / num_heads."
 )
+AS_IT_IS = "A product is `x @ W`: a weight has one row for each output, so it is `x @ W.T`."
 LONGEST, THETA = 6, 50.0
 IGNORED = mistake("`token_positions` is ignored: RoPE always counts from 0.",
                   " if positions is None else positions.unsqueeze(-2)", "")  # fmt: skip
@@ -925,6 +929,9 @@ IN_HEADS = (
             TRIANGLE, "dtype=torch.bool).tril(1)"),
     mistake("Scaled by √d_model: divide by √d_head.",
             SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
+    mistake("Scaled by √num_heads: divide by √d_head.", SCALE, "math.sqrt(Q.shape[-3])"),
+    mistake("`num_heads` is taken for the width of a head.",
+            SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
     mistake("RoPE is applied to the values too: only queries and keys are rotated.",
             TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
     *either("RoPE is applied to the queries only, or to the keys only.",
@@ -939,7 +946,9 @@ IN_HEADS = (
     *either("The matrices of queries, keys and values are swapped.",
             ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
     *either("One matrix serves twice: queries, keys and values are made by a matrix each.",
-            ROLES, "in (q, q, v))", "in (q, k, k))", "in (q, q, q))"),
+            ROLES, "in (q, q, v))", "in (k, k, v))", "in (q, k, k))", "in (q, q, q))"),
+    mistake(AS_IT_IS, "project(x, weight), num_heads", "x @ weight, num_heads"),
+    mistake(AS_IT_IS, OUTPUT, "merge_heads(gathered) @ output"),
     mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
     mistake("The softmax runs over the heads: it must run over the keys, the last axis.",
             WEIGH, "soft_max(scores, -3)", HIDDEN, "~mask, NEVER"),
@@ -1038,6 +1047,8 @@ IN_BLOCK = (
             ADD_ATTENTION, "x = attn(ln1(x))"),
     mistake("The residual connection is missing around the feed-forward layer.",
             ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Both residual connections are missing.",
+            ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
     mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
     mistake("Without RoPE: is `theta` handed on to attention?", '"theta": theta', '"theta": None'),
@@ -1045,8 +1056,8 @@ IN_BLOCK = (
 IN_MODELS_BLOCK = (
     *IN_BLOCK,
     # Without what gives errors of sizes here, like any other, and what shows only alone.
-    *but(IN_HEADS, FOR_MODEL),
-    *IN_ATTENTION,
+    *but(IN_HEADS, FOR_MODEL, "Heads attend to heads"),
+    *but(IN_ATTENTION, "K is not transposed"),
     *but(IN_ROPE, "nothing is rotated"),
     *IN_FEED_FORWARD,
     *but(IN_NORM, "ε", "squares are missing", "keepdim"),
