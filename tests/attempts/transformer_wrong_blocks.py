@@ -302,3 +302,10 @@ class UnfilledHead(transformer_right_heads.TransformerLM):
     def __init__(self, *sizes):
         super().__init__(*sizes)
         self.lm_head.weight = nn.Parameter(torch.empty_like(self.lm_head.weight))
+
+
+@mistake("transformer_block", "Sizes that do not fit")
+class RopeOfTheModel(transformer_right_heads.TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.attn.rope = transformer_right.RotaryPositionalEmbedding(theta, d_model, max_seq_len)

@@ -1056,10 +1056,10 @@ IN_BLOCK = (
 IN_MODELS_BLOCK = (
     *IN_BLOCK,
     # Without what gives errors of sizes here, like any other, and what shows only alone.
-    *but(IN_HEADS, FOR_MODEL, "Heads attend to heads"),
-    *but(IN_ATTENTION, "K is not transposed"),
+    *but(IN_HEADS, FOR_MODEL, "Heads attend to heads", "it counts heads"),
+    *but(IN_ATTENTION, "K is not transposed", "These are the weights"),
     *but(IN_ROPE, "nothing is rotated"),
-    *IN_FEED_FORWARD,
+    *but(IN_FEED_FORWARD, "after W2"),
     *but(IN_NORM, "ε", "squares are missing", "keepdim"),
 )
 PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
