@@ -128,7 +128,7 @@ WRONG += [
     (but(below=lambda v, eps: v + eps), "root of v is missing"),
     (but(below=lambda v, eps: (v + eps).sqrt()), "ε stands inside the root"),
     (but(below=lambda v, eps: v.sqrt()), "ε is missing"),
-    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is always 1e-8"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is typed in"),
     (but(move=lambda p, change: p.add_(change)), "goes up the hill"),
     (but(move=rebound), "The step changes nothing"),
     (but(move=rebound, decay=no_decay), "The step changes nothing"),
@@ -297,3 +297,21 @@ class ClosureLast(Plain):
     def step(self, closure=None):
         super().step()
         return closure and closure()
+
+
+WRONG += [
+    (but(gradient=with_decay), "The decay is there twice"),
+    (but(rate=lambda lr, b1, b2, t: math.sqrt(1 - b2**t) / (1 - b1**t)), "α itself is missing"),
+    (
+        but(rate=lambda lr, b1, b2, t: lr * (1 - b2**t) / math.sqrt(1 - b1**t)),
+        "the root belongs over 1 - β2",
+    ),
+    (
+        but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t) ** 2),
+        "yours corrects m twice",
+    ),
+    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1 * t)), "it is a power"),
+    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is it β2ᵗ"),
+    (but(second=lambda v, g, b2: b2 * v + (1 - b2) * (g**2).mean()), "one number for the whole"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is typed in"),
+]

@@ -157,6 +157,34 @@ WRONG_SCHEDULES = [
 ]
 
 
+WRONG_SCHEDULES += [
+    (schedule(warm=lambda it, a, b, w, c: max(b, it / w * a)), "never goes below the minimum"),
+    (schedule(cosine=lambda it, a, b, w, c: max(b, schedule()(it, a, 0, w, c))), "cut off at min"),
+    (schedule(cosine=lambda it, a, b, w, c: a * (b / a) ** ((it - w) / (c - w))), "exponential"),
+    (
+        schedule(cosine=lambda it, a, b, w, c: b + cos((it - w) / (c - w) * pi / 2) * (a - b)),
+        "bare cosine up to π/2",
+    ),
+    (
+        schedule(
+            cosine=lambda it, a, b, w, c: b + 0.5 * 1 + cos((it - w) / (c - w) * pi) * (a - b)
+        ),
+        "parentheses around 1 + cos",
+    ),
+    (
+        schedule(
+            cosine=lambda it, a, b, w, c: b + (1 + cos((it - w / (c - w)) * pi)) / 2 * (a - b)
+        ),
+        "`it - warmup` needs parentheses",
+    ),
+    (
+        schedule(rest=lambda it, a, b, w, c: schedule()(w + (it - w) % (c - w), a, b, w, c)),
+        "begins the cosine anew",
+    ),
+    (lambda it, a, b, w, c: schedule()(it, a, b, w, c) / a, "is a factor of the maximum"),
+]
+
+
 def clip_handout(parameters, max_l2_norm, eps=1e-6):
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = torch.sqrt(sum((g.data**2).sum() for g in grads))
@@ -297,6 +325,27 @@ WRONG_CLIPS = [
     (two_loops, "is a generator, which can be gone through only once"),
     (lambda parameters, limit: clip_handout(parameters[:], limit), "is a generator: make a list"),
     (lambda parameters: parameters, "cannot be called with the arguments"),
+]
+
+
+def anew(parameters, limit):
+    parameters = [p for p in parameters if p.grad is not None]
+    for p in parameters:
+        norm = math.sqrt(sum(float((q.grad**2).sum()) for q in parameters))
+        p.grad.mul_(min(1.0, limit / (norm + 1e-6)))
+
+
+WRONG_CLIPS += [
+    (anew, "computed anew after some are scaled"),
+    (clip(targets=lambda parameters: parameters[:1]), "Only the first gradient"),
+    (clip(norm=lambda grads: sum(g.norm() for g in grads) ** 0.5), "norms that were not squared"),
+    (clip(norm=lambda grads: math.hypot(*(float(g.sum()) for g in grads))), "squared sums"),
+    (clip(factor=lambda norm, limit: min(1.0, limit / (norm + 0.1))), "ε is too large"),
+    (clip(factor=lambda norm, limit: min(1.0, limit / norm)), "the norm is 0: add ε"),
+    (
+        clip(factor=lambda norm, limit: limit / (norm + 1e-6) if norm**2 > limit else 1.0),
+        "The square of the norm is compared",
+    ),
 ]
 
 ALMOST = [

@@ -87,6 +87,7 @@ SCHEDULE_MISTAKES = (
         "it / warmup": "yours lacks the maximum.",
         "lowest + it / warmup * (highest - lowest)": "yours begins at the minimum, not at 0.",
         "highest": "yours is at the maximum at once.",
+        "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
     }, "The warm-up is it / warmup_iters * max: "),
     *instead_of("(it - warmup) / (end - warmup)", {
         "it / end": "yours does not begin at the maximum.",
@@ -97,12 +98,14 @@ SCHEDULE_MISTAKES = (
             "(it - warmup + 1) / (end - warmup)",
         ), "in yours a number is one too large or too small."),
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
+        "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
     *instead_of("math.pi * done", {
         "done": "π is missing.",
         "180 * done": "`cos` takes radians, not degrees.",
         "2 * math.pi * done": "2π is a whole turn.",
         "math.pi / 2 * done": "π/2 is only half of the way.",
+        "math.acos(2 * math.cos(math.pi / 2 * done) - 1)": "yours is the bare cosine up to π/2.",
     }, "The cosine goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
@@ -110,18 +113,30 @@ SCHEDULE_MISTAKES = (
         "math.cos(math.pi * done)": "you took the bare cosine.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
+        "((lowest / highest) ** done - lowest / highest) / (1 - lowest / highest)": "you took an "
+        "exponential.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of("lowest + share * (highest - lowest)", {
         "share * (highest - lowest)": "min is not added.",
         "lowest + share * highest": "yours goes up by max in place of max - min.",
         "share * highest": "yours falls to 0, and not to min.",
+        "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
+        "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
+        "cos(...) are missing.",
+        "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
         "if it > end == warmup:": ": yours follows the cosine, which rises again.",
         f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
+        **dict.fromkeys((
+            f"if it > {late} > warmup:\n    it = warmup + (it - warmup) % (end - warmup)\n{OVER}"
+            for late in ("end - 1", "end")
+        ), ": yours begins the cosine anew."),
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {
+        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours is a factor of the maximum, as "
+        "`LambdaLR` takes it: the learning rate itself is asked for.",
         f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped: max comes "
         "first.",
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from step 0, not from the warm-up's "
@@ -267,6 +282,8 @@ CLIPPING_MISTAKES = (
         "torch.sqrt(total / sum(g.numel() for g in gradients))": "you took a mean.",
         f"sum({OWN})": "you added the norms of the parameters: add squares.",
         f"max({OWN})": "you took the largest of the parameters' norms.",
+        f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
+        "sum(g.sum() ** 2 for g in gradients) ** 0.5": "you squared sums: square each entry.",
         "gradients[-1].norm()": "you took the last parameter's.",
         "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the parameters.",
     }, THE_NORM),
@@ -279,7 +296,11 @@ CLIPPING_MISTAKES = (
         "direction of the step.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
         "if 0 < norm < case.limit:": "The condition is turned round: scale above the limit.",
+        "if norm**2 > case.limit:": "The square of the norm is compared with max_l2_norm: take the "
+        "root first.",
         "if norm > 1:": "The norm is compared with 1, and not with max_l2_norm.",
+        f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
+        "computed anew after some are scaled: compute it once, before the loop.",
         "if g.zero_().any():": "All gradients have become 0.",
     }),
     *instead_of(CHANGE, {
@@ -287,6 +308,8 @@ CLIPPING_MISTAKES = (
         "g.mul_(1 / norm)": "The gradients are scaled to the norm 1, and not to max_l2_norm.",
         "g.mul_(case.limit)": "The factor is not divided by the norm.",
         "g.mul_(case.limit / norm**2)": "The factor is divided by the square of the norm.",
+        **dict.fromkeys((f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
+                        "ε is too large: 1e-6 only keeps the norm from being 0."),
         "pass": "The gradients are as before: nothing that was computed reached them. `grad = grad "
         "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
     }),
@@ -297,6 +320,8 @@ CLIPPING_MISTAKES = (
             "value for g in gradients for", "value for g in () for"),
     *instead_of(LOOP, {
         "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
+        "for g in gradients[:1]:": "Only the first gradient is scaled: does a `return` stand in "
+        "the loop?",
         "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
         "which can be gone through only once: make a list of it first.",
     }),
@@ -305,6 +330,7 @@ GRADIENTS = (
     Gradients(((3.0, 4.0),), 1.0),
     Gradients(((0.3, -0.4),), 1.0),
     Gradients(((1.2, -1.6),), 2.5),
+    Gradients(((1.0, -1.0),), 2.5),
     Gradients(((3.0, 0.5), (-4.0,)), 1.0),
     Gradients(((4.0,), (2.0, -1.0), (0.0, 2.0)), 2.5),
     Gradients(((3.0, 0.5), None, (-4.0,)), 2.0),
@@ -352,6 +378,7 @@ CLIPPING = Exercise(
         "The gradients are wrong.", given=Words(case), expected=row(asked), got=row(got)
     ),
     errors={
+        r"ZeroDivisionError": "Where all gradients are 0 the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
@@ -478,6 +505,10 @@ ADAMW_MISTAKES = (
         f"1 - lr * lr * {DECAY}": "yours is multiplied by the learning rate twice.",
         "1 - lr * 0.01": "yours always takes λ = 0.01, and not the one that was handed in.",
     }.items()),
+    mistake("The decay is there twice: in the gradient, which is L2, and beside the step.",
+            "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
+    mistake("The decay is in the step, and so divided by √v: θ ← θ - α λ θ stands beside it.",
+            STEPPED, f"theta.addcdiv_(m + {DECAY} * theta", *decayed("1")),
     *instead_of(BETAS, {
         f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
         **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),
@@ -488,6 +519,12 @@ ADAMW_MISTAKES = (
     *instead_of(CORRECTED, {
         "lr": "there is no bias correction in yours.",
         "lr / (1 - beta1**t)": "only m is corrected.",
+        **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
+                        "α itself is missing in yours."),
+        "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
+        "lr * (1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects both twice, in α and in m, v.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, and no product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
         "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)": "yours is upside down.",
@@ -525,6 +562,8 @@ ADAMW_MISTAKES = (
     *instead_of("m.mul_(beta1).add_(g, alpha=1 - beta1)", {
         "m.mul_(beta1).add_(g)": "m lacks the factor 1 - β1 of the gradient.",
         "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
+        "m.mul_(beta1 if t > 1 else 0).add_(g, alpha=1 - beta1 if t > 1 else 1)": "m begins at g, "
+        "and not at zero.",
         "m.copy_(g)": "The step takes g itself, not its average m.",
     }),
     *instead_of("v.mul_(beta2).addcmul_(g, g, value=1 - beta2)", {
@@ -532,9 +571,15 @@ ADAMW_MISTAKES = (
         "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
         "v.mul_(beta2).add_(g.abs(), alpha=1 - beta2)": "v averages g² and not |g|: square it.",
+        "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
+        "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: it has β2.",
+        "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for the whole "
+        "tensor: each entry has its own.",
+        "v.mul_(beta2).add_(t == 1, alpha=beta2).addcmul_(g, g, value=1 - beta2)": "v begins at 1, "
+        "and not at zero.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
-        f"v.sqrt() + 1e-8 * {TIMES}": "ε is always 1e-8: take the one that was handed in.",
+        f"v.sqrt() + 1e-8 * {TIMES}": "ε is typed in: take the one that was handed in.",
         f'v / {TIMES} + group["eps"]': "The root of v is missing.",
         f'(v + group["eps"] * {TIMES}).sqrt()': "ε stands inside the root, not outside: √v + ε.",
         "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
@@ -714,6 +759,7 @@ ADAMW = Exercise(
         "autograd: `p.data`, or all of the step under `torch.no_grad()`.",
         r"empty parameter list": "`params` is used up before it reaches `super().__init__`: it may "
         "be a generator, as `model.parameters()` is. Hand it on as it came.",
+        r"math domain error": "The root of a negative number: is it β2ᵗ, a power, in 1 - β2ᵗ?",
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
         r"no attribute '(?:param_groups|state|defaults|_\w+)'": "Call `super().__init__(params, "
         "defaults)`, with a dict of the settings: it makes `param_groups` and `state`.",
