@@ -203,3 +203,9 @@ WRONG = {
         (log(9.0, 5.0, 4.0).drop(columns="seconds"), "no column `seconds`"),
         (log(9.0, 5.0, 4.0).assign(seconds=[1.0, 0.5, 0.7]), "Time runs backwards")],
 }  # fmt: skip
+
+# In dicts of other forms.
+RIGHT.setdefault((LR, "b"), []).append({"best": 3e-3, "diverges": 1e-2})
+RIGHT.setdefault((NORMS, None), []).append({"pre": {3e-3: 1.41}, "none": {3e-3: NAN, 3e-4: 1.6}})
+WRONG.setdefault((LR, "b"), []).append(({"best": 3e-2, "diverges": 3e-3}, "swapped"))
+WRONG.setdefault((SILU, None), []).append(({"swiglu": 1344, "silu": 896}, "third fewer"))

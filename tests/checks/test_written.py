@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from attempts import accounting, written
+from attempts import accounting, written, written_forms
 
 from workbook import config
 from workbook.checks.verdicts import Wrong
@@ -21,7 +21,7 @@ def every(kind):
     """The attempts of a kind for both sorts of problems, by problem and part."""
     return [
         (*place, some)
-        for each in (written, accounting)
+        for each in (written, accounting, written_forms)
         for place, some in getattr(each, kind).items()
     ]
 

@@ -34,16 +34,18 @@ OPEN: dict[str, dict[str, tuple]] = {
 # How far a number may be off that is computed from rounded ones.
 SLACK = {"seconds": 1e-2, "bytes per sequence": 1e-2, "factor": 1e-2}
 PARTS = {  # of the model, by their names
-    "feed-forward": r"ffns?|feed.?forward|mlps?|swi?glu|w[123]",
+    "feed-forward": r"(?:swi?glu.|position.?wise.)?(?:ffns?|feed.?forward|mlps?|swi?glu|w[123])",
     "scores": r"(?:attention )?scores?|quer(?:y|ies).keys?|qk|dot products?|weighted sums?|softmax",
     "attention": r"(?:self.|multi.head )*attention|attn|mha",
-    "projections": r"(?:attention )?(?:projections?|proj)|qkvo?",
-    "head": r"(?:lm|language|output|final).(?:head|projection)|head|logits?|unembedding|vocab\w*",
+    "projections": r"(?:attention |qkvo? )?(?:projections?|proj)|qkvo?",
+    "head": r"(?:lm|language|output|final|vocab\w*).(?:head|projection)|head|logits?|unembedding"
+    r"|vocab\w*",
 }
 # What an entry of a dict is, by a piece of its key: a piece of the quantity's name.
-LABELS = {rf"\b(?:{names})\b": part for part, names in PARTS.items()} | {
+LABELS = {r"\b(?:before|old|1,?024)\b": None}  # of another part
+LABELS |= {rf"\b(?:{names})\b": part for part, names in PARTS.items()} | {
     r"\bblocks?\b": "blocks",
-    r"growth|factor|ratio": "growth",
+    r"growth|factor|ratio|increase|times|multipl": "growth",
     r"optim|adam|moments|state": "optimizer",
     r"\bper.param|param|count|weights|grad|moment|^[mvp]\b": "parameter",
     r"\bstep": "of a step",
@@ -68,7 +70,20 @@ SMALL = {
     (ADAMW, "c"): "per parameter",
     (ADAMW, "d"): "seconds",
 }
+NOT_ASKED = {(ADAMW, "c"): {"count"}, (ADAMW, "d"): {"flops", "count"}}  # on the way there
 LARGE = {(MODEL, "a"): ("count", "bytes"), (ADAMW, "a"): ("bytes", "count")}
+HINTS = {  # where no assumption gives a number
+    (
+        MODEL,
+        "e",
+    ): "With 16 times the tokens the T × T matmuls need 256 times as much, and all others "
+    "16 times: all together it lies between.",
+    (
+        ADAMW,
+        "c",
+    ): "Count, for one parameter, each multiplication, addition, division and root of the "
+    "update of m, of v, of the step and of the decay: forward and backward pass are not asked for.",
+}
 WHY = {  # each other part needs less
     "scores": "They grow with the square of the context, and 1,024 is less than the matrices add.",
     "attention": "It has four matmuls of d × d and two of T × T, the FFN three of d × d_ff.",
@@ -126,17 +141,31 @@ _RANK = itemgetter(0)
 def _judged(problem: str, part: str, attempt: Any) -> str | None:
     """Praise for numbers that all fit; None where one of them is no number."""
     asked_for = Part(problem, part, config.edition())
+    if isinstance(attempt, list) and all(isinstance(e, tuple) and len(e) == 2 for e in attempt):
+        attempt = dict(attempt)
     if (problem, part) == (MODEL, "c"):
+        if isinstance(attempt, dict) and any(map(_part_of_model, attempt.values())):
+            attempt = [*attempt.values()]
         named = _part_of_model(attempt[0] if isinstance(attempt, tuple | list) else attempt)
         if named in WHY:
             raise Wrong("Another part needs more.", got=Words(named), mistake=WHY[named])
         if named and (isinstance(attempt, str) or len(attempt) == 1):
             return "The feed-forward layers: three matmuls with the widest matrices in each block."
         attempt = {"feed-forward": attempt[1:]} if named else attempt
-    if (problem, part) == (MODEL, "b") and _sums_up(attempt, asked_for):
+    if (
+        (problem, part) == (MODEL, "b")
+        and not _by_part(attempt)
+        and _sums_up(_flat(attempt), asked_for)
+    ):
         return "Together they are the FLOPs of a forward pass."
     if (problem, part) == (MODEL, "b") and (total := _total(attempt)):
         attempt = total
+    if (problem, part) == (ADAMW, "c"):
+        attempt = _operations(attempt)
+    if (problem, part) == (MODEL, "e") and isinstance(attempt, list | tuple):
+        short = next(way for way in _good(asked_for._replace(part="b")) if way.unit == "flops")
+        if len(attempt) > 1 and (n := number(attempt[0])) and abs(n.value / short.value - 1) < 0.01:
+            attempt = attempt[1:]  # which stood there to compare
     found = list(_handed(attempt, asked_for))
     if not found or None in found:
         return None
@@ -183,6 +212,33 @@ def _sums_up(attempt: Any, part: Part) -> bool:
     return False
 
 
+def _by_part(attempt: Any) -> bool:
+    """True for a dict in which each of the model's parts stands once, attention in one piece."""
+    plain = isinstance(attempt, dict) and dict not in map(type, attempt.values())
+    named = [*map(_piece, attempt)] if plain else []
+    allowed = {"attention", "feed-forward", "head", ""}
+    return {"attention", "feed-forward"} <= {*named} <= allowed and len({*named}) == len(named)
+
+
+def _flat(attempt: Any) -> Any:
+    """A dict without the dicts in it, whose entries are its own."""
+    if not isinstance(attempt, dict):
+        return attempt
+    inner = {k: v if isinstance(v, dict) else {"": v} for k, v in attempt.items()}
+    return {f"{k} {name}".strip(): v for k, each in inner.items() for name, v in each.items()}
+
+
+def _operations(attempt: Any) -> Any:
+    """The sum of the operations for a parameter, where each step's are handed in."""
+    found = entries(attempt) if isinstance(attempt, dict | list | tuple) else []
+    few = len(found) > 1 and all(each and not each.kind and each.value < 100 for each in found)
+    if not few or (isinstance(attempt, dict) and re.search("total|sum|per", f"{[*attempt]}", re.I)):
+        total = [v for k, v in attempt.items() if "total" in str(k)] if few else []
+        return total[0] if total else attempt
+    *steps, last = (round(each.value) for each in found)
+    return last if isinstance(attempt, list | tuple) and last == sum(steps) else sum(steps) + last
+
+
 def _total(attempt: Any) -> int | None:
     """The sum of four matmuls or more, if it is not said of each what it is of."""
     found = entries(attempt) if isinstance(attempt, dict | list | tuple) else []
@@ -213,6 +269,10 @@ def _handed(value: Any, part: Part, labels: tuple[str, ...] = ()) -> Iterator[li
         largest = max((n.value for each in value if (n := number(each))), default=0)
         for i, each in enumerate(value):
             place = PLACES.get(part[:2], ())[i : i + 1] if len(value) > 1 else ()
+            if place == ("scores",):  # or of all of attention
+                both = [list(_handed(each, part, (*labels, of))) for of in (*place, "attention")]
+                yield from (a and a + b for a, b in zip(*both, strict=True))
+                continue
             if part[:2] == (MODEL, "b") and (n := number(each)) and n.value < largest:
                 place = ("share",)
             yield from _handed(each, part, (*labels, *place))
@@ -231,6 +291,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     of = _piece(label)
     if of is None:
         raise NotAttempted(f"It is not known here what {label!r} is.")
+    of = "all but" if (of, part[:2]) == ("whatever", (ADAMW, "a")) else of
     of = of or ("feed-forward" if part[:2] == (MODEL, "c") else "")
     of_part = part.problem == MODEL and of in {*PARTS, "blocks", "share"}
     kinds, scale, unit = (found.kind,), found.scale, found.unit
@@ -259,6 +320,9 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
             f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
             ' stands: write 2.1e9, or a text such as "8.5 GB" or "3.5 TFLOPs".'
         )
+    kinds = ("flops",) if "flop" in label and kinds == ("seconds",) else kinds
+    if {*kinds} <= NOT_ASKED.get(part[:2], {*()}):
+        raise NotAttempted(f"{text} is not asked for here: leave it out, and hand in the rest.")
     if kinds == ("share",) and not of_part:
         raise NotAttempted('Of which part is that the share? Hand in a dict, such as {"head": 12}.')
     found = found._replace(kind=kinds[0], scale=scale, unit=unit)
@@ -345,6 +409,7 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
         said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
         return Wrong(f"That is not right for: {ways[0].quantity}.", got=got, mistake=said)
     claim = "That is not the number, and no stated assumption gives it."
+    hint = HINTS.get(part[:2])
     ratios = [
         way.value / (handed.amount.value * scale)
         for way in _good(part)
@@ -356,7 +421,7 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     off = off if 0.5 < ratio < 2 else f"about {ratio:.2g} times as much"
     off += ": is it a slip in a sum?" if abs(ratio - 1) < 0.03 else ""
     other = "a number of another size, or in another unit"
-    return Wrong(claim, expected=Words(off if 0.1 < ratio < 10 else other), got=got)
+    return Wrong(claim, expected=Words(off if 0.1 < ratio < 10 else other), got=got, mistake=hint)
 
 
 def _praise(verdicts: list[Verdict], edition: Edition) -> str:

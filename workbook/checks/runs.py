@@ -113,6 +113,8 @@ def _rows(attempt: Any, by: str) -> Iterator[Mapping]:
     """Yield a dict for each run."""
     if isinstance(attempt, list) and all(isinstance(e, tuple) and len(e) == 2 for e in attempt):
         attempt = dict(attempt)
+    if isinstance(attempt, Mapping):  # {"none": {3e-3: loss}}
+        attempt = dict(_unnested(attempt))
     names = attempt.keys() if isinstance(attempt, Mapping | pd.Series) else ()
     of_losses = [name for name in names if LOSS.fullmatch(_normal(name))]
     if of_losses and any(isinstance(attempt[n], list) for n in names if n not in of_losses):
@@ -131,6 +133,14 @@ def _rows(attempt: Any, by: str) -> Iterator[Mapping]:
             outcome = ("status", "loss", "steps", "tokens", "seconds", "bits_per_byte")
             row = results.settings_of(row.config) | {name: getattr(row, name) for name in outcome}
         yield row
+
+
+def _unnested(attempt: Mapping) -> Iterator[tuple]:
+    for key, value in attempt.items():
+        if isinstance(value, Mapping) and value and all(isinstance(each, Real) for each in value):
+            yield from (((key, number), loss) for number, loss in value.items())
+        else:
+            yield key, value
 
 
 def _named(key: Any, value: Any, by: str) -> Any:
@@ -341,6 +351,10 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
     match part, attempt:
         case "b", [Real() as best, Real() as diverges]:
             return _edge(best, diverges)
+        case "b", Mapping() if len(attempt) == 2 and all(type(key) is str for key in attempt):
+            named = sorted(attempt, key=lambda key: "diverg" in key)
+            if "diverg" in named[1] and all(isinstance(attempt[key], Real) for key in named):
+                return _edge(*(attempt[key] for key in named))
         case "a", Real():
             runs = table([{"loss": attempt}])
             return _judged(runs, "simple").verdict(_reached(runs))
@@ -550,7 +564,8 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
             raise NotAttempted("That width is of no model here. Hand in both, such as (960, 1440).")
         case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < math.inf:
             if max(one, two) < WIDEST:
-                one, two = 3 * min(one, two), 2 * max(one, two)
+                known = next((d_ff for d_ff in (one, two) if d_ff in models), min(one, two))
+                one, two = 3 * known, 2 * (one + two - known)
             return _expect_matched(one, two)
     return _compared("ffn", "swiglu", "silu", (_same_size,), attempt)
 

@@ -230,6 +230,9 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         wrong = error
         if isinstance(error, Unreadable) and isinstance(attempt, str):
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
+        if isinstance(error, Unreadable) and _holds_values(attempt):  # which may be right
+            claim = f"This form is not known here. Hand in {_taken(problem, part)}."
+            return Report("not attempted", problem.id, part, claim)
     except EndedProcess as error:
         wrong = ended_process(error)
     except TimedOut as error:
@@ -242,6 +245,11 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         claim = "It raised an error." if raised else "What it gave back could not be examined."
         wrong = Wrong(claim, got=Words(failure(error)))
     return _refusal(problem, part, wrong)
+
+
+def _holds_values(attempt: Any) -> bool:
+    """True for what an answer may stand in, in a form that no part takes."""
+    return isinstance(attempt, dict | list | tuple) or hasattr(attempt, "to_dict")
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
