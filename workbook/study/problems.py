@@ -117,8 +117,9 @@ _RECORDS = (
         parts=("a", "b", "c"),
         takes={
             "a": 'a code point, such as "U+0041", or a sentence',
-            "b": "the repr and what is printed, or their lengths, as a pair; or a sentence",
-            "c": "the length of such a text, or a sentence",
+            "b": "the repr and what is printed, or their lengths, as a pair or as a dict such as "
+                 '{"repr": 5, "print": 2}; or a sentence',
+            "c": "such a text, its length, or a dict such as {text: length}; or a sentence",
         },
         facts={
             "a": (
@@ -147,9 +148,12 @@ _RECORDS = (
         points=3, chapter=2, notebook="01_unicode", check="written",
         parts=("a", "b", "c"),
         takes={
-            "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": 12}, or a sentence',
-            "b": "bytes on which the function fails",
-            "c": "two bytes, such as bytes([0x68, 0x69])",
+            "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": 12}, or of several texts, such '
+                 'as {"hello": {"UTF-8": 5}}; or a sentence',
+            "b": "bytes on which the function fails, or the text that they are of, alone or first "
+                 "in a pair with the reason; or a sentence",
+            "c": "two bytes, such as bytes([0x68, 0x69]), alone or first in a pair with the "
+                 "reason; or a sentence",
         },
         requires={
             "b": Requirement(quantities=("example in bytes",)),
@@ -224,7 +228,8 @@ _RECORDS = (
         points=2, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b"), asks_corpora=("tinystories", "owt"),
         takes={
-            "a": 'the longest token as bytes, such as b" hello", or a sentence',
+            "a": 'the longest token as bytes, such as b" hello", its length, a dict such as '
+                 '{"hours": 2, "gigabytes": 20, "longest": b" hello"}, or a sentence',
             "b": "a sentence or two",
         },
         facts={
@@ -262,7 +267,7 @@ _RECORDS = (
         parts=("a", "b", "c", "d"), asks_corpora=("tinystories", "owt"),
         takes={
             "a": "bytes per token: a number, or a dict by corpus; or a sentence",
-            "b": "bytes per token: a number, or a dict by corpus; or a sentence",
+            "b": "bytes per token: a number, or a dict by tokenizer; or a sentence",
             "c": 'a pair, bytes per second and hours, or {"mb_per_s": 2.5, "days": 12}; or a '
                  "sentence",
             "d": "the largest number in uint16, or a sentence",
@@ -411,11 +416,12 @@ _RECORDS = (
             "b": 'FLOPs, such as 3.5e12, a list of those of all matmuls, or {"total": 3.5e12, '
                  '"head": 1e11}; or a sentence',
             "c": 'a part, such as "the output head", a pair such as ("head", 12) with its share in '
-                 "percent, or a sentence",
-            "d": 'FLOPs of small, medium and large, in this order, or {"small": {"total": 3e11, '
-                 '"head": 12}} with shares in percent; or a sentence',
-            "e": 'FLOPs, such as 5e13, or {"flops": 5e13, "growth": 12, "scores": 40} with a share '
-                 "in percent; or a sentence",
+                 'percent, shares such as {"head": 12, "attention": 50}, or a sentence',
+            "d": "FLOPs of small, medium and large, in this order, XL after them if you like, or "
+                 '{"small": {"total": 3e11, "head": 12}} with shares in percent; or a sentence',
+            "e": "FLOPs, such as 5e13, how many times as much it is, or both and the share of the "
+                 "scores in percent as a triple (5e13, 12, 40) or as "
+                 '{"flops": 5e13, "growth": 12, "scores": 40}; or a sentence',
         },
         requires={"a": Requirement(quantities=("memory",))},
         facts={
@@ -468,7 +474,10 @@ _RECORDS = (
     _problem(
         "learning_rate_tuning", "Three learning rates",
         points=1, chapter=4, notebook="05_optimizer", check="written",
-        takes={"": "a dict of losses, such as {10: [...], 100: [...]}, or a sentence"},
+        takes={
+            "": "a dict of the losses of ten steps by learning rate, such as {10: [...], 100: "
+                "[...]}, or of the last ones alone; or a sentence",
+        },
         facts={
             "": (
                 "10: the loss falls with every step, faster than with 1",
@@ -507,9 +516,10 @@ _RECORDS = (
             "a": 'the bytes of all but the activations, such as 5e9, "5 GB", or a multiple of P '
                  'such as "7 P"; {"parameters_gb": 5, "gradients_gb": 5, "optimizer_gb": 5}; or a '
                  "sentence",
-            "b": 'the largest batch, or {"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB; or '
-                 "a sentence",
-            "c": "FLOPs per parameter, or of the step, or a sentence",
+            "b": 'the largest batch, or {"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB, or '
+                 "these three as a triple; or a sentence",
+            "c": "FLOPs per parameter, those of its steps as a list or a dict, or FLOPs of the "
+                 "whole step; or a sentence",
             "d": 'days (edition 2025) or hours (2026), a text such as "12 days", or a sentence',
         },
         requires={"d": Requirement(quantities=("time",))},
@@ -714,7 +724,10 @@ _RECORDS = (
         "generate", "Read what it writes",
         points=1, chapter=7, notebook="07_generation", check="written",
         asks_corpora=("tinystories",),
-        takes={"": "the number of tokens, the tokens, or the text and what you say of it"},
+        takes={
+            "": 'the number of tokens, alone or as {"tokens": 123}, the tokens, or the text and '
+                "what you say of it",
+        },
         requires={"": Requirement(tokens_at_least=256)},
         facts={
             "": (
