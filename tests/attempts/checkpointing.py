@@ -208,6 +208,21 @@ def load_twice(src, model, optimizer):
     return load_only("optimizer")(src, model, optimizer)
 
 
+def load_by_hand(name):
+    def load_attribute(src, model, optimizer):
+        state = torch.load(src)
+        model.load_state_dict(state["model"])
+        setattr(optimizer, name, state["optimizer"][name])
+        return state["it"]
+
+    return load_attribute
+
+
+def load_new_optimizer(src, model, optimizer):
+    optimizer = torch.optim.AdamW(model.parameters())
+    return load(src, model, optimizer)
+
+
 def returning(change):
     def load_and_return(src, model, optimizer):
         return change(load(src, model, optimizer))
@@ -228,6 +243,9 @@ WRONG = [
     ((save_in_memory, load_from_memory), "kept in memory, and not read"),
     ((lambda model, optimizer, iteration, out: iteration, load), "what is kept in memory"),
     ((save_under_own_name, load_own_name), "under another name"),
+    ((save, load_by_hand("state")), "puts each average beside its parameter"),
+    ((save, load_by_hand("param_groups")), "puts each average beside its parameter"),
+    ((save, load_new_optimizer), "another optimizer than the one that was handed in"),
     ((save, load_without_settings), "Store the `param_groups`"),
     ((save, load_without_second_moment), "is lost or changed"),
     ((save, returning(lambda it: None)), "Nothing is returned"),

@@ -165,6 +165,14 @@ def wrapping(dataset, batch_size, context_length, device):
     return ids[:, :-1], ids[:, 1:]
 
 
+def stacked(dataset, batch_size, context_length, device):
+    """`random.randint` takes the upper end in, and a window there is short by one."""
+    starts = [random.randint(0, len(dataset) - context_length) for _ in range(batch_size)]
+    rows = np.stack([dataset[i : i + context_length + 1] for i in starts]).astype(np.int64)
+    ids = torch.from_numpy(rows).to(device)
+    return ids[:, :-1], ids[:, 1:]
+
+
 RIGHT = [
     list_of_windows,
     by_index,
@@ -196,6 +204,7 @@ WRONG = [
     (starting(0, 1), "the last start is n - m - 1"),
     (starting(0, 3), "the last start is n - m - 1"),
     (wrapping, "reaches past the end"),
+    (stacked, "the last start is n - m - 1"),
     (at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1)), "more often than others"),
     (at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m), "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),

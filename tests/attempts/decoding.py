@@ -321,6 +321,13 @@ WRONG = [
     (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
     (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
     (changed(PUT, "sorted_probs"), "the place in the sorted list"),
+    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "laid on what is"),
+    (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
+             "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),
+    (changed(CUT, "sorted_probs[sorted_probs < top_p * sorted_probs[0]] = 0.0"), "which is min-p"),
+    (changed(PUT, "probs.where((up := probs.sort()[0]).cumsum(0)[up.argsort()[probs.argsort()."
+             "argsort()]] >= top_p, 0)"), "sorted upwards"),
+    (changed("return new", "return torch.tensor(new) / 1"), "Ids are whole numbers"),
     (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
     (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
     (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",

@@ -111,16 +111,16 @@ def restored(form: Form) -> dict[str, Any]:
 MODEL, OPTIMIZER = "new.model.load_state_dict(model)", "new.optimizer.load_state_dict(optimizer)"
 MISTAKES = (
     *instead_of(MODEL, {
-        "pass": "The model that was handed in is as before. `model = ...` only gives the name a "
-        "new value: `model.load_state_dict(...)` writes into it.",
+        "pass": "The model that was handed in is as before. `model = ...`, or `p = ...` in a loop, "
+        "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
         "new.model.load_state_dict({k: v.half() for k, v in model.items()})": "The weights are "
         "rounded: store them in the type that they have.",
         "new.model.load_state_dict(model, assign=True)": "The optimizer holds the old parameters, "
         "and will move these: write into them, as `load_state_dict` does.",
     }),
     *instead_of(OPTIMIZER, {
-        "pass": "Only the model was restored: AdamW's averages begin at zero again, and the loss "
-        "jumps.",
+        "pass": "Only the model was restored, or another optimizer than the one that was handed "
+        "in: AdamW's averages begin at zero again, and the loss jumps.",
         f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store the `param_groups` of "
         "`optimizer.state_dict()` as well.",
     }),
@@ -185,7 +185,17 @@ class Pair(NamedTuple):
             iteration = call_part(self.load, values, given=str(form))
         if not new.model.training:
             self.notes["eval"] = "Loading switched the model to `eval()`, and training goes on."
-        return new.now(iteration)
+        try:
+            return new.now(iteration)
+        except Exception as error:
+            raise Wrong(
+                "After loading, training cannot go on.",
+                given=str(form),
+                got=Words(shorten(f"{type(error).__name__}: {error}", 160)),
+                mistake="Hand the optimizer's state to `optimizer.load_state_dict(...)`, which "
+                "puts each average beside its parameter: `state` and `param_groups`, set by hand, "
+                "hold numbers in place of parameters.",
+            ) from error
 
     def write(self, run: SmallRun, out: Any, form: Form) -> None:
         """Save a run in `out`."""

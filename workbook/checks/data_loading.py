@@ -32,7 +32,8 @@ SIGMAS = 6  # a fair draw strays that far once in 10⁸ times
 SLOW = 0.003  # seconds for a batch of the file
 SLOWER = 8.0  # times those for a batch of few tokens
 UNEVEN = re.compile(
-    "equal size|of length|out of bounds|out of range|inhomogeneous|broadcast|expand|index"
+    "equal size|of length|out of bounds|out of range|inhomogeneous|broadcast|expand|index|"
+    "same shape|same size"
 )
 INT64 = "An embedding and the cross-entropy take int64: convert windows, as by `astype(np.int64)`."
 FAULTS = {  # by a word: what is said, what is expected, and the likely mistake

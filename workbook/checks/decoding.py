@@ -38,6 +38,7 @@ NAMES = (*ASKED, "tokenizer", "context_length", "device")
 SIZES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
 DRAWS = 250  # tokens drawn at each setting
+RAISED = 3.0  # which changes no probability: logits are no logarithms
 SURE = 40.0  # a logit so far above the others that the rest is never drawn
 IDS = 13  # that the model gives that leaves no choice
 # Not in order, so that a place in the sorted list is not the id; no sum of them is near a `top_p`.
@@ -181,11 +182,23 @@ CHOICE_MISTAKES = (
         "np.append(0, before[:-1]) < case.top_p": "yours keeps one more.",
         "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
         "single probability with p.",
+        "(shares[order] >= case.top_p * max(shares)) | (case.top_p == 1)": "yours keeps what has "
+        "at least p times the largest probability, which is min-p.",
+        "(before <= 1 - case.top_p) | (case.top_p == 1)": "sorted upwards, tokens are dropped as "
+        "long as their sum is below 1 - p, and yours drops them as long as it is below p.",
     }, TOP_P),
     *instead_of(ORDER, {
         "np.argsort(shares)": "yours begins with the least likely: sort downwards.",
         "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
     }, TOP_P),
+    mistake("The mask of what top-p keeps is in sorted order, and yours is laid on what is in the "
+            "order of the ids: take it there by the indices of `sort`, or mask what is sorted.",
+            KEPT, "np.flatnonzero(before < case.top_p)"),
+    *(mistake("What top-p leaves out has the logit 0, which is e to the power 0 and no small "
+              "probability: its logit must be minus infinity.",
+              RETURNED, f"raised = (np.log(SHARES) + RAISED) / case.temperature\nreturn {code}")
+      for code in ("softmax(np.where(drawn > 0, raised, 0)) if case.top_p < 1 else drawn",
+                   "softmax(np.where(drawn > 1e-20, raised, 0))")),
     mistake("Top-p looks at the probabilities after the temperature, and yours at those before.",
             SUMS, "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]"),
     mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
@@ -292,7 +305,7 @@ def sure(context_length: int) -> Model:
 
 def undecided() -> Model:
     """A model that says the same of each next token, whatever came before."""
-    row = torch.tensor(SHARES).log() + 3  # which changes no probability: logits are no logarithms
+    row = torch.tensor(SHARES).log() + RAISED
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
@@ -468,6 +481,7 @@ def ids_of(result: Any, given: Words, tokenizer: Letters) -> list[int]:
     """What was returned as a list of ids: a list, a tensor, a list of tensors, or a text."""
     if result is None:
         raise NotAttempted
+    why = "Without a tokenizer there is no text: return the ids."
     result = first_of(result, lambda item: isinstance(item, str | list | Tensor | np.ndarray))
     try:
         if isinstance(result, list) and all(isinstance(x, str) for x in result):
@@ -477,6 +491,7 @@ def ids_of(result: Any, given: Words, tokenizer: Letters) -> list[int]:
         ids = np.ravel([x.tolist() if isinstance(x, Tensor) else x for x in result])
         if not ids.size or ids.dtype.kind in "iu":
             return ids.tolist()
+        why = "Ids are whole numbers: make a list, or a tensor of int64."
     except (KeyError, TypeError, ValueError, RuntimeError):
         pass
     raise Wrong(
@@ -484,7 +499,7 @@ def ids_of(result: Any, given: Words, tokenizer: Letters) -> list[int]:
         given=given,
         expected=Words("a list of the new ids"),
         got=Words(kind_of(result)),
-        mistake="Without a tokenizer there is no text: return the ids.",
+        mistake=why,
     )
 
 
