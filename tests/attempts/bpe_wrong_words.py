@@ -35,6 +35,10 @@ pattern(
 pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
 pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
 pattern(GPT2.replace(" ?", ""), "optional space")
+pattern(GPT2.replace(" ?[^", "[^"), "from one of its parts")
+pattern(GPT2.replace(r"|\s+(?!\S)|\s+", ""), "take white space")
+pattern(GPT2.replace(r"(?!\S)|\s+", r"(?!\S)"), "take white space")
+pattern(GPT2[len("'(?:[sdmt]|ll|ve|re)|") :] + "|'(?:[sdmt]|ll|ve|re)", "too late in it")
 pattern(GPT2.replace("'(?:", "'(?i:"), "in capitals")
 pattern(GPT2.replace(r"\p{L}", "A-Za-z").replace(" ?A-Za-z+", " ?[A-Za-z]+"), "beyond ASCII")
 pattern(
@@ -167,6 +171,18 @@ class TextReplace(Plain):
         return [known[part] for part in spelt.split(b"\xff\xff")] if text else word
 
 
+@mistake("one symbol was skipped")
+class Skips(Plain):
+    def merge(self, word, pair, new):
+        word, i = [*word], 0
+        while i < len(word) - 1:
+            if (word[i], word[i + 1]) == pair:
+                word[i : i + 2] = [new]
+                i += 1
+            i += 1
+        return word
+
+
 class Incremental(Plain):
     """Counts once and mends; `mend` is what the wrong ones do badly."""
 
@@ -260,3 +276,76 @@ class OverlapsMendedTwice(Incremental):
     def pair_counts(self, words):
         self.current = words
         return super().pair_counts(words)
+
+
+class Indexed:
+    """Knows which words hold a pair, and mends the counts in these alone; right as it stands."""
+
+    def __call__(self, input_path, vocab_size, special_tokens):
+        plain = Plain()
+        plain.special_tokens = special_tokens
+        self.plain, self.pairs, self.holding, merges = plain, Counter(), {}, []
+        parts = plain.split(plain.read(input_path))
+        counts = Counter(token.encode() for part in parts for token in plain.pretokens(part))
+        self.words = [([bytes([b]) for b in token], n) for token, n in counts.items()]
+        for at in range(len(self.words)):
+            self.count(at, 1, None)
+        self.start()
+        while len(merges) < plain.num_merges(vocab_size) and (best := self.best()):
+            merges.append(best)
+            for at in [*self.holding[best]]:
+                self.count(at, -1, best)
+                word, n = self.words[at]
+                self.words[at] = plain.merge(word, best, b"".join(best)), n
+                self.count(at, 1, best)
+        return dict(enumerate([*plain.first_tokens(), *map(b"".join, merges)])), merges
+
+    def count(self, at, sign, best):
+        word, n = self.words[at]
+        for pair in pairwise(word):
+            self.pairs[pair] += sign * n
+            self.hold(pair, at, best)
+
+    def hold(self, pair, at, best):
+        self.holding.setdefault(pair, set()).add(at)
+
+    def start(self):
+        pass
+
+    def best(self):
+        left = +self.pairs
+        return max(left, key=lambda pair: (left[pair], pair)) if left else None
+
+
+@mistake("must learn of new pairs")
+class OldIndex(Indexed):
+    def hold(self, pair, at, best):
+        if best is None or b"".join(best) not in pair:
+            super().hold(pair, at, best)
+        self.holding.setdefault(pair, set())
+
+
+@mistake("compared with the count of now")
+class StaleHeap(Indexed):
+    """Takes the largest count that a pair ever had."""
+
+    def start(self):
+        self.seen = Counter(self.pairs)
+
+    def best(self):
+        for pair, count in self.pairs.items():
+            self.seen[pair] = max(self.seen[pair], count)
+        left = {pair: self.seen[pair] for pair, count in self.pairs.items() if count > 0}
+        best = max(left, key=lambda pair: (left[pair], pair), default=None)
+        self.seen[best] = 0
+        return best
+
+
+@mistake("the new pair with the neighbour on the left")
+class NothingNewOnTheLeft(Indexed):
+    def count(self, at, sign, best):
+        word, n = self.words[at]
+        for pair in pairwise(word):
+            if not (best and sign > 0 and pair[1] == b"".join(best)):
+                self.pairs[pair] += sign * n
+            self.hold(pair, at, best)

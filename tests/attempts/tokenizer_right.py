@@ -199,4 +199,19 @@ class OtherNames(Ranked):
         return cls(list(made.ranks), made.vocab, specials)
 
 
-RIGHT = (Ranked, InOrder, Arrays, WholeWords, Pages, OtherNames)
+class Recursive(Ranked):
+    """A function inside of another calls itself, which leaves a cycle behind for each word."""
+
+    def word(self, data):
+        def merged(symbols):
+            places = range(len(symbols) - 1)
+            found = [(self.ranks.get(tuple(symbols[i : i + 2])), i) for i in places]
+            _, at = min(((rank, i) for rank, i in found if rank is not None), default=(0, None))
+            if at is None:
+                return symbols
+            return merged([*symbols[:at], symbols[at] + symbols[at + 1], *symbols[at + 2 :]])
+
+        return [self.ids[symbol] for symbol in merged([bytes([b]) for b in data])]
+
+
+RIGHT = (Ranked, InOrder, Arrays, WholeWords, Pages, OtherNames, Recursive)

@@ -115,6 +115,63 @@ class WantsPairs(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
+@mistake("one id for what is unknown")
+class Unknown(Quick):
+    def word(self, data):
+        return [self.ids.get(data, 0)]
+
+
+@mistake("one symbol was skipped")
+class Skips(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        for left, right in self.ranks:
+            i = 0
+            while i < len(symbols) - 1:
+                if (symbols[i], symbols[i + 1]) == (left, right):
+                    symbols[i : i + 2] = [left + right]
+                    i += 1
+                i += 1
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("last symbol of the word was lost")
+class LastLost(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        while best := min(
+            (pair for pair in pairwise(symbols) if pair in self.ranks),
+            key=self.ranks.get,
+            default=None,
+        ):
+            merged, i = [], 0
+            while i < len(symbols) - 1:
+                found = (symbols[i], symbols[i + 1]) == best
+                merged.append(b"".join(best) if found else symbols[i])
+                i += 1 + found
+            symbols = merged
+        return [self.ids[symbol] for symbol in symbols]
+
+
+@mistake("Something is kept from call to call")
+class SharedWords(Quick):
+    """A class attribute holds how words fall apart, whatever the merges are."""
+
+    words = {}  # noqa: RUF012 - this is the mistake
+
+    def word(self, data):
+        names = {i: token for token, i in self.ids.items()}
+        if data not in self.words:
+            self.words[data] = [names[i] for i in super().word(data)]
+        return [self.ids[symbol] for symbol in self.words[data]]
+
+
+@mistake("put in front of the text")
+class SpaceInFront(Quick):
+    def encode(self, text):
+        return super().encode(" " + text)
+
+
 @mistake("fell apart into bytes")
 class WholeOrBytes(Quick):
     def word(self, data):
@@ -190,6 +247,19 @@ class OneAfterAnother(Unsorted):
                 )
             ]
         return parts
+
+
+@mistake("longest wins")
+class ShortestFirst(OneAfterAnother):
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, sorted(special_tokens or [], key=len))
+
+
+@corner("`from_files` does not make a tokenizer")
+class ReturnsNothing(Quick):
+    @classmethod
+    def from_files(cls, *arguments):
+        cls.made = super().from_files(*arguments)
 
 
 @mistake("Only the first of the special tokens")

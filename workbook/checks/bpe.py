@@ -130,9 +130,10 @@ def apart(word: Word) -> Iterator[Pair]:
             yield pair
 
 
-def near(pairs, word, pair, n, left=True, right=True, fresh=True, step=2) -> None:
+def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) -> None:
     """Mend the counts around each place of the pair, perhaps on one side only.
 
+    `left` and `right` are what is taken off the old pair and put on the new one, in times of n.
     Not `fresh`: the neighbour on the left is taken from the old word, even if it was merged too.
     """
     joined, done, at = pair[0] + pair[1], [], 0
@@ -141,13 +142,13 @@ def near(pairs, word, pair, n, left=True, right=True, fresh=True, step=2) -> Non
             done.append(word[at])
             at += 1
             continue
-        if done and left:
+        if done:
             neighbour = done[-1] if fresh else word[at - 1]
-            pairs[neighbour, pair[0]] -= n
-            pairs[neighbour, joined] += n
-        if at + 2 < len(word) and right:
-            pairs[pair[1], word[at + 2]] -= n
-            pairs[joined, word[at + 2]] += n
+            pairs[neighbour, pair[0]] -= n * left[0]
+            pairs[neighbour, joined] += n * left[1]
+        if at + 2 < len(word):
+            pairs[pair[1], word[at + 2]] -= n * right[0]
+            pairs[joined, word[at + 2]] += n * right[1]
         done.append(joined)
         at += step
 
@@ -183,7 +184,8 @@ TIES = mistakes("best = max(tied)", *(
 ))  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
-    mistake(LIKE_TEXT, "if not special]", "if True]"),
+    mistake(f"{LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
+            "if not special]", "if True]"),
     *(mistake(f"The special tokens were {how}: they are hard boundaries, and no pre-token and no "
               "pair reaches across them.",
               KEPT, "enumerate(parts)", BETWEEN, f"[{between!r}.join({BETWEEN})]")
@@ -208,8 +210,15 @@ STALE = (  # the words, then what the counts are mended by
     (BROKEN, "pass", NEW),
     (FRESH, "pairs.subtract(old - new)", "pass"),
     (FRESH, OLD, "pass"),
-    ("the neighbour on the left of a merge was forgotten.", NEAR("left=False"), "pass"),
-    ("the neighbour on the right of a merge was forgotten.", NEAR("right=False"), "pass"),
+    *(
+        (f"{what} on the {side} of a merge was forgotten.", NEAR(f"{side}={times}"), "pass")
+        for side in ("left", "right")
+        for what, times in (
+            ("the neighbour", (0, 0)),
+            ("the new pair with the neighbour", (1, 0)),
+            ("to take off the old pair with the neighbour", (0, 1)),
+        )
+    ),
     ("where a pair comes twice in a row (abab), the neighbour of the second is the new token.",
      NEAR("fresh=False"), "pass"),
     ("where pairs overlap (aaa), only the first of them is merged; step over both parts.",
@@ -244,6 +253,9 @@ COUNTS = (
     mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
             "becomes aa a.",
             "at += 2", "at += 1"),
+    mistake("After a merge one symbol was skipped: the next pair may begin right behind the new "
+            "token, and in a list that got shorter that is one place further, not two.",
+            JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1"),
     mistake("The pair was also merged where it is only the end and the beginning of longer tokens: "
             "compare whole tokens.",  # two bytes that stand in no UTF-8
             MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
@@ -485,12 +497,18 @@ def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
         symptom = f"There is room, and {right[at]} still occurs {_times(counts[right[at]])}."
     else:
         claim = f"Merge {at + 1} is not the expected one."
-        symptom = _symptom(counts, before, right[at], got[at])
+        symptom = _symptom(counts, before, right[:at], right[at], got[at])
     return Wrong(claim, given=described(case), expected=right, got=got, mistake=symptom)
 
 
-def _symptom(counts: Counter, before: Counter, wanted: Pair, pair: Pair) -> str:
+def _symptom(counts: Counter, before: Counter, done: list[Pair], wanted: Pair, pair: Pair) -> str:
     """Why this pair is not the one to merge, but `wanted` is."""
+    if pair in done:
+        return (
+            f"{pair} was merged before, and is so again: merge it at every place of every word, "
+            "and take it off the counts. A list of the words that hold a pair must learn of new "
+            "pairs, too."
+        )
     if not counts[pair]:
         return (
             f"{pair} does not stand side by side any more, and its count is stale; or it never did "
@@ -499,7 +517,12 @@ def _symptom(counts: Counter, before: Counter, wanted: Pair, pair: Pair) -> str:
         )
     if counts[pair] == counts[wanted]:
         where = "is right, then one of your counts is not: print both."
-        if before[wanted] > counts[wanted]:
+        if before[pair] > counts[pair]:
+            where = (
+                "is right, then an old count was taken, before an earlier merge lowered it: what "
+                "comes from a heap must be compared with the count of now."
+            )
+        elif before[wanted] > counts[wanted]:
             where = (
                 "is right, then the count of the greater pair, which an earlier merge lowered, "
                 "was lost: a heap needs a new entry whenever a count changes."

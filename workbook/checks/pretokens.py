@@ -62,6 +62,8 @@ READING = mistakes(
     ("Line ends were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
+    ("A space was put in front of the text, as some libraries do: nothing is added to it.",
+     f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
     ("Runs of white space were replaced by one space: they are text like any other.",
@@ -83,10 +85,14 @@ SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({patter
 ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
 LONGEST = "Of special tokens that overlap, the longest wins: sort them by length, longest first, "
-UNSORTED = (
-    mistake(LONGEST + "before you join them to a pattern.", SORTED, "tokens"),
-    mistake(LONGEST + "and cut at all of them in one pass.", NONE,
-            f"if len(tokens) > 1:\n    return one_after_another(text, tokens)\n{NONE}"),
+UNSORTED = tuple(
+    each
+    for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
+    for each in (
+        mistake(LONGEST + "before you join them to a pattern.", SORTED, order),
+        mistake(LONGEST + "and cut at all of them in one pass.", NONE,
+                f"if len(tokens) > 1:\n    return one_after_another(text, {order})\n{NONE}"),
+    )
 )  # fmt: skip
 BESIDE = "White space, or a line end, beside a special token was dropped: it belongs to the text."
 SPECIALS = (
@@ -158,12 +164,17 @@ CUTTING = mistakes(
      _but(r"\p{N}+", r"\p{N}{1,3}"), _but(r" ?\p{N}+", r"\p{N}")),
     (r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs to "
      "the word behind them.", _but(r"\s+(?!\S)|", "")),
-    ("The contractions ('s, 't, 're ...) are missing from the pattern.",
+    (r"The parts of the pattern that take white space, `\s+(?!\S)|\s+`, are missing, or the last "
+     "of them: what no part fits is lost.",
+     _but(r"|\s+(?!\S)|\s+", ""), _but(r"(?!\S)|\s+", r"(?!\S)")),
+    ("The contractions ('s, 't, 're ...) are missing from the pattern, or stand too late in it: "
+     "the first part that fits is taken.",
      _but("'(?:[sdmt]|ll|ve|re)|", "")),
     ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small letters "
      "only.", _but("'(?:", "'(?i:")),
-    ("The optional space at the front (` ?`) is missing from the pattern: a space belongs to the "
-     "word behind it.", _but(" ?", "")),
+    ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
+     "parts: a space belongs to the word behind it.",
+     _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
     (r"The pattern has `\s?` in place of ` ?`: only a space joins the word behind it, a line end "
      "does not.", _but(" ?", r"\s?")),
     (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
@@ -174,7 +185,8 @@ CUTTING = mistakes(
        for keep in ("", "True"))),
     ("Words were given a space: use GPT-2's pattern, which adds nothing and keeps "
      "the space before a word where the text has one.",
-     *(f'[f"{word}" for word in document.split()]' for word in ("{word} ", " {word}"))),
+     *(f'[f"{word}" for word in document.split({at})]'
+       for word in ("{word} ", " {word}") for at in ("", '" "'))),
     ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Train on the bytes.",
      f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left but inside one "

@@ -5,6 +5,7 @@ vocabulary lacks, ids in no order, and a stream that is cut inside a token are c
 """
 
 import copy
+import gc
 import inspect
 import json
 import operator
@@ -177,6 +178,17 @@ def once(symbols: list[bytes], pair: Pair, last: bool = False) -> list[bytes]:
     return symbols
 
 
+def skipping(symbols: list[bytes], pair: Pair) -> list[bytes]:
+    """The symbols with the pair joined, but for places right behind another one."""
+    symbols, at = [*symbols], 0
+    while at < len(symbols) - 1:
+        if (symbols[at], symbols[at + 1]) == pair:
+            symbols[at : at + 2] = [b"".join(pair)]
+            at += 1
+        at += 1
+    return symbols
+
+
 BYTES = "symbols = [bytes([byte]) for byte in data]"
 MERGE = "symbols = merge_pair(symbols, min(pairs, key=ranks.get))"
 WORDS = (
@@ -191,6 +203,12 @@ WORDS = (
          "return [bytes([byte]) for byte in data]"),
         ("A word that is no token as a whole fell apart into bytes: apply the merges to it.",
          "return [data] if data in ids else [bytes([byte]) for byte in data]"),
+        ("A word that is no token as a whole got one id for what is unknown: BPE knows no such id, "
+         "since its merges begin with bytes.",
+         "return [data] if data in ids else [min(ids, key=ids.get)]"),
+        ("After a merge one symbol was skipped: the next pair may begin right behind the new "
+         "token, and in a list that got shorter that is one place further, not two.",
+         f"{BYTES}\nfor p in ranks:\n    symbols = skipping(symbols, p)\nreturn symbols"),
         ("Words were split into characters: BPE starts from bytes, and é or 猫 is several.",
          "symbols = [character.encode() for character in data.decode()]"),
     ),
@@ -199,6 +217,10 @@ WORDS = (
         ("The leftmost pair that can be merged was merged first: it is the earliest merge of the "
          "list that goes first, wherever in the word it applies.",
          "symbols = once(symbols, pairs[0])"),
+        ("The last symbol of the word was lost: a loop over pairs ends before it, so add it.",
+         f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()",
+         "p = min(pairs, key=ranks.get)\nsymbols = merge_pair(symbols, p)\n"
+         "symbols = symbols if symbols[-1] == b''.join(p) else symbols[:-1]"),
         ("Only one merge was applied to each word: go on until no merge fits.",
          "return merge_pair(symbols, min(pairs, key=ranks.get))"),
         ("Equal pairs were merged from right to left: aaa becomes aa a.",
@@ -700,11 +722,16 @@ STREAM = Exercise(
 
 # What no single call shows.
 
-BOTH = cases("encode", (MIXED, "bathe nettle"), (PLAIN, "bathe nettle"))  # words that are new
+BOTH = cases(  # words that are new, and known to another tokenizer when they come again
+    "encode",
+    (PLAIN, "lathe nettles"),
+    (Setup(SHUFFLED, HANDOUT, (), None), "bathe nettle"),
+    (PLAIN, "bathe nettle"),
+)
 
 
 def expect_no_memory(learner: Learner, *cases: Case) -> None:
-    """Raise `Wrong` where what is right at first is not after a call, or beside another tokenizer.
+    """Raise `Wrong` where the last result alone is wrong, for what the calls before it left.
 
     What is wrong at once is left to the exercise.
     """
@@ -714,8 +741,8 @@ def expect_no_memory(learner: Learner, *cases: Case) -> None:
     except Wrong:
         return
     rights = [ids_of(case.setup, case.text) for case in cases]
-    if results[0] == rights[0] and results != rights:
-        at = first_difference(rights, results)
+    if results[:-1] == rights[:-1] and results != rights:
+        at = len(rights) - 1
         wrong = beside(cases[at], rights[at], results[at])
         wrong.claim = f"A call of `{cases[at].method}` changes what the next one gives."
         wrong.mistake = (
@@ -732,7 +759,7 @@ SLOW = {
     "encode_iterable": "Probably what was read before is encoded again with each piece: keep only "
     "the end that is not certain yet.",
 }
-MANY_LINES, ONE_WORD = ORDINARY * (80_000 // len("".join(ORDINARY))), ("gathered" * 6,) * 40
+MANY_LINES, ONE_WORD = ORDINARY * (80_000 // len("".join(ORDINARY))), ("gathered" * 6,) * 20
 
 
 def expect_quick(learner: Learner, method: str, pieces: Sequence[str]) -> None:
@@ -784,6 +811,7 @@ def expect_lazy(learner: Learner) -> None:
                 for many in (FEW, MANY):
                     while read < many:
                         next(ids)
+                    gc.collect()  # a function that calls itself may leave cycles behind
                     held.append(tracemalloc.get_traced_memory()[0])
             finally:
                 tracemalloc.stop()
@@ -842,6 +870,8 @@ def check_files(learner: Learner) -> Findings:
         made = learner.attempt
         try:
             made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
+            if made is None:
+                raise AttributeError
             right = learner(case, made) == ENCODE.expected(case)
         except Wrong as wrong:
             if isinstance(wrong.error, NameError):  # whatever the format is
