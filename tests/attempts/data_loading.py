@@ -206,6 +206,7 @@ WRONG = [
     (wrapping, "reaches past the end"),
     (stacked, "the last start is n - m - 1"),
     (at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1)), "more often than others"),
+    (at(lambda n, m, b: (torch.rand(b) * (n - m - 1)).round()), "more often than others"),
     (at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m), "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (unconverted, "Token files hold uint16"),

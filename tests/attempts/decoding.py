@@ -321,6 +321,9 @@ WRONG = [
     (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
     (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
     (changed(PUT, "sorted_probs"), "the place in the sorted list"),
+    (changed("            break\n        new", "            continue\n        new"), "stop there"),
+    (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "last new token alone"),
+    (changed("[ids, torch.tensor([[token]])]", "[torch.tensor([[token]]), ids]"), "in front"),
     (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "laid on what is"),
     (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
              "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),

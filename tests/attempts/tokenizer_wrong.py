@@ -96,6 +96,15 @@ class Latest(Quick):
         self.ranks = {pair: -i for i, pair in enumerate(merges)}
 
 
+@mistake("latest merge was applied first")
+class Backwards(Quick):
+    def word(self, data):
+        symbols = [bytes([b]) for b in data]
+        for pair in reversed(self.ranks):
+            symbols = merge_pair(symbols, pair)
+        return [self.ids[symbol] for symbol in symbols]
+
+
 @corner("with the smallest id")
 class IdsAsRanks(Quick):
     def __init__(self, vocab, merges, special_tokens=None):

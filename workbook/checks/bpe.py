@@ -516,7 +516,7 @@ def _symptom(counts: Counter, before: Counter, done: list[Pair], wanted: Pair, p
             "GPT-2's pattern set."
         )
     if counts[pair] == counts[wanted]:
-        where = "is right, then one of your counts is not: print both."
+        where = "is right, then a count is not, or a word is cut elsewhere than by GPT-2's pattern."
         if before[pair] > counts[pair]:
             where = (
                 "is right, then an old count was taken, before an earlier merge lowered it: what "

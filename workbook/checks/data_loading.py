@@ -24,7 +24,7 @@ from workbook.checks.tensors import kind
 from workbook.checks.verdicts import Findings, NotAttempted, Words, Wrong, kind_of
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
-FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 150
+FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 300
 LAST = len(FEW) - CONTEXT - 1  # where a window may begin
 LARGE = FEW + 2**16 - len(FEW)  # the largest ids that uint16 holds
 LENGTH = 8_000_000  # tokens in a file
@@ -39,7 +39,9 @@ INT64 = "An embedding and the cross-entropy take int64: convert windows, as by `
 FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
     fault: (claim, expected, mistake)
     for claim, expected, mistakes in (
-        ("It does not return two tensors.", "a tuple (inputs, targets)", {"form": None}),
+        ("It does not return two tensors.", "a tuple (inputs, targets)", {
+            "form": "End with `return inputs, targets`, two tensors: each call gives one batch.",
+        }),
         ("The batch has another shape.", (ROWS, CONTEXT), {
             "turned": "Rows and columns are swapped: a window is a row.",
             "shape": "A batch has batch_size rows, each of them context_length tokens long.",

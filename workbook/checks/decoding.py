@@ -105,6 +105,10 @@ CHAIN_MISTAKES = (
         "case.prompt[-case.context_length :]": "The model sees the prompt alone each time: put "
         "each new token behind it.",
         "ids[-1:]": "The model sees the last token alone: it needs all that come before it, too.",
+        "ids[-1:] if len(ids) > len(case.prompt) else ids": "The model sees the last new token "
+        "alone: it needs all that come before it, too.",
+        "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
+        "others: it belongs behind them.",
         "ids[:1]": "The logits of the first position were taken: those of the last say what comes "
         "next.",
         "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
@@ -161,6 +165,7 @@ NO_SUM = (
     "sum."
 )
 TWICE = "The kept probabilities go through a second softmax: divide them by their sum."
+EQUALLY = "All kept tokens are drawn equally often: draw by their probabilities."
 PLACE = "That is the place in the sorted list, and not the id that stands there: look it up."
 CHOICE_MISTAKES = (
     *instead_of(TEMPERED, {
@@ -207,10 +212,10 @@ CHOICE_MISTAKES = (
               RETURNED, f"drawn[{last}] += 1 - drawn.sum()\nreturn drawn")
       for last in ("kept[-1]", "-1")),
     *instead_of(WEIGHTS, {
+        "softmax(0 * kept)": EQUALLY,
         "softmax(shares[kept])": TWICE,
         f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
-        f"softmax(0 * kept) {CUT} {WEIGHTS}": "All kept tokens are drawn equally often: draw by "
-        "their probabilities.",
+        f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
         "softmax(logits[kept])": TEMPERATURE + "yours draws from those before.",
         "np.eye(len(kept))[0]": "It always takes the likeliest token: draw, with "
         "`torch.multinomial`.",
@@ -600,6 +605,12 @@ def decoding(attempt: Any, part: str | None = None) -> str:
             found.passes.append("Where there is no choice the new tokens are right.")
     if chain and chain.mistake == GOES_ON and not learner.parameters.keys() & TELL_THE_END:
         chain.mistake = NO_END
+    if not found:  # a model that leaves no choice says the end token again and again
+        with found("use"):
+            new = learner.run(undecided(), Case(end_id=0))
+            if len(new) > DRAWS // 2:
+                skips = "It leaves the end token out, and goes on: stop there."
+                raise Wrong("It does not stop at the end token.", given=new.given, mistake=skips)
     if not found:
         with found("style"):
             expect_from_scratch(

@@ -89,8 +89,8 @@ UNSORTED = tuple(
     each
     for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
     for each in (
-        mistake(LONGEST + "before you join them to a pattern.", SORTED, order),
-        mistake(LONGEST + "and cut at all of them in one pass.", NONE,
+        mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", SORTED, order),
+        mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", NONE,
                 f"if len(tokens) > 1:\n    return one_after_another(text, {order})\n{NONE}"),
     )
 )  # fmt: skip
@@ -167,8 +167,14 @@ CUTTING = mistakes(
     (r"The parts of the pattern that take white space, `\s+(?!\S)|\s+`, are missing, or the last "
      "of them: what no part fits is lost.",
      _but(r"|\s+(?!\S)|\s+", ""), _but(r"(?!\S)|\s+", r"(?!\S)")),
-    ("The contractions ('s, 't, 're ...) are missing from the pattern, or stand too late in it: "
-     "the first part that fits is taken.",
+    (r"The pattern has ` *` in place of ` ?`: one space alone joins the word behind it.",
+     _but(" ?", " *")),
+    ("A `+` is missing from the pattern: letters in a row, or marks in a row, stay together.",
+     _but(r"\p{L}+", r"\p{L}"), _but("}]+", "}]")),
+    (r"Numbers stay apart from letters: the pattern has ` ?\p{N}+` beside ` ?\p{L}+`.",
+     _but(r" ?\p{L}+| ?\p{N}+", r" ?[\p{L}\p{N}]+")),
+    ("The contractions ('s, 't, 're ...), or some, are missing from the pattern, or stand too late "
+     "in it: the first part that fits is taken.", _but("|ll|ve|re", ""),
      _but("'(?:[sdmt]|ll|ve|re)|", "")),
     ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small letters "
      "only.", _but("'(?:", "'(?i:")),
