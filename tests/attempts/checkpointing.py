@@ -149,6 +149,11 @@ def save_beside(model, optimizer, iteration, out):
     save(model, optimizer, iteration, out + ".pt" if isinstance(out, str) else out)
 
 
+def save_in_a_folder(model, optimizer, iteration, out):
+    Path(out).mkdir()
+    save(model, optimizer, iteration, Path(out, "state.pt"))
+
+
 def save_to_text(model, optimizer, iteration, out):
     save(model, optimizer, iteration, out if hasattr(out, "write") else out + "")
 
@@ -240,6 +245,7 @@ WRONG = [
     ((save_half, load), "The weights are rounded"),
     ((save_halved, load), "Saving changed the model"),
     ((save_beside, load), "under another name or ending"),
+    ((save_in_a_folder, load), "beside it: run.pt/"),
     ((save_in_memory, load_from_memory), "kept in memory, and not read"),
     ((lambda model, optimizer, iteration, out: iteration, load), "what is kept in memory"),
     ((save_under_own_name, load_own_name), "under another name"),

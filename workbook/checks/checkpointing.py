@@ -162,15 +162,16 @@ class Pair(NamedTuple):
                 raise Wrong(claim, given=str(form), mistake="Training goes on: leave both alone.")
             if is_open := isinstance(out, io.BytesIO):
                 path.write_bytes(b"" if out.closed else out.getvalue())
-            if not path.exists() or not (data := path.read_bytes()):
-                found = ", ".join(file.name for file in path.parent.iterdir())
+            if not path.is_file() or not (data := path.read_bytes()):
+                names = [file.name + "/" * file.is_dir() for file in path.parent.iterdir()]
+                found = ", ".join(names)
                 raise Wrong(
                     "Nothing is in `out` afterwards, or it is closed.",
                     given=str(form),
                     got=Words(f"beside it: {found}" if found else "nothing"),
                     mistake="Write to `out` itself, as `torch.save(state, out)` does, and leave an "
-                    "open file open: what is kept in memory, or under another name or ending, is "
-                    "not there when another process loads `src`.",
+                    "open file open: what is kept in memory, in a folder, or under another name or "
+                    "ending, is not there when another process loads `src`.",
                 )
             run.steps(4, 5, 6)
             path = path.rename(path.with_name("moved.pt"))  # another process knows `src` alone
