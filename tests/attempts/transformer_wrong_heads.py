@@ -313,6 +313,18 @@ class NoPlaceForTheta(Steps):
         super().__init__(d_model, num_heads, 16, 50.0 if use_rope else None)
 
 
+@mistake("multihead_self_attention", "There is no causal mask")
+class UnmaskedInRows(Steps):
+    """It takes positions of shape (1, seq) alone: that the others fail is not what is wrong."""
+
+    def seen(self, length):
+        return torch.ones(length, length, dtype=torch.bool)
+
+    def heads_of(self, x, positions):
+        assert positions is None or positions.ndim == 2
+        return super().heads_of(x, None if positions is None else positions[0])
+
+
 @almost("multihead_self_attention", "Right without RoPE. RoPE is still to come")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""

@@ -87,9 +87,10 @@ class Learner:
             except (Wrong, NotAttempted) as failure:
                 outcomes.append(failure)
         self.form = last
-        if isinstance(outcomes[0], Exception):
+        results = [each for each in outcomes if isinstance(each, Tensor)]
+        if not results:
             raise outcomes[0]
-        return outcomes[0]
+        return results[0]  # a result says more than that another form of positions is refused
 
     def ways(self, case: Case) -> list["Layout"]:
         """The ways to fill the last module with the weights of a case."""
