@@ -331,3 +331,9 @@ class WithoutRope(Steps):
 
     def __init__(self, d_model, num_heads, device=None, dtype=None):
         super().__init__(d_model, num_heads)
+
+
+@mistake("multihead_self_attention", "no gradient comes back to `x`")
+class WithoutRopeAndCut(WithoutRope):
+    def forward(self, x):
+        return super().forward(x.detach())

@@ -235,12 +235,13 @@ NOT_TAKEN = {
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
+ROPE_BY_NAME = re.compile("rope|rotary|theta|pos", re.I)
 WITHOUT_ROPE = "It cannot do without RoPE, as the ablation of chapter 7 will want it to."
 
 
 def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     """Praise for what is right, with remarks on what the course leaves open; raises `Wrong`."""
-    case, learner, remarks = part.gradients, None, []
+    case, learner, remarks, lacks_rope, whole = part.gradients, None, [], False, part
     if not case.weights and (not case.arguments or _is_plain(attempt)):
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
@@ -250,7 +251,12 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         run = learner = Learner(attempt, part, ReadyRope)
         if "num_heads" in case.arguments:
             turns = learner.turns() and "theta" in case.arguments
-            learner.exercise = part = askable(part, turns, learner.takes_positions())
+            part = askable(part, turns, learner.takes_positions())
+            names = " ".join(each.name for each in parameters_of(attempt))
+            may_do_without = "theta" in case.arguments.keys() - part.cases[0].arguments
+            lacks_rope = may_do_without and not ROPE_BY_NAME.search(names)
+            part = without_rope(part) if lacks_rope else part
+            learner.exercise, case = part, part.gradients
             remarks += [WITHOUT_ROPE] if turns else []
     found = judge(part, run)
     if learner and any(wrong.error for wrong in found.found) and learner.takes_own_rope():
@@ -270,6 +276,14 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
                 raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
     if part.large and not found.in_use:
         check_first_weights(learner, part.large, found)
+    if lacks_rope and not found.in_use:
+        found.passes.append("Right without RoPE.")
+        with found("corner"):
+            try:
+                learner.make(whole.gradients)
+            except Wrong as wrong:
+                wrong.claim = "RoPE is still to come."
+                raise
     for remark, question in part.questions.items() if not found else ():
         with suppress(Exception):
             result = (learner or run)(question)
@@ -278,11 +292,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         remarks.append(remark)
     for wrong in found.found:
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
-        if rope_alone:
-            found.passes.append("Right without RoPE.")
-            names = " ".join(each.name for each in parameters_of(attempt))
-            if not wrong.error and not re.search("rope|rotary|theta|pos", names, re.I):
-                wrong.weight, wrong.claim = "corner", "RoPE is still to come."
+        found.passes += ["Right without RoPE."] if rope_alone else []
     return found.verdict(part.praise, remarks)
 
 
@@ -303,6 +313,15 @@ def askable(part: Part, turns: bool, takes_positions: bool) -> Part:
 
     questions = {remark: case for remark, case in part.questions.items() if can(case)}
     return replace(part, cases=tuple(filter(can, part.cases)), questions=questions)
+
+
+@cache
+def without_rope(part: Part) -> Part:
+    """A part without RoPE, for a class that has none yet and does not say that it had."""
+    cases = tuple(case for case in part.cases if "theta" not in case.arguments)
+    arguments = {name: part.large.arguments[name] for name in cases[0].arguments}
+    large = replace(part.large, arguments=arguments, inputs={"x": part.large.inputs["x"]})
+    return replace(part, cases=cases, gradients=cases[1], large=large, questions={})
 
 
 def call_function(attempt: Any, case: Case) -> Tensor:
