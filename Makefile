@@ -22,6 +22,7 @@ answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
 nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 stamp := .venv/complete
+before := .venv/lib/*/site-packages/workbook-*.dist-info # what this package was called at first
 
 # The stamp holds the folder it was made in: an environment that was moved, or has lost its
 # Python, counts as none.
@@ -81,6 +82,7 @@ $(stamp): pyproject.toml constraints.txt
 	@test -e $@ || { echo "Setting up .venv with $(PYTHON): once, a few minutes, about 2 GB"; \
 		"$(PYTHON)" -m venv --clear .venv; }
 	@rm -f $@
+	$(if $(wildcard $(before)),@$(bin)/python -m pip uninstall -qq -y workbook)
 	@$(bin)/python -m pip install -qq --disable-pip-version-check \
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \

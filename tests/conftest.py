@@ -12,7 +12,7 @@ settings.load_profile("workbook")
 
 def pytest_configure():
     """Before anything is collected, so that it holds for the kernels of notebooks too."""
-    for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION"):
+    for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION", "WORKBOOK_STUDY"):
         os.environ.pop(switch, None)
     for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         os.environ[proxy] = "http://127.0.0.1:9"  # where nobody listens

@@ -40,9 +40,9 @@ from pathlib import Path
 from workbook import config
 from workbook.study import lab
 
-config.repository = lambda: Path(sys.argv[1])
+config.checkout = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False
-lab.serve(config.repository(), "lab", None)
+lab.serve(config.study_folder(), "lab", None)
 """
 
 

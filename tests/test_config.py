@@ -3,6 +3,7 @@
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from workbook import config
@@ -48,11 +49,38 @@ def test_a_profile_cannot_be_changed():
         config.profile().simple_vocab_size = 1
 
 
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """The package as it lies in site-packages, and a working directory elsewhere."""
+    monkeypatch.setattr(config, "PACKAGE", tmp_path / "site-packages" / "workbook")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.chdir(tmp_path)
+
+
 def test_data_lies_in_the_checkout_or_where_it_was_put(monkeypatch, tmp_path):
     monkeypatch.delenv("WORKBOOK_DATA", raising=False)
     assert config.data_folder() == Path(__file__).parents[1] / "data"
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     assert config.data_folder() == tmp_path
+
+
+def test_an_installed_package_keeps_data_with_the_user(installed, monkeypatch, tmp_path):
+    monkeypatch.delenv("WORKBOOK_DATA", raising=False)
+    assert config.checkout() is None
+    assert config.shipped() == tmp_path / "site-packages" / "workbook" / "shipped"
+    assert config.data_folder() == platformdirs.user_data_path("cs336-workbook", appauthor=False)
+    assert not config.data_folder().is_relative_to(tmp_path / "site-packages")
+
+
+def test_study_is_in_the_checkout_or_where_it_was_put(monkeypatch, tmp_path):
+    assert config.study_folder() == config.checkout() / "study"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBOOK_STUDY", "mine")
+    assert config.study_folder() == tmp_path / "mine"
+
+
+def test_an_installed_package_studies_in_the_working_directory(installed, tmp_path):
+    assert config.study_folder() == tmp_path / "study"
 
 
 CPUINFO = "processor\t: 0\nmodel name\t: A 9000\nflags\t\t: fpu avx2\nprocessor\t: 1\n"

@@ -72,7 +72,8 @@ def test_a_pin_can_be_installed_on_every_python_that_we_support():
 
 def test_nothing_that_is_installed_lacks_a_pin():
     """Walks from the package through what its dependencies need on this machine."""
-    seen, waiting = set(), [Requirement("workbook[test]")]
+    groups = [PROJECT["dependencies"], PROJECT["optional-dependencies"]["test"]]
+    seen, waiting = set(), [Requirement(line) for group in groups for line in group]
     while waiting:
         asked = waiting.pop()
         key = (canonicalize_name(asked.name), *sorted(asked.extras))
@@ -84,13 +85,7 @@ def test_nothing_that_is_installed_lacks_a_pin():
             extras = asked.extras or {""}
             if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in extras):
                 waiting.append(needed)
-    optional = {
-        "workbook",
-        "pip",
-        "setuptools",
-        "cuda-toolkit",
-        "triton",
-    }  # the last two: with CUDA
+    optional = {"pip", "setuptools", "cuda-toolkit", "triton"}  # the last two: with CUDA
     lacking = {name for name, *_ in seen} - set(PINS) - optional
     assert not {name for name in lacking if not name.startswith(("nvidia-", "cuda-"))}
 

@@ -145,6 +145,17 @@ def test_it_is_set_up_once_and_again_where_the_dependencies_changed(clone):
         os.utime(clone / name, (0, 0))
 
 
+def test_what_was_installed_by_an_earlier_name_is_removed(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    assert make(clone, "lint").returncode == 0
+    (clone / ".venv/lib/python3.12/site-packages/workbook-0.1.0.dist-info").mkdir(parents=True)
+    log(clone)
+    later = (clone / ".venv/complete").stat().st_mtime + 5
+    os.utime(clone / "pyproject.toml", (later, later))
+    assert make(clone, "lint").returncode == 0
+    assert log(clone) == ["pip", "pip", "ruff", "ruff"]
+
+
 def test_a_set_up_that_broke_off_is_redone_from_the_start(clone):
     install(clone, INSTALLER.format(python=sys.executable))
     (clone / "no-network").touch()

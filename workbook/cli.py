@@ -171,7 +171,7 @@ def run_check(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         verdict = Path(folder, "verdict.json")
         arguments = (problem.id, part, str(path), name, str(verdict))
-        code = JUDGE.format(*arguments, root=str(settings.repository()))
+        code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
         # -P: no file of the learner's folder is imported in place of Python's own
         ended = subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode
         if ended in (130, -signal.SIGINT):
@@ -443,7 +443,8 @@ def show_experiments(options: argparse.Namespace) -> None:
         if found:
             print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
-            print(f"{missing} runs are missing before it can go on; `make experiments`\n")
+            todo = f"`workbook experiments run {name}` makes them"
+            print(f"{missing} runs are missing before it can go on; {todo}\n")
 
 
 def plans_of(names: list[str], scale: str | None) -> dict:

@@ -16,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+import platformdirs
+
 Edition = Literal["2025", "2026"]
 
 
@@ -268,6 +270,7 @@ PROFILES = {
     )
 }
 PACKAGE = Path(__file__).resolve().parent
+DISTRIBUTION = "cs336-workbook"  # what `pip install` calls this package
 EDITIONS: tuple[Edition, ...] = ("2025", "2026")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
@@ -296,14 +299,41 @@ def precision() -> str:
     return _choice("WORKBOOK_PRECISION", PRECISIONS)
 
 
-def repository() -> Path:
-    """The checkout that this package was installed from: it holds `notebooks/` and `data/`."""
-    return PACKAGE.parent
+def checkout() -> Path | None:
+    """The checkout that this package lies in; None where it was installed from a wheel."""
+    root = PACKAGE.parent
+    return root if (root / "pyproject.toml").is_file() and (root / "notebooks").is_dir() else None
+
+
+def shipped() -> Path:
+    """The folder of what comes with the package and is only read: `notebooks/` and `data/`.
+
+    In a checkout, `data/` also holds what is made; an installed package is never written to.
+    """
+    return checkout() or PACKAGE / "shipped"
 
 
 def data_folder() -> Path:
-    """Where corpora, tokenizers and records live: `WORKBOOK_DATA`, or `data/` in the checkout."""
-    return Path(os.environ.get("WORKBOOK_DATA") or repository() / "data")
+    """Where corpora, tokenizers and records live.
+
+    It is what `WORKBOOK_DATA` names, else `data/` in the checkout, else a folder of the user's,
+    such as `~/.local/share/cs336-workbook`.
+    """
+    if named := os.environ.get("WORKBOOK_DATA"):
+        return Path(named)
+    root = checkout()
+    return root / "data" if root else platformdirs.user_data_path(DISTRIBUTION, appauthor=False)
+
+
+def study_folder() -> Path:
+    """Where the learner works unless they are in a study folder already.
+
+    It is what `WORKBOOK_STUDY` names, else `study/` in the checkout, else `study/` in the working
+    directory.
+    """
+    if named := os.environ.get("WORKBOOK_STUDY"):
+        return Path(named).absolute()
+    return (checkout() or Path.cwd()) / "study"
 
 
 def machine() -> dict:

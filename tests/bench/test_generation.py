@@ -17,7 +17,7 @@ TINY = ModelConfig(
 
 
 def test_three_ways_are_timed_and_recorded(monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: TINY})
     threads = torch.get_num_threads()
     shown = generation.run(rounds=2, new_tokens=8)

@@ -132,7 +132,7 @@ def test_scaling_measures_one_and_two_workers_and_memory(folder, tmp_path, monke
     monkeypatch.setattr(tokenizers, "prose", lambda size: folder / "text.txt")
     monkeypatch.setattr(tokenizers.measure, "measured", here)
     monkeypatch.setattr(config, "data_folder", lambda: tmp_path)
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     shown = tokenizers.run_scaling(10_000, rounds=1)
     record = measure.recorded("scaling")
     assert shown.startswith(tokenizers.scaling_table(record))
@@ -142,7 +142,7 @@ def test_scaling_measures_one_and_two_workers_and_memory(folder, tmp_path, monke
 
 
 def test_the_page_shows_the_recorded_table():
-    page = (config.repository() / "docs" / "cluster.md").read_text(encoding="utf-8")
+    page = (config.checkout() / "docs" / "cluster.md").read_text(encoding="utf-8")
     assert tokenizers.pile_table(measure.recorded("scaling")) in page
 
 

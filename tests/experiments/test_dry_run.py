@@ -120,7 +120,7 @@ class TestTime:
         assert dry_run.mfu("cpu", "float32") == dry_run.ASSUMED_MFU
 
     def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
-        given = settings.repository() / "data" / "runs"
+        given = settings.shipped() / "data" / "runs"
         monkeypatch.setattr(records, "folders", lambda: (given,))
         share = dry_run.mfu("cpu", "float32")
         ratios = [

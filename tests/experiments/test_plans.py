@@ -72,7 +72,9 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
 
 
 def test_a_replay_without_records_says_what_to_do(made_runs):
-    with pytest.raises(MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `make experiments`"):
+    with pytest.raises(
+        MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `workbook experiments run`"
+    ):
         plans.replay(two_rounds())
     assert made_runs == []
 

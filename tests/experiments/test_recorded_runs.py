@@ -14,9 +14,9 @@ from workbook.study.notebooks import role
 from workbook.training import train
 from workbook.views import plots
 
-PLACE = config.repository() / "data" / "runs"
+PLACE = config.shipped() / "data" / "runs"
 FOLDERS = sorted(PLACE.glob("*-*"))
-NOTEBOOK = config.repository() / "notebooks" / "08_experiments.ipynb"
+NOTEBOOK = config.shipped() / "notebooks" / "08_experiments.ipynb"
 
 
 @pytest.fixture(autouse=True)

@@ -90,7 +90,7 @@ def test_their_archive_holds_their_passing_attempts_alone(half_filled):
 
 @pytest.mark.parametrize("how", ["copied text", "copied cell", "quoted", "printed", "shown"])
 def test_our_answers_are_left_out_however_they_came_there(tmp_path, how):
-    worked = notebooks.read(config.repository() / "notebooks" / "01_unicode.ipynb")
+    worked = notebooks.read(config.shipped() / "notebooks" / "01_unicode.ipynb")
     our_cell = next(each for each in worked.cells if role(each) == "answer")
     ours = our_cell.outputs[0].data[MIME]["text"]
     titled = f"Our answer to unicode1 (a)\n\n{ours}"
@@ -124,7 +124,7 @@ def test_code_that_is_ours_or_was_never_correct_is_not_exported(tmp_path):
 
 
 def test_a_copy_of_the_worked_notebooks_is_the_reference_wherever_it_lies(tmp_path):
-    worked = config.repository() / "notebooks" / "01_unicode.ipynb"
+    worked = config.shipped() / "notebooks" / "01_unicode.ipynb"
     (tmp_path / "01_unicode.ipynb").write_bytes(worked.read_bytes())
     assert states.assess(tmp_path, "2025").is_reference
     (tmp_path / ".workbook").mkdir()

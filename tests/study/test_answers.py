@@ -148,7 +148,7 @@ def test_an_unknown_corpus_is_a_clear_error():
 @pytest.fixture
 def worked(tmp_path, monkeypatch):
     """A checkout whose 01_unicode holds one answer with a picture and one without."""
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     cells = []
     for part, picture in (("a", "aGk="), ("b", None)):
         record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*.", "corpora": []}
@@ -170,7 +170,7 @@ def test_our_answer_is_looked_up_behind_a_fold(worked):
 
 
 def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     record = {"problem": "train_bpe_tinystories", "part": "a", "text": "Ours.", "profile": "laptop"}
     record |= {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
     ours = new_code_cell("answer()", outputs=[new_output("display_data", {MIME: record})])

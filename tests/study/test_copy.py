@@ -53,7 +53,7 @@ WHERE = ("01_unicode", "02_bpe")  # unicode2 is worked in one, train_bpe in the 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The study folder of a checkout in which both problems stand in both notebooks."""
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     (tmp_path / "notebooks").mkdir()
     for name in WHERE:
         worked = notebooks.normalise(new_notebook(cells=deepcopy(WORKED)))
@@ -92,7 +92,7 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
 
 
 def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added(folder, capsys):
-    newcomer = config.repository() / "notebooks" / "02_bpe.ipynb"
+    newcomer = config.shipped() / "notebooks" / "02_bpe.ipynb"
     later = newcomer.read_bytes()
     newcomer.unlink()
     assert [path.name for path in study.make()] == ["01_unicode.ipynb"]

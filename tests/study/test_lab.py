@@ -15,8 +15,10 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from workbook import config
 from workbook.study import lab, notebooks
 from workbook.study.notebooks import normalise
+from workbook.study.progress import MARK
 
 PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
@@ -26,7 +28,7 @@ from pathlib import Path
 from workbook import config
 from workbook.study import lab
 
-config.repository = lambda: Path(sys.argv[1])
+config.checkout = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False
 lab.start()
 """
@@ -136,6 +138,30 @@ def test_a_busy_port_that_was_asked_for_is_refused_in_one_line():
 def test_only_a_port_that_was_asked_for_is_the_only_one(tmp_path):
     assert "--ServerApp.port_retries=0" in lab.arguments(tmp_path, "lab", 8890, "t")
     assert "--ServerApp.port_retries=50" in lab.arguments(tmp_path, "lab", None, "t")
+
+
+def test_what_is_served_holds_the_study_folder(tmp_path, monkeypatch):
+    checkout = tmp_path / "checkout"
+    monkeypatch.setattr(config, "checkout", lambda: checkout)
+    assert lab.root_around(checkout / "study") == checkout
+    assert lab.root_around(tmp_path / "elsewhere" / "mine") == tmp_path / "elsewhere"
+    monkeypatch.setattr(config, "checkout", lambda: None)
+    assert lab.root_around(checkout / "study") == checkout
+
+
+def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(lab, "serve", lambda *arguments: opened.append(arguments))
+    monkeypatch.setattr(notebooks, "find", lambda: [])
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    for name in ("study", "copied"):
+        (tmp_path / name / MARK).mkdir(parents=True)
+        (tmp_path / name / "01_unicode.ipynb").touch()
+        monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
+        lab.start()
+    assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
+                      for name in ("study", "copied")]  # fmt: skip
 
 
 @POSIX

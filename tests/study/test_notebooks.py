@@ -202,7 +202,7 @@ def test_metadata_is_what_the_workbook_knows():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty notebooks/ in a checkout of its own."""
-    monkeypatch.setattr(config, "repository", lambda: tmp_path)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     (tmp_path / "notebooks").mkdir()
     return tmp_path / "notebooks"
 

@@ -104,7 +104,7 @@ def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
 
 
 def test_the_worked_notebooks_record_nothing():
-    assert current(config.repository() / "notebooks") is None
+    assert current(config.shipped() / "notebooks") is None
 
 
 def test_a_folder_below_the_study_folder_belongs_to_it(study):

@@ -20,12 +20,14 @@ print(machine.leading_letters(0), machine.cache_folder())
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs code on a copy of the package that was never compiled, by a user without a home."""
+    """Runs code in a checkout that was never compiled in, by a user without a home."""
     shutil.copytree(
         Path(workbook.__file__).parent,
         tmp_path / "workbook",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "home").write_text("a file, in which no folder can be made")
 
     def run(code: str) -> subprocess.CompletedProcess:
@@ -68,8 +70,15 @@ def test_where_nothing_can_be_written_beside_the_sources_the_users_own_folder_is
         assert "compiling" in done.stderr
     (tmp_path / "home").unlink()
     done = run(COMPILE_LITTLE)
-    assert str(tmp_path / "home" / ".cache" / "workbook") in done.stdout
+    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in done.stdout
     assert run(COMPILE_LITTLE).stderr == ""
+
+
+def test_an_installed_package_is_not_written_to(run, tmp_path):
+    (tmp_path / "pyproject.toml").unlink()
+    (tmp_path / "home").unlink()
+    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in run(COMPILE_LITTLE).stdout
+    assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
 def test_importing_compiles_nothing_and_loads_no_numba(run):

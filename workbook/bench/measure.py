@@ -249,13 +249,17 @@ def place(record: dict, used: str) -> str:
 
 
 def keep(name: str, record: dict, shown: str, data: Path | None = None) -> str:
-    """Write a record to `data`/bench; return its table `shown` and where the record is."""
-    target = (data or config.repository() / "data") / "bench" / f"{name}.json"
+    """Write a record to `data`/bench; return its table `shown` and where the record is.
+
+    `data` is by default that of the checkout, where records are kept in git, or else of the user.
+    """
+    root = config.checkout()
+    target = (data or (root / "data" if root else config.data_folder())) / "bench" / f"{name}.json"
     write_json(target, record)
     return f"{shown}\nrecorded in {target}"
 
 
 def recorded(name: str) -> dict:
-    """The record of that name in the repository, such as "train"."""
-    file = config.repository() / "data" / "bench" / f"{name}.json"
+    """The record of that name that comes with the workbook, such as "train"."""
+    file = config.shipped() / "data" / "bench" / f"{name}.json"
     return json.loads(file.read_text(encoding="utf-8"))

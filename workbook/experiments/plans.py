@@ -61,7 +61,7 @@ def replay(plan: Plan) -> Results:
             if missing:
                 raise MissingRunsError(
                     f"{len(missing)} of {len(asked)} runs have no record, such as {missing[0]!r};"
-                    " `make experiments` makes them"
+                    " `workbook experiments run` makes them"
                 )
             asked = plan.send(found)
     except StopIteration as end:

@@ -92,7 +92,7 @@ class Claim:
 @cache
 def all_claims() -> list[Claim]:
     """Every claim of the table."""
-    path = config.repository() / "data" / "reported" / "claims.csv"
+    path = config.shipped() / "data" / "reported" / "claims.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return [Claim(**row) for row in csv.DictReader(file)]
 

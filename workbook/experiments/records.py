@@ -94,5 +94,5 @@ def folders() -> tuple[Path, ...]:
     """Where records are: first the folder for new ones, then those that came with the workbook."""
     if _temporary is not None:
         return (_temporary,)
-    own, given = settings.data_folder() / "runs", settings.repository() / "data" / "runs"
+    own, given = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
     return (own,) if own == given else (own, given)

@@ -111,7 +111,7 @@ class WriteUp:
 def assess(folder: Path, edition: str) -> WriteUp:
     """Find the state of everything in a folder of notebooks, for one edition of the handout."""
     found = read_folder(folder)
-    worked = config.repository() / "notebooks"
+    worked = config.shipped() / "notebooks"
     ours = read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
     is_reference = _is_reference(folder, found.answers, ours, worked)
     notes = list(found.notes)

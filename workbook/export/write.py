@@ -40,7 +40,7 @@ def export(
         known = ", ".join(config.EDITIONS)
         raise ValueError(f"there is no edition {edition!r}; pick one of {known}")
     pandoc.require()
-    write_up = states.assess(Path(folder or config.repository() / "notebooks"), edition)
+    write_up = states.assess(Path(folder or config.shipped() / "notebooks"), edition)
     if strict and write_up.missing:
         _refuse(f"is missing ({len(write_up.missing)})", write_up.missing)
     document = compose(write_up)
@@ -158,11 +158,11 @@ def code_zip(write_up: WriteUp) -> bytes:
 
 
 def _package() -> dict[str, str]:
-    package, root = config.PACKAGE, config.repository()
+    package, root = config.PACKAGE, config.shipped()
     files = {
         f"workbook/{path.relative_to(package).as_posix()}": path
         for path in package.rglob("*")
-        if path.suffix in SHIPPED and path.is_file()
+        if path.suffix in SHIPPED and path.name not in BESIDE and path.is_file()
     }
     files |= {name: root / name for name in BESIDE if (root / name).is_file()}
     # read_text takes Windows' line ends for what they are

@@ -13,7 +13,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from workbook import config
+from workbook.config import study_folder
 from workbook.study import notebooks, problems
 from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, current
@@ -21,18 +21,13 @@ from workbook.study.progress import MARK, Progress, current
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 
 
-def default_folder() -> Path:
-    """Name the folder where the learner works unless they say otherwise."""
-    return config.repository() / "study"
-
-
 def make(folder: str | Path | None = None) -> list[Path]:
     """Add the notebooks that a study folder lacks; return what was added.
 
-    The folder is `study/` in the checkout by default. What is there already is the learner's and
-    stays as it is; a line is printed for each addition.
+    The folder is by default `study_folder`. What is there already is the learner's and stays
+    as it is; a line is printed for each addition.
     """
-    folder = Path(folder or default_folder())
+    folder = Path(folder or study_folder())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     added = [path for path in notebooks.find() if not (folder / path.name).exists()]
     for path in added:
@@ -92,9 +87,9 @@ def _corpora_of(source: str) -> list[str]:
 
 
 def _folder() -> Path:
-    """Find the study folder that we are in, or else `study/` in the checkout."""
+    """Find the study folder that we are in, or else the default one."""
     inside = current()
-    return inside.folder if inside else default_folder()
+    return inside.folder if inside else study_folder()
 
 
 def reset(problem: str) -> None:

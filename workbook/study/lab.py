@@ -1,4 +1,4 @@
-"""JupyterLab for this checkout: the learner's copy open, the worked notebooks beside it."""
+"""JupyterLab with the learner's copy open and, in a checkout, the worked notebooks beside it."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ import zmq
 from workbook import config
 from workbook.study import copy
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK
+from workbook.study.progress import MARK, current
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -22,30 +22,38 @@ NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and a
 
 
 def start(port: int | None = None) -> None:
-    """Serve JupyterLab until Ctrl-C or a termination signal; make `study/`, or what it lacks.
+    """Serve JupyterLab until Ctrl-C or a termination signal; make a study folder, or what it lacks.
 
-    A `port` that was asked for must be free; without one the next free port is taken.
+    It is the one that we are in, or else the default. A `port` that was asked for must be free;
+    without one the next free port is taken.
     """
     if port is not None:
         require_free(port)
-    root = config.repository()
-    folder = copy.default_folder()
-    copy.make(folder)  # and what a `git pull` brought is added to it
+    inside = current()
+    folder = inside.folder if inside else config.study_folder()
+    copy.make(folder)  # and what an update brought is added to it
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     found = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
     first = min(folder.glob("*.ipynb"))  # by number
-    serve(root, f"lab/tree/{first.relative_to(root).as_posix()}", port)
+    serve(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
 
 
-def serve(root: Path, page: str, port: int | None) -> None:
+def root_around(study: Path) -> Path:
+    """Find what is served: the checkout that the study folder lies in, or else its parent."""
+    root = config.checkout()
+    return root if root and study.is_relative_to(root) else study.parent
+
+
+def serve(study: Path, page: str, port: int | None) -> None:
     """Run the server in this process, so that a signal meant for it reaches it."""
     from jupyterlab.labapp import LabApp
 
     token = secrets.token_hex(16)
-    server = LabApp.initialize_server(argv=arguments(root, page, port, token))
+    server = LabApp.initialize_server(argv=arguments(study, page, port, token))
     server.web_app.settings["page_config_hook"] = without_news
-    server.contents_manager.register_pre_save_hook(keep_in_normal_form)
+    if root_around(study) == config.checkout():
+        server.contents_manager.register_pre_save_hook(keep_in_normal_form)
     server.contents_manager.register_pre_save_hook(drop_live_views)
     # At once, without a question, and also where this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
@@ -55,10 +63,10 @@ def serve(root: Path, page: str, port: int | None) -> None:
     server.start()
 
 
-def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
+def arguments(study: Path, page: str, port: int | None, token: str) -> list[str]:
     """Make JupyterLab's arguments; the learner's own settings (theme, keys) stay in force."""
     options = [
-        f"--ServerApp.root_dir={root}",
+        f"--ServerApp.root_dir={root_around(study)}",
         f"--ServerApp.ip={HOST}",
         f"--ServerApp.port={FIRST_PORT if port is None else port}",
         f"--ServerApp.port_retries={50 if port is None else 0}",
@@ -66,7 +74,7 @@ def arguments(root: Path, page: str, port: int | None, token: str) -> list[str]:
         "--Application.log_level=ERROR",  # what a learner can do nothing about stays unsaid
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
-        f"--LabApp.workspaces_dir={copy.default_folder() / MARK / 'workspaces'}",
+        f"--LabApp.workspaces_dir={study / MARK / 'workspaces'}",
     ]
     if zmq.has("curve"):  # what a notebook and its kernel say stays between them
         options.append("--KernelManager.transport_encryption=auto")

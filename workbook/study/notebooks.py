@@ -46,7 +46,7 @@ NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 def find(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
-    folder = config.repository() / "notebooks"
+    folder = config.shipped() / "notebooks"
     worked = sorted(folder.glob("*.ipynb"))
     if not names:
         return worked
@@ -287,7 +287,14 @@ def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
 
     What is stored is always one whole run. Where a new run says the same as the stored one but for
     measuring noise, the stored one stays, and the line printed says so; `fresh` stores the new one.
+
+    Raises: ValueError without a checkout.
     """
+    if config.checkout() is None:
+        raise ValueError(
+            "`workbook notebooks` runs the worked notebooks of a checkout, and this is an installed"
+            " package; clone the repository to use it, or open copies of them with `workbook lab`"
+        )
     for path in find(names):
         start = time.perf_counter()
         old, new = read(path), execute(path)

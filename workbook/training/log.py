@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbook import __version__
 from workbook import config as settings
 from workbook.files import write_json
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
-LIBRARIES = ("workbook", "numpy", "torch")
+LIBRARIES = ("numpy", "torch")
 
 Listener = Callable[[dict], object]  # called with each record
 
@@ -145,14 +146,20 @@ def config(folder: str | os.PathLike) -> dict:
 
 def environment(**more) -> dict:
     """The machine and the versions of this process; `more` is what the caller adds."""
-    versions = settings.versions(LIBRARIES)
+    versions = {"workbook": __version__} | settings.versions(LIBRARIES)
     return {**settings.machine(), "versions": versions, "commit": commit(), **more}
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from; None where git knows none."""
+    """The commit of the checkout that this package runs from; None where git knows none.
+
+    The folder of an installed package may lie in a checkout too, but in one of something else.
+    """
+    root = settings.checkout()
+    if root is None:
+        return None
     try:
-        asked = ["git", "-C", str(settings.repository()), "rev-parse", "HEAD"]
+        asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None

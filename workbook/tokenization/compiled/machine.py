@@ -17,10 +17,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 from llvmlite import ir
 from numba import config, njit, types
 from numba.core import event
 from numba.extending import intrinsic
+
+from workbook.config import DISTRIBUTION, checkout
 
 PADDING = 16
 
@@ -44,14 +47,17 @@ def compiled(function):
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder for compiled code: next to the sources, else in the user's home; or None.
+    """The folder for compiled code: in a checkout next to the sources, else the user's; or None.
 
     numba compiles a function again when its own file changes, but not when a file that it calls
     into does. So the folder's name is a hash of all the sources together.
     """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    for folder in (Path(__file__).parent / "__pycache__", Path("~/.cache/workbook").expanduser()):
+    folders = [platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)]
+    if checkout():  # an installed package is not written to
+        folders.insert(0, Path(__file__).parent / "__pycache__")
+    for folder in folders:
         try:
             (folder / digest[:16]).mkdir(parents=True, exist_ok=True)
         except OSError:

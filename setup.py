@@ -1,0 +1,51 @@
+"""What pyproject.toml cannot say: a wheel also holds the notebooks, and the records that they read.
+
+They lie outside the package in a checkout, and below `workbook/shipped` once installed.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+SHIPPED = (
+    "LICENSE",
+    "constraints.txt",
+    "pyproject.toml",
+    "data/bench/*.json",
+    "data/reported/*.csv",
+    "data/runs/*/*.json*",
+    "notebooks/*.ipynb",
+)
+
+
+def shipped() -> list[str]:
+    """List the files beside the package that belong to it: those in git, where there is git.
+
+    A checkout that was used also has notebooks, runs and measurements of its user.
+    """
+    here = sorted(path.as_posix() for pattern in SHIPPED for path in Path().glob(pattern))
+    if not Path(".git").exists():  # an unpacked source distribution
+        return here
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # there is no git, or it refuses this user
+        return here
+    return sorted(set(here) & set(listed.decode().split("\0")))
+
+
+class BuildWithShipped(build_py):
+    def run(self):
+        if not self.editable_mode:  # what an earlier build left behind is not shipped
+            shutil.rmtree(Path(self.build_lib, "workbook"), ignore_errors=True)
+        super().run()
+
+    def _get_data_files(self):
+        # What setuptools builds, lists as sources and puts into a source distribution.
+        target = str(Path(self.build_lib, "workbook", "shipped"))
+        return [*super()._get_data_files(), ("workbook", "", target, shipped())]
+
+
+setup(cmdclass={"build_py": BuildWithShipped})
