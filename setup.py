@@ -42,10 +42,15 @@ class BuildWithShipped(build_py):
             shutil.rmtree(Path(self.build_lib, "workbook"), ignore_errors=True)
         super().run()
 
-    def _get_data_files(self):
-        # What setuptools builds, lists as sources and puts into a source distribution.
-        target = str(Path(self.build_lib, "workbook", "shipped"))
-        return [*super()._get_data_files(), ("workbook", "", target, shipped())]
+    def _get_data_files(self):  # for a wheel
+        return [*super()._get_data_files(), self.data_files_beside()]
+
+    def get_data_files_without_manifest(self):  # for a source distribution
+        return [*super().get_data_files_without_manifest(), self.data_files_beside()]
+
+    def data_files_beside(self) -> tuple[str, str, str, list[str]]:
+        """The package, the folder of its sources, where they go, and their names."""
+        return "workbook", "", str(Path(self.build_lib, "workbook", "shipped")), shipped()
 
 
 setup(cmdclass={"build_py": BuildWithShipped})

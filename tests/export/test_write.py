@@ -104,5 +104,5 @@ def test_an_unknown_edition_is_told_what_it_may_be(capsys):
 @pytest.mark.parametrize("missing", ["pypandoc", "typst"])
 def test_without_the_extra_the_way_to_install_it_is_told(monkeypatch, tmp_path, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ValueError, match=r'needs \w+, .* pip install -e "\.\[export\]"'):
+    with pytest.raises(ValueError, match=r'needs \w+, .* pip install "cs336-workbook\[export\]"'):
         export(notebook(tmp_path / "a.ipynb").parent)

@@ -2,11 +2,12 @@
 
     workbook        the keys and values of earlier tokens are cached
     recomputation   the same model on the whole sequence again, for each token
-    transformers    Hugging Face's `generate`, with its own cache, on the same weights
+    transformers    Hugging Face's `generate`, with its own cache, on the same weights; if installed
 
-All three decode greedily, and must write the same tokens: a ratio of different work means nothing.
+All decode greedily, and must write the same tokens: a ratio of different work means nothing.
 """
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -49,11 +50,12 @@ def compare(shape: ModelConfig, rounds: int, new_tokens: int) -> dict[str, list[
     ways = {
         "workbook": lambda: generate(model, [PROMPT], new_tokens, temperature=0)[0],
         "recomputation": lambda: decode(model, PROMPT, new_tokens, temperature=0),
-        "transformers": by_transformers(model, new_tokens),
     }
+    if importlib.util.find_spec("transformers"):
+        ways["transformers"] = by_transformers(model, new_tokens)
     written = [way() for way in ways.values()]  # this warms them up, too
     if any(tokens != written[0] for tokens in written):
-        raise ValueError("the three ways wrote different tokens, so their times can't be compared")
+        raise ValueError("these ways wrote different tokens, so their times can't be compared")
     works = {name: partial(measure.seconds, way) for name, way in ways.items()}
     return measure.in_turns(works, rounds, f"bench generate, d_model={shape.d_model}")
 

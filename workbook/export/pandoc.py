@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from workbook.config import DISTRIBUTION
+
 Node = dict[str, Any]
 PLAIN = ["", [], []]  # the attributes of a node: no name, no classes, nothing else
-INSTALL = 'pip install -e ".[export]"'
+INSTALL = f'pip install "{DISTRIBUTION}[export]"'
 LIMITS = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
 SECONDS = 30.0  # for one call
 UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX")

@@ -1,0 +1,277 @@
+"""The workbook from a wheel, in a folder that is no checkout: it all works, and nothing changes it.
+
+The wheel is built from a checkout that was used, and installed into an environment of its own,
+which borrows all else that the workbook needs from the environment of the tests.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from jupyterlab.commands import get_app_dir
+
+from workbook.study import notebooks
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 300  # seconds, which only what hangs takes
+# What is never shipped: made by users, left by an earlier build.
+USED = """
+    build/lib/workbook/gone.py build/writeup.pdf data/bench/tokenizer-mine.json
+    data/corpora/stories/train-20MB.txt data/runs/mine-0123456789ab/config.json
+    data/tokenizers/stories-2048/vocab.json data/tokens/stories-2048/train-20MB.npy
+    data/trained/mine-0123456789ab/step-20.pt notebooks/scratch.ipynb study/01_unicode.ipynb
+    study/.workbook/progress.json
+"""
+SOFTMAX = """
+import torch
+def softmax(x, dim):
+    e = torch.exp(x - x.max(dim, keepdim=True).values)
+    return e / e.sum(dim, keepdim=True)
+def wrong(x, dim):
+    return x
+"""
+RUN_A_NOTEBOOK = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+from workbook import config
+from workbook.study import notebooks
+
+notebook = notebooks.read(config.shipped() / "notebooks" / sys.argv[1])
+NotebookClient(notebook, kernel_name="python3", extra_arguments=["--log-level=ERROR"]).execute()
+notebooks.write(sys.argv[1], notebooks.normalise(notebook))
+"""
+
+
+def run(command: list, folder: Path, environment: dict | None = None, status: int = 0) -> str:
+    """Run a command that must end with this status; return what it said."""
+    command = [str(word) for word in command]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, encoding="utf-8", timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert ended.returncode == status, f"{command}: {ended.returncode}\n{ended.stdout}"
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[str]:
+    """The files of this checkout that git knows."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    names = listed.stdout.decode().split("\0")
+    return [name for name in names if name and (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def checkout(tracked, tmp_path_factory) -> Path:
+    """A copy of this checkout, after it was used."""
+    folder = tmp_path_factory.mktemp("used") / "checkout"
+    for name in tracked:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    run(["git", "init", "--quiet"], folder)
+    run(["git", "add", "--all"], folder)
+    for name in USED.split():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    return folder
+
+
+def build_wheel(source: Path) -> Path:
+    """Build a wheel from a folder of sources."""
+    made = source / "dist"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    run([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-w", made, "."], source)
+    [wheel] = made.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout) -> Path:
+    return build_wheel(checkout)
+
+
+class Installed:
+    """The workbook in an environment of its own, and a user with an empty home and folder."""
+
+    def __init__(self, wheel: Path, folder: Path):
+        self.home, self.work = folder / "home", folder / "work"
+        self.work.mkdir()
+        run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"], folder)
+        paths = {"base": folder / "environment", "platbase": folder / "environment"}
+        self.python = Path(sysconfig.get_path("scripts", "venv", paths), "python")
+        self.packages = Path(sysconfig.get_path("purelib", "venv", paths))
+        # The *.pth files of a folder named here are not read: no editable install comes along.
+        (self.packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+        switches = ("WORKBOOK_", "JUPYTER", "IPYTHON", "PYTHON", "XDG_")
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(switches)
+        } | {
+            "HOME": str(self.home),
+            "USERPROFILE": str(self.home),
+            "JUPYTERLAB_DIR": get_app_dir(),
+            "PYTHONUTF8": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", self.python]
+        run(
+            [*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], folder, self.environment
+        )
+        self.at_first = self.files()
+
+    def files(self) -> set[tuple[str, int]]:
+        """The names and sizes of all installed files."""
+        found = (path for path in self.packages.rglob("*") if path.is_file())
+        return {(str(path), path.stat().st_size) for path in found}
+
+    def ask(self, code: str) -> str:
+        """Run code; return the line that it printed."""
+        return run([self.python, "-c", code], self.work, self.environment).strip()
+
+    def workbook(self, *arguments, status: int = 0) -> str:
+        """Run the command `workbook`; return what it said."""
+        program = self.python.with_name("workbook")
+        return run([program, *arguments], self.work, self.environment, status)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Installed:
+    return Installed(wheel, tmp_path_factory.mktemp("installed"))
+
+
+def test_a_wheel_holds_what_is_in_git_and_nothing_of_its_user(wheel, tracked):
+    names = {name for name in ZipFile(wheel).namelist() if name.startswith("workbook/")}
+    shipped = ("notebooks/", "data/runs/", "data/reported/", "data/bench/")
+    beside = ("LICENSE", "pyproject.toml", "constraints.txt")
+    expected = {name for name in tracked if name.startswith("workbook/")} | {
+        f"workbook/shipped/{name}" for name in tracked if name.startswith(shipped) or name in beside
+    }
+    assert names == expected
+    chapters = [name for name in names if name.endswith(".ipynb")]
+    assert len(chapters) == 8 and wheel.stat().st_size < 10_000_000
+
+
+def test_a_wheel_from_the_source_distribution_is_the_same(wheel, checkout, tmp_path):
+    make = "from setuptools import build_meta; print(build_meta.build_sdist('dist'))"
+    name = run([sys.executable, "-c", make], checkout).split()[-1]
+    with tarfile.open(checkout / "dist" / name) as archive:
+        archive.extractall(tmp_path, filter="data")
+    again = build_wheel(tmp_path / name.removesuffix(".tar.gz"))
+    assert sorted(ZipFile(again).namelist()) == sorted(ZipFile(wheel).namelist())
+
+
+def test_it_is_found_where_it_was_installed_and_keeps_data_with_the_user(installed):
+    [place] = installed.ask("import workbook; print(workbook.__file__)").splitlines()
+    assert Path(place).is_relative_to(installed.packages)
+    asked = "from importlib.metadata import version; print(version('cs336-workbook'))"
+    assert installed.workbook("--version") == f"workbook {installed.ask(asked)}\n"
+    folder = installed.ask("from workbook import config; print(config.data_folder())")
+    assert Path(folder).is_relative_to(installed.home)
+
+
+def test_an_attempt_is_checked(installed):
+    (installed.work / "mine.py").write_text(SOFTMAX)
+    assert "correct" in installed.workbook("check", "softmax", "mine.py")
+    installed.workbook("check", "softmax", "mine.py:wrong", status=1)
+
+
+def test_a_corpus_is_made_a_model_trained_and_a_text_generated(installed):
+    small = ["--corpus-bytes", "1000000", "--eval-tokens", "1000", "--batch-size", "2"]
+    shape = ["--d-model", "32", "--num-layers", "1", "--num-heads", "2", "--d-ff", "64"]
+    corpus = installed.workbook("data", "make", "stories", "--size", "1MB").split()[-1]
+    said = installed.workbook(
+        "train", "laptop", "--steps", "2", "--warmup-iters", "1", *small, *shape
+    )
+    trained = re.search(r"trained: (.+)", said)[1]
+    assert all(Path(path).is_relative_to(installed.home) for path in (corpus, trained))
+    said = installed.workbook("generate", trained, "Once", "--tokens", "5", "--seed", "1")
+    assert said.startswith("Once")
+    environment = json.loads(Path(trained, "environment.json").read_text(encoding="utf-8"))
+    assert environment["commit"] is None and environment["versions"]["workbook"]
+
+
+def test_recorded_runs_and_published_claims_come_along(installed):
+    shown = installed.workbook("experiments", "show", "learning_rate")
+    assert "rate 0.01" in shown and "missing" not in shown
+    claims = "from workbook.experiments import published; print(len(published.all_claims()))"
+    assert int(installed.ask(claims)) > 50
+    bench = "from workbook.bench import measure; print(measure.recorded('train')['machine'])"
+    assert "processor" in installed.ask(bench)
+
+
+def test_what_needs_a_checkout_says_so(installed):
+    said = installed.workbook("notebooks", status=2)
+    assert said.startswith("workbook: `workbook notebooks` runs the worked notebooks of a checkout")
+    assert said.count("\n") == 1 and "clone the repository" in said
+
+
+def test_the_worked_answers_are_written_up(installed):
+    said = installed.workbook("export", "--to", "ours")
+    assert said.startswith("Reference write-up") and "unanswered" not in said
+    packed = ZipFile(installed.work / "ours" / "code.zip").namelist()
+    assert {"workbook/config.py", "LICENSE", "pyproject.toml", "constraints.txt"} <= set(packed)
+    assert not [name for name in packed if "shipped" in name]
+
+
+def test_a_worked_notebook_runs_in_any_folder(installed):
+    run([installed.python, "-c", RUN_A_NOTEBOOK, "01_unicode.ipynb"], installed.work,
+        installed.environment)  # fmt: skip
+    stored = notebooks.read(ROOT / "notebooks" / "01_unicode.ipynb")
+    new = notebooks.read(installed.work / "01_unicode.ipynb")
+    assert notebooks.is_same_run(stored, new)
+    (installed.work / "01_unicode.ipynb").unlink()
+
+
+@pytest.fixture
+def lab(installed) -> Iterator[re.Match]:
+    """`workbook lab` in the user's folder: the parts of the address that it prints."""
+    code = "from workbook.study import lab; lab.has_browser = lambda: False; lab.start()"
+    with subprocess.Popen(
+        [installed.python, "-u", "-c", code],
+        cwd=installed.work,
+        env=installed.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    ) as process:
+        try:
+            said = ""
+            while "Ctrl-C" not in said and (line := process.stdout.readline()):
+                said += line
+            address = re.search(r"(http://[^/]+/)lab/tree/(\S+)\?token=(\w+)", said)
+            assert address, said
+            yield address
+        finally:
+            process.terminate()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the server is stopped by a signal")
+def test_the_lab_opens_a_copy_in_the_working_directory(lab, installed):
+    base, first, token = lab.groups()
+    assert first == "study/01_unicode.ipynb"
+    assert len(list((installed.work / "study").glob("*.ipynb"))) == 8
+    with urllib.request.urlopen(f"{base}lab/tree/{first}?token={token}") as page:
+        assert page.status == 200
+    with urllib.request.urlopen(f"{base}api/contents/{first}?token={token}") as answered:
+        assert "# " in json.load(answered)["content"]["cells"][0]["source"]
+    assert "unicode" in installed.workbook("study")
+    said = installed.workbook("export", "study", "--to", "mine")
+    assert said.startswith("Write-up") and (installed.work / "mine" / "writeup.pdf").is_file()
+
+
+def test_after_all_of_this_no_installed_file_has_changed(installed):
+    assert installed.files() == installed.at_first
+    assert not (installed.packages / "study").exists()
