@@ -8,7 +8,7 @@ from PIL import Image
 
 from workbook.export.clean import Cleaner
 from workbook.study.answers import MIME
-from workbook.study.progress import MARK
+from workbook.study.progress import MARK, Progress
 
 
 def record(problem, part, text, **more):
@@ -60,17 +60,14 @@ def notebook(path, *cells):
     return path
 
 
-def learner(folder, *cells, passed=None):
+def learner(folder, *cells, passed=None, best="correct"):
     """A learner's folder: one notebook, and the code that passed by problem."""
     notebook(folder / "01_unicode.ipynb", *cells)
-    entries = {
-        problem: {"attempted": [""], "correct": [""], "answered": [], "source": {"": source}}
-        for problem, source in (passed or {}).items()
-    }
-    mark = folder / MARK
-    mark.mkdir(exist_ok=True)
-    text = json.dumps({"version": 1, "problems": entries})
-    (mark / "progress.json").write_text(text, encoding="utf-8")
+    (folder / MARK).mkdir(exist_ok=True)
+    for problem, source in (passed or {}).items():
+        with Progress(folder).changing(problem, None) as part:
+            part.reach(best)
+            part.source = source
     return folder
 
 

@@ -18,6 +18,13 @@ def softmax(x, dim):
 """
 
 
+@pytest.fixture(autouse=True)
+def study(tmp_path, monkeypatch):
+    """A study folder of these tests, so that nothing counts in one of yours."""
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    return tmp_path / "study"
+
+
 @pytest.fixture
 def attempt(tmp_path):
     """A learner's file."""
@@ -94,21 +101,72 @@ def train_bpe(*arguments):
 @pytest.mark.parametrize(
     ("at_import", "how"), [(True, "with exit status 0"), (False, "by signal 9 (Killed")]
 )
-def test_an_attempt_that_ends_the_process_is_wrong(attempt, monkeypatch, at_import, how, capsys):
+def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, how, capsys):
     attempt.write_text(ENDS.format(at_import=at_import))
-    monkeypatch.chdir(attempt.parent)
-    (attempt.parent / ".workbook").mkdir()
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
     assert f"It ended the Python process, {how}" in capsys.readouterr().out
-    assert Progress(attempt.parent).read()["train_bpe"]["attempted"] == [""]
+    assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
-def test_a_check_is_noted_in_the_study_folder(attempt, monkeypatch):
+def test_a_check_is_noted_in_the_study_folder_around(attempt, monkeypatch):
+    monkeypatch.delenv("WORKBOOK_STUDY")
     monkeypatch.chdir(attempt.parent)
     (attempt.parent / ".workbook").mkdir()
     cli.main(["check", "unicode2", "mine.py:ANSWER", "--part", "c"])
-    noted = Progress(attempt.parent).read()["unicode2"]
-    assert (noted["correct"], noted["source"]) == (["c"], {"c": repr(b"\xc3\x28")})
+    assert Progress(attempt.parent).of("unicode2", "c").best == "correct"
+
+
+@pytest.mark.parametrize("start", [".", "below/it", ".."])
+def test_a_check_counts_wherever_it_is_called(attempt, monkeypatch, start):
+    monkeypatch.delenv("WORKBOOK_STUDY")
+    study = attempt.parent / "study"
+    (study / ".workbook").mkdir(parents=True)
+    (attempt.parent / "below" / "it").mkdir(parents=True)
+    monkeypatch.chdir(attempt.parent / start)
+    cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"])
+    assert Progress(study).of("unicode2", "c").best == "correct"
+
+
+def test_what_passes_is_kept_with_the_files_it_imports(attempt, study, capsys):
+    attempt.with_name("parts.py").write_text("import torch\n\nexp, ZERO = torch.exp, 0.0\n")
+    attempt.write_text(
+        "import parts\nfrom parts import exp as power\n\n\n"
+        "def powers(x, dim):\n"
+        "    return power(x - x.amax(dim, keepdim=True)) + parts.ZERO\n\n\n"
+        "def mine(x, dim):\n"
+        "    return powers(x, dim) / powers(x, dim).sum(dim, keepdim=True)\n"
+    )
+    assert cli.main(["check", "softmax", f"{attempt}:mine"]) == 0
+    assert "imports by itself" in capsys.readouterr().out
+    kept = study / "mine" / "softmax.py"
+    attempt.with_name("parts.py").unlink()
+    assert cli.main(["check", "softmax", str(kept)]) == 0
+    assert Progress(study).of("softmax", None).trouble == ""
+
+
+PAIR = """
+import torch
+
+
+def store(model, optimizer, iteration, out):
+    torch.save([model.state_dict(), optimizer.state_dict(), iteration], out)
+
+
+def load(src, model, optimizer):
+    weights, moments, iteration = torch.load(src)
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(moments)
+    return iteration
+
+
+save_checkpoint, load_checkpoint = store, load
+"""
+
+
+def test_a_pair_is_found_by_its_two_names(attempt, study, capsys):
+    attempt.write_text(PAIR)
+    assert cli.main(["check", "checkpointing", str(attempt)]) == 0, capsys.readouterr()
+    assert cli.main(["check", "checkpointing", str(study / "mine" / "checkpointing.py")]) == 0
 
 
 WORKERS = """
@@ -248,7 +306,17 @@ def test_study_starts_a_problem_over_and_shows_the_progress(monkeypatch, capsys)
     monkeypatch.setattr(copy, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
-    assert "attempted" in capsys.readouterr().out
+    assert "Next: unicode1 (a), open" in capsys.readouterr().out
+
+
+def test_study_ticks_off_what_a_text_says(study, capsys):
+    assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
+    assert "a ○ open · b ✎ read, 2 ticked · c ○ open" in capsys.readouterr().out
+    assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
+    assert "b ✓ ticked" in capsys.readouterr().out
+    for wrong, said in (["b", "9"], "no fact 9"), (["b", "x"], "number of a fact"), ([], "part"):
+        assert cli.main(["study", "--tick", "unicode1", *wrong]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_notebooks_are_run_by_name(monkeypatch):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["answer", "check", "hint", "look_up", "reveal"]
+__all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 
 def lazy(package: str, homes: dict[str, str]) -> Callable:

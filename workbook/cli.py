@@ -125,15 +125,46 @@ def run_lab(options: argparse.Namespace) -> None:
 
 @command(
     "study",
-    "show what you have attempted, solved and answered",
+    "show what you have solved, ticked off and answered, and what comes next",
     argument("--reset", metavar="PROBLEM", help="start this problem over"),
+    argument(
+        "--tick",
+        nargs="+",
+        metavar=("PROBLEM", "PART"),
+        help="tick off what your text says: all of it, or the facts whose numbers follow the part",
+    ),
 )
 def run_study(options: argparse.Namespace) -> None:
-    from workbook.study import copy
+    from workbook.study import copy, progress, verbs
 
+    study = found_study()
+    os.environ["WORKBOOK_STUDY"] = str(study)
     if options.reset is not None:
         copy.reset(options.reset)
-    print(copy.overview())
+    if options.tick:
+        problem, *rest = options.tick
+        part = rest.pop(0) if rest and not rest[0].isdigit() else None
+        if wrong := [each for each in rest if not each.isdigit()]:
+            raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
+        print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
+    print(progress.overview(progress.Progress(study)))
+
+
+def found_study(beside: Path | None = None) -> Path:
+    """Find the study folder that a command means: around here, around `beside`, or the usual one.
+
+    Around a place is the folder it lies in, or `study/` in one of the folders above it.
+    """
+    from workbook.study import progress
+
+    if (inside := progress.current()) is not None:
+        return inside.folder
+    for start in filter(None, (Path.cwd(), beside)):
+        for up in (start.resolve(), *start.resolve().parents):
+            for folder in (up, up / "study"):
+                if (folder / progress.MARK).is_dir():
+                    return folder
+    return settings.study_folder()
 
 
 JUDGE = """
@@ -172,14 +203,18 @@ def run_check(options: argparse.Namespace) -> int:
         verdict = Path(folder, "verdict.json")
         arguments = (problem.id, part, str(path), name, str(verdict))
         code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
+        counted = {**os.environ, "WORKBOOK_STUDY": str(found_study(path))}
         # -P: no file of the learner's folder is imported in place of Python's own
-        ended = subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode
+        judging = [sys.executable, "-P", "-c", code]
+        ended = subprocess.run(judging, check=False, env=counted).returncode
         if ended in (130, -signal.SIGINT):
             raise KeyboardInterrupt
         if not verdict.exists():
             raise OSError(f"the check could not begin: Python ended with status {ended}")
         written = verdict.read_text()
-    status, words = json.loads(written) if written else (1, str(ended_early(problem, part, ended)))
+    status, words = (
+        json.loads(written) if written else (1, str(ended_early(problem, part, ended, path)))
+    )
     if status == 2:
         raise ValueError(words)
     print(words)
@@ -191,9 +226,10 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
     from workbook.study import verbs
 
     try:
-        problems.get(problem).checker()  # imported before an attempt can be in its way
+        found = problems.get(problem)
+        found.checker()  # imported before an attempt can be in its way
         Path(verdict).touch()  # from here on, what ends the process is the attempt
-        report = verbs.check(problem, load_attempt(Path(path), name), part)
+        report = verbs.check(problem, load_attempt(Path(path), name, found.names), part)
         outcome = (0 if report.status == "correct" else 1, str(report))
     except (OSError, ValueError) as error:
         outcome = (2, str(error))
@@ -202,9 +238,9 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
     Path(verdict).write_text(json.dumps(outcome))
 
 
-def ended_early(problem: problems.Problem, part: str | None, ended: int):
+def ended_early(problem: problems.Problem, part: str | None, ended: int, path: Path):
     """Report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import record_check
+    from workbook.study.progress import Progress, stopping_no_cell
     from workbook.study.verbs import Report
 
     if ended < 0:
@@ -214,27 +250,37 @@ def ended_early(problem: problems.Problem, part: str | None, ended: int):
         how = f"with exit status {ended}"
         likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
     if part or not problem.parts:
-        record_check(problem.id, part, "wrong", None)
+        with stopping_no_cell(), Progress(found_study(path)).changing(problem.id, part) as entry:
+            entry.reach("wrong")
     claim = f"It ended the Python process, {how}, before the check was over."
     return Report("wrong", problem.id, part, claim, likely=likely)
 
 
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
-    """Split "path.py:name"; without a name, take the one that the problem asks for."""
+    """Split "path.py:name"; the name is "" where the problem's own is meant."""
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
-    if not (name or problem.name):
+    if not (name or problem.names):
         raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
-    return Path(path), name or problem.name
+    return Path(path), name or ""
 
 
-def load_attempt(path: Path, name: str):
-    """Load the object of this name from the file `path`."""
+def load_attempt(path: Path, name: str, names: tuple[str, ...]):
+    """Load the object of this name from the file `path`, or else what the problem calls `names`.
+
+    A file whose `__all__` has as many other names means those.
+    """
     defined = vars(load_module(path))
-    if name not in defined:
-        raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
-    return defined[name]
+    asked = (name,) if name else names
+    handed_out = defined.get("__all__", ())
+    if not name and len(handed_out) == len(names):
+        asked = tuple(handed_out)
+    for name in asked:
+        if name not in defined:
+            raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
+    found = tuple(defined[name] for name in asked)
+    return found if len(found) > 1 else found[0]
 
 
 def load_module(path: Path):
@@ -476,12 +522,19 @@ def stages_of(names: list[str], scale: str | None) -> dict:
     ),
     argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
     argument("--strict", action="store_true", help="fail where anything is missing"),
+    argument("--name", help="on the first page; a study folder keeps it for the next time"),
     argument("--to", metavar="FOLDER", default="build", help="default: build"),
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.export import export
 
-    lines = export(options.folder, edition=options.edition, strict=options.strict, to=options.to)
+    lines = export(
+        options.folder,
+        edition=options.edition,
+        strict=options.strict,
+        name=options.name,
+        to=options.to,
+    )
     print(*lines, sep="\n")
 
 

@@ -1,5 +1,6 @@
 """What is read out of notebooks: a learner's own words and code, whatever shape the file has."""
 
+import inspect
 import json
 import re
 import zipfile
@@ -16,7 +17,7 @@ from workbook.export.stored import read_folder
 from workbook.study import copy, notebooks
 from workbook.study.answers import MIME
 from workbook.study.notebooks import role
-from workbook.study.progress import source_of
+from workbook.study.progress import Progress
 from workbook.tokenization import bpe
 
 
@@ -39,9 +40,9 @@ def half_filled(tmp_path_factory):
             each["outputs"] = [shown(markdown=folded, plain="OURS")]
     path.write_text(json.dumps(filled), encoding="utf-8")
     source = "def train_bpe(input_path, vocab_size, special_tokens):\n    return MY_CODE, []\n"
-    entry = {"attempted": [""], "correct": [""], "answered": [], "source": {"": source}}
-    record = {"version": 1, "problems": {"train_bpe": entry}}
-    (folder / ".workbook" / "progress.json").write_text(json.dumps(record), encoding="utf-8")
+    with Progress(folder).changing("train_bpe", None) as part:
+        part.reach("correct")
+        part.source = source
     return folder.parent / "build", export(folder, to=folder.parent / "build")
 
 
@@ -112,14 +113,14 @@ def test_our_answers_are_left_out_however_they_came_there(tmp_path, how):
 
 
 def test_code_that_is_ours_or_was_never_correct_is_not_exported(tmp_path):
-    ours, wrong = source_of(bpe.train_bpe), "def softmax(x, dim): ..."
-    folder = learner(tmp_path, cell("1"), passed={"train_bpe": ours, "softmax": wrong})
-    path = folder / ".workbook" / "progress.json"
-    record = json.loads(path.read_text())
-    record["problems"]["softmax"]["correct"] = []
-    path.write_text(json.dumps(record))
+    ours = f"import regex\n\n{inspect.getsource(bpe.train_bpe)}\n\n__all__ = ['train_bpe']\n"
+    folder = learner(tmp_path, cell("1"), passed={"train_bpe": ours})
+    with Progress(folder).changing("softmax", None) as part:
+        part.reach("wrong")
     write_up = states.assess(folder, "2025")
     assert not any(entry.listings for entry in write_up.entries)
+    (softmax,) = (entry for entry in write_up.entries if entry.id == "softmax")
+    assert softmax.in_words == states.WRONG and "softmax: wrong" in write_up.missing
     assert any("train_bpe is the package's own code" in note for note in write_up.notes)
 
 

@@ -7,8 +7,9 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from workbook import config
 from workbook.corpora import corpora
 from workbook.study import answers, notebooks
-from workbook.study.answers import MIME, QUANTITIES, answer, complaints, look_up
+from workbook.study.answers import MIME, QUANTITIES, complaints, look_up
 from workbook.study.problems import PROBLEMS
+from workbook.study.verbs import answer
 
 STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
 

@@ -1,15 +1,18 @@
-"""Progress survives restarts, broken files and several kernels, and never stops a cell."""
+"""Progress is kept by part, never falls, survives broken files and kernels, and stops no cell."""
 
 import json
-import linecache
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workbook import config
 from workbook.study import progress
-from workbook.study.progress import Progress, current, record_answer, record_check
+from workbook.study.problems import PROBLEMS
+from workbook.study.progress import Part, Progress, current, overview, points, record_answer
+from workbook.study.verbs import answer, check, tick
 
 
 @pytest.fixture
@@ -20,91 +23,98 @@ def study(tmp_path, monkeypatch):
     return Progress(tmp_path / "study")
 
 
-def square(x):
-    return x * x
+def lines(study):
+    """The lines of the overview by problem."""
+    return {line.split()[0]: line for line in overview(study).splitlines() if line[:2] == "  "}
 
 
-class Doubler:
-    def __call__(self, x):
-        return 2 * x
+EVENTS = st.tuples(
+    st.sampled_from(["unicode1", "unicode2", "train_bpe"]),
+    st.sampled_from(["wrong", "read", "almost", "correct", "answer", "tick"]),
+    st.sampled_from(["a", "b", "c"]),
+)
 
 
-def test_the_last_passing_attempt_is_kept_with_its_source(study):
-    record_check("train_bpe", None, "wrong", square)
-    assert study.read()["train_bpe"] == {
-        "attempted": [""],
-        "correct": [],
-        "almost": [],
-        "answered": [],
-        "source": {},
-    }
-    record_check("train_bpe", None, "correct", square)
-    record_check("train_bpe", None, "wrong", lambda x: x)
-    entry = study.read()["train_bpe"]
-    assert entry["correct"] == [""]
-    assert entry["source"] == {"": "def square(x):\n    return x * x\n"}
+@given(st.lists(EVENTS, max_size=30))
+def test_more_work_never_makes_the_points_fewer(events):
+    done, before = {}, 0.0
+    for problem, event, part in events:
+        part = part if PROBLEMS[problem].parts else ""
+        entry = done.setdefault(problem, {}).setdefault(part, Part())
+        if event == "answer":
+            entry.answered = not entry.answered
+        elif event == "tick":
+            entry.tick(["one"], ("one", "two"))
+        else:
+            entry.reach(event)
+        now = sum(points(PROBLEMS[each], parts, "2025") for each, parts in done.items())
+        assert now >= before
+        before = now
 
 
-def test_what_is_almost_correct_is_kept_until_it_is_correct(study):
-    record_check("train_bpe", None, "almost", square)
-    assert study.read()["train_bpe"]["almost"] == [""]
-    assert "x * x" in study.read()["train_bpe"]["source"][""]
-    record_check("train_bpe", None, "correct", Doubler)
-    record_check("train_bpe", None, "almost", square)
-    entry = study.read()["train_bpe"]
-    assert (entry["correct"], entry["almost"]) == ([""], [])
-    assert "Doubler" in entry["source"][""]
+def test_the_parts_of_all_problems_are_worth_what_the_handout_says():
+    solved = {"": Part(best="correct")} | {part: Part(best="ticked") for part in "abcde"}
+    for edition in config.EDITIONS:
+        most = sum(problem.points[edition] or 0 for problem in PROBLEMS.values())
+        earned = sum(points(problem, solved, edition) for problem in PROBLEMS.values())
+        assert earned == pytest.approx(most)
 
 
-def test_parts_are_counted_apart(study):
-    record_check("unicode2", "c", "correct", b"\xc3\x28")
-    record_check("unicode2", "b", "read", "a sentence")
-    record_answer("unicode2", "a", "Because.")
-    assert study.read()["unicode2"] == {
-        "attempted": ["b", "c"],
-        "correct": ["c"],
-        "almost": [],
-        "answered": ["a"],
-        "source": {"c": "b'\\xc3('"},
-    }
+def test_a_week_in_the_table(study):
+    assert "a, b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "U+0041", "a")
+    assert "a ✗ wrong · b, c ○ open" in lines(study)["unicode1"]
+    assert "Next: unicode1 (a), wrong, in 01_unicode.ipynb." in overview(study)
+    check("unicode1", "U+0000", "a")
+    assert "a ✓ correct · b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "U+0041", "a")
+    assert "a ✓ correct · b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "The one shows what the other hides.", "b")
+    assert "a ✓ correct · b ✎ read · c ○ open" in lines(study)["unicode1"]
+    answer("unicode1", "a", "It is the null character, U+0000.")
+    assert 'tick off what your text says, tick("unicode1", "b").' in overview(study)
+    tick("unicode1", "b", 1)
+    assert "b ✎ read, 1 ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    tick("unicode1", "b")
+    assert "a ✓ correct · b ✓ ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
+    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, and not answered" in overview(study)
+
+
+def test_the_table_follows_the_edition(study, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_EDITION", "2026")
+    assert "adamw_accounting" in lines(study)
+    assert "edition 2026" in overview(study) and " of 109 points" in overview(study)
 
 
 def test_an_untouched_stub_leaves_no_trace(study):
-    record_check("train_bpe", None, "not attempted", square)
-    record_answer("unicode2", "a", "\n")
+    check("unicode1", ..., "a")
+    answer("unicode2", "a", "\n")
     assert not study.path.exists()
 
 
 def test_an_answer_that_was_emptied_no_longer_counts(study):
     record_answer("unicode2", "a", "Because.")
+    assert study.of("unicode2", "a").answered
     record_answer("unicode2", "a", " \n")
-    assert study.read()["unicode2"]["answered"] == []
-
-
-def test_a_pair_of_functions_and_a_class_have_sources():
-    assert progress.source_of((square, Doubler)).count("return") == 2
-    assert progress.source_of(12) == "12"
-
-
-def test_a_class_from_a_notebook_cell_has_a_source(monkeypatch):
-    cell = "x = 1\nclass Tokenizer:\n    def decode(self, ids):\n        return ''\n"
-    file = "/tmp/ipykernel_1/1.py"
-    monkeypatch.setitem(linecache.cache, file, (len(cell), None, cell.splitlines(True), file))
-    names = {"__name__": "a_kernel_has_no_such_module"}
-    exec(compile(cell, file, "exec"), names)
-    wanted = "class Tokenizer:\n    def decode(self, ids):\n        return ''"
-    assert progress.source_of(names["Tokenizer"]) == wanted
+    assert not study.of("unicode2", "a").answered
 
 
 def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    record_check("train_bpe", None, "correct", square)
-    record_answer("unicode2", "a", "Because.")
+    check("unicode1", "U+0000", "a")
+    answer("unicode2", "a", "Because.")
+    with pytest.raises(ValueError, match="no study folder"):
+        tick("unicode1", "a")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_worked_notebooks_record_nothing():
+def test_the_worked_notebooks_record_nothing(tmp_path, monkeypatch):
     assert current(config.shipped() / "notebooks") is None
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path))
+    assert current().folder == tmp_path
+    monkeypatch.chdir(config.shipped() / "notebooks")
+    assert current() is None
 
 
 def test_a_folder_below_the_study_folder_belongs_to_it(study):
@@ -113,22 +123,44 @@ def test_a_folder_below_the_study_folder_belongs_to_it(study):
     assert current(below).path == study.path
 
 
+def test_the_record_of_the_first_version_is_read(study):
+    solved = {"attempted": ["a", "b"], "correct": ["a"], "answered": ["b"], "source": {"a": "1"}}
+    code = {
+        "attempted": [""],
+        "correct": [],
+        "almost": [""],
+        "answered": [],
+        "source": {"": "x = 1"},
+    }
+    stored = {"version": 1, "problems": {"unicode1": solved, "softmax": code}}
+    study.path.write_text(json.dumps(stored))
+    found = study.read()
+    assert found["unicode1"]["a"].best == "correct" and found["unicode1"]["b"].best == "wrong"
+    assert found["unicode1"]["b"].answered and not found["unicode1"]["a"].answered
+    assert (found["softmax"][""].best, found["softmax"][""].source) == ("almost", "x = 1")
+    record_answer("unicode1", "a", "NUL.")
+    assert json.loads(study.path.read_text())["version"] == progress.VERSION
+    assert study.read()["softmax"] == found["softmax"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         b"",
-        b'{"version": 1, "problems": {"train_b',
+        b'{"version": 2, "problems": {"train_b',
         b"[]",
         b"\xff\xfe",
-        b'{"problems": []}',
-        b'{"problems": {"train_bpe": 1}}',
-        b'{"problems": {"train_bpe": {"attempted": "a", "correct": [], "answered": []}}}',
+        b'{"version": 2}',
+        b'{"version": 1, "problems": {"train_bpe": 1}}',
+        b'{"version": 2, "problems": {"train_bpe": {"": {"best": "splendid"}}}}',
+        b'{"version": 2, "problems": {"train_bpe": {"": {"points": 3}}}}',
+        b'{"version": 2, "problems": {"train_bpe": {"": {"ticked": "all"}}}}',
     ],
 )
 def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
     study.path.write_bytes(broken)
-    record_check("unicode2", "c", "correct", b"\xc3\x28")
-    assert set(study.read()) == {"unicode2"}
+    check("unicode1", "U+0000", "a")
+    assert set(study.read()) == {"unicode1"}
     (aside,) = study.path.parent.glob("progress-broken-*.json")
     assert aside.read_bytes() == broken
     assert aside.name in capsys.readouterr().err
@@ -139,14 +171,15 @@ def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(progress, "write_json", full)
-    record_check("unicode2", "c", "correct", b"\xc3\x28")
+    assert check("unicode1", "U+0000", "a").status == "correct"
     assert "No space left" in capsys.readouterr().err
 
 
 def test_two_kernels_lose_nothing_of_each_other(study):
     code = (
-        "import sys\nfrom workbook.study.progress import record_check\n"
-        "for n in range(25):\n    record_check(f'{sys.argv[1]}{n}', None, 'correct', n)"
+        "import sys\nfrom workbook.study.progress import current\n"
+        "for n in range(25):\n"
+        "    with current().changing(f'{sys.argv[1]}{n}', None) as part: part.reach('correct')"
     )
     kernels = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("one", "two")]
     assert [kernel.wait(300) for kernel in kernels] == [0, 0]
@@ -154,7 +187,8 @@ def test_two_kernels_lose_nothing_of_each_other(study):
     assert {path.name for path in study.path.parent.iterdir()} == {".lock", "progress.json"}
 
 
-def test_the_file_can_be_read_by_people_and_other_programs(study):
-    record_check("unicode2", "c", "correct", "ü")
-    assert json.loads(study.path.read_text(encoding="utf-8"))["version"] == 1
-    assert "ü" in study.path.read_text(encoding="utf-8")
+def test_a_name_is_kept_beside_the_progress(study):
+    assert study.name == ""
+    study.name = "Ada Lovelace"
+    record_answer("unicode2", "a", "Because.")
+    assert study.name == "Ada Lovelace" and study.of("unicode2", "a").answered

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import groupby
 
 from workbook.corpora.corpora import CORPORA
@@ -24,6 +25,7 @@ from workbook.export.states import (
     SIGNS,
     STAND_IN,
     UNANSWERED,
+    WRONG,
     Entry,
     WriteUp,
 )
@@ -87,7 +89,10 @@ def _lead(write_up: WriteUp) -> list[Node]:
     answers = [answer for entry in write_up.entries for answer in entry.answers.values()]
     profiles = sorted({answer.profile for answer in answers})
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
-    facts = [("Handout", f"edition {write_up.edition}")]
+    facts = [("Name", visible(write_up.name))] if write_up.name else []
+    if not write_up.is_reference:  # which is the same on every day
+        facts.append(("Date", date.today().isoformat()))
+    facts.append(("Handout", f"edition {write_up.edition}"))
     if editions := sorted({answer.edition for answer in answers} - {write_up.edition}):
         facts.append(("Written under", f"edition {', '.join(editions)}; the same is asked there"))
     if profiles:
@@ -107,7 +112,7 @@ def _corpus(name: str) -> str:
 
 
 def _done(write_up: WriteUp) -> str:
-    done = [entry for entry in write_up.entries if not entry.missing]
+    done = [entry for entry in write_up.entries if entry.is_done]
     points, most = (
         sum(entry.points or 0 for entry in entries) for entries in (done, write_up.entries)
     )
@@ -118,7 +123,8 @@ def _legend() -> list[Node]:
     return words(
         f"In the table, {SIGNS[CORRECT]} says that a problem is answered, or its code passed every "
         f"case of its check; {SIGNS[STAND_IN]} that it is answered on a stand-in for the corpus "
-        f"that was asked for; {SIGNS[UNANSWERED]} that it, or a part of it, is open."
+        f"that was asked for; {SIGNS[WRONG]} that its check finds it wrong; {SIGNS[UNANSWERED]} "
+        "that it, or a part of it, is open."
     )
 
 
@@ -175,7 +181,8 @@ class _Composer:
             if part in entry.answers:
                 blocks += self.answer(entry.answers[part])
             elif part and entry.answers:
-                blocks.append(para(strong(words(f"({part})")), node("Space"), *words(UNANSWERED)))
+                said = f"{WRONG}, and {UNANSWERED}" if part in entry.wrong else UNANSWERED
+                blocks.append(para(strong(words(f"({part})")), node("Space"), *words(said)))
         if problem.parts and self.write_up.is_reference:  # what concerns all its parts
             for shown in self.write_up.found.evidence.get((problem.id, ""), []):
                 blocks += self.picture(shown, problem.id)
@@ -205,6 +212,8 @@ class _Composer:
             self.cleaner.notes.append(
                 f"of what {answer} shows, only the first {MOST_SHOWN} are exported"
             )
+        if answer.verdict == "wrong":
+            blocks.append(box("state", [para(*words(f"{SIGNS[WRONG]} Its check finds it wrong."))]))
         return [*blocks, *_basis(answer)]
 
     def shown(self, shown: Shown, answer: Answer) -> list[Node]:

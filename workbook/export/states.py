@@ -1,5 +1,6 @@
 """How far each problem has come: what is answered, on which corpus, and what is missing."""
 
+import ast
 import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,16 +8,18 @@ from pathlib import Path
 
 from workbook import config
 from workbook.export.stored import Answer, Found, Place, named, read_folder
+from workbook.study import mine
 from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
-from workbook.study.progress import MARK, Progress
+from workbook.study.progress import MARK, RISING, Part, Progress
 
 CORRECT = "code correct"
 ALMOST = "code almost correct"
 ANSWERED = "answered"
 STAND_IN = "answered on a stand-in corpus"
+WRONG = "wrong"
 UNANSWERED = "unanswered"
-SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", UNANSWERED: "○"}
+SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", WRONG: "✗", UNANSWERED: "○"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,7 @@ class Entry:
     listings: list[tuple[str, str]]  # of code: a name and its source
     short: list[tuple[str, str]] = field(default_factory=list)  # a part, and what it falls short of
     almost: bool = False  # the check of the code leaves something open
+    wrong: tuple[str, ...] = ()  # parts whose check said so, of the answer or of an attempt
 
     @property
     def id(self) -> str:
@@ -41,18 +45,26 @@ class Entry:
         return self.problem.points[self.edition]
 
     @property
-    def missing(self) -> list[str]:
-        """The parts without an answer; "" stands for the problem itself."""
+    def open(self) -> list[str]:
+        """The parts with no answer and no attempt; "" stands for the problem itself."""
         if self.problem.kind == "code":
-            return [] if self.listings or self.answers else [""]
-        return [part for part in self.problem.parts or ("",) if part not in self.answers]
+            return [] if self.listings or self.answers or self.wrong else [""]
+        parts = self.problem.parts or ("",)
+        return [part for part in parts if part not in self.answers and part not in self.wrong]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every part is answered, and none wrong."""
+        return not self.open and not self.wrong
 
     @property
     def state(self) -> str:
         """The one state of the whole problem."""
-        if self.missing:
+        if self.open:
             return UNANSWERED
-        if not self.listings:
+        if self.wrong:
+            return WRONG
+        if not self.listings or self.problem.form == "script":
             return self._answered
         return ALMOST if self.almost else CORRECT
 
@@ -62,12 +74,13 @@ class Entry:
 
     @property
     def in_words(self) -> str:
-        """The state, with the parts that are missing where others are there."""
-        parts = [part for part in self.problem.parts if part in self.answers]
+        """The state, with the parts named where they are in different ones."""
         said = self.state
-        if self.missing and parts:
-            missing = ", ".join(self.missing)
-            said = f"{self._answered}: {', '.join(parts)}; {UNANSWERED}: {missing}"
+        if self.problem.parts and not self.is_done:
+            right = [part for part in self.answers if part not in self.wrong]
+            kinds = ((self._answered, right), (WRONG, self.wrong), (UNANSWERED, self.open))
+            named = [f"{kind}: {', '.join(parts)}" for kind, parts in kinds if parts]
+            said = "; ".join(named) if len(named) > 1 else said
         return f"{said}; short of what is asked" if self.short and not self.almost else said
 
 
@@ -79,6 +92,7 @@ class WriteUp:
     edition: str
     is_reference: bool
     entries: list[Entry]
+    name: str  # whose it is; "" where nobody said
     notes: list[str]  # what the writer should know; none of it is an error
 
     @property
@@ -94,9 +108,10 @@ class WriteUp:
     def missing(self) -> list[str]:
         """What a complete write-up would have and this one has not."""
         return [
-            f"{named((entry.id, part))}: {UNANSWERED}"
+            f"{named((entry.id, part))}: {state}"
             for entry in self.entries
-            for part in entry.missing
+            for state, parts in ((UNANSWERED, entry.open), (WRONG, entry.wrong))
+            for part in parts
         ] + self.short
 
     @property
@@ -108,32 +123,57 @@ class WriteUp:
         return f"{kind}, edition {self.edition}: {len(self.entries)} problems, {states}."
 
 
-def assess(folder: Path, edition: str) -> WriteUp:
-    """Find the state of everything in a folder of notebooks, for one edition of the handout."""
+def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
+    """Find the state of everything in a folder of notebooks, for one edition of the handout.
+
+    `prove` imports code that was kept and of which it is not known whether it imports by itself.
+    """
     found = read_folder(folder)
     worked = config.shipped() / "notebooks"
     ours = read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
-    is_reference = _is_reference(folder, found.answers, ours, worked)
+    is_reference = not found.checks and _is_reference(folder, found.answers, ours, worked)
     notes = list(found.notes)
     answers = found.answers if is_reference else _without_ours(found.answers, ours, notes)
     _refuse_mixtures(answers)
     chosen = _chosen(answers, edition, notes)
-    code, almost = (found.revealed, set()) if is_reference else _attempts(folder, notes)
+    parts = {} if is_reference else _parts(folder, found)
+    code = found.revealed if is_reference else {}
     if is_reference:
         for answer in chosen.values():
             answer.shown.extend(found.evidence.get(answer.place, []))
     entries = []
     for problem in PROBLEMS.values():
-        listings = code.get(problem.id, []) if problem.kind == "code" else []
-        parts = [part for part in (*problem.parts, "") if (problem.id, part) in chosen]
-        own = {part: chosen[problem.id, part] for part in parts}
+        own = {
+            part: chosen[problem.id, part]
+            for part in (*problem.parts, "")
+            if (problem.id, part) in chosen
+        }
         short = [
             (part, line)
             for part, answer in own.items()
             for line in complaints(problem.id, part, answer.text, answer.figures)
         ]
-        if problem.id in almost:
-            short.append(("", "its code is almost correct: `check` says which corner is open"))
+        kept = parts.get((problem.id, ""), Part())
+        listings = code.get(problem.id, []) if problem.kind == "code" else []
+        if problem.kind == "code" and kept.source and not is_reference:
+            if _is_ours(kept.source):
+                notes.append(
+                    f"what passed as {problem.id} is the package's own code: it is left out"
+                )
+            else:
+                listings = [(f"{problem.id}.py", kept.source)]
+                if kept.best == "almost":
+                    line = "its code is almost correct: `check` says which corner is open"
+                    short.append(("", line))
+                if prove and kept.trouble is None:
+                    kept.trouble = mine.why_not_alone(kept.source, problem.id)
+                if kept.trouble:
+                    short.append(("", f"its code does not import by itself: {kept.trouble}"))
+        wrong = [
+            part
+            for part in problem.parts or ("",)
+            if _is_wrong(own.get(part), parts.get((problem.id, part), Part()))
+        ]
         entries.append(
             Entry(
                 problem=problem,
@@ -141,12 +181,25 @@ def assess(folder: Path, edition: str) -> WriteUp:
                 answers=own,
                 listings=listings,
                 short=short,
-                almost=problem.id in almost,
+                almost=kept.best == "almost" and bool(listings),
+                wrong=tuple(wrong),
             )
         )
     return WriteUp(
-        found=found, edition=edition, is_reference=is_reference, entries=entries, notes=notes
+        found=found,
+        edition=edition,
+        is_reference=is_reference,
+        entries=entries,
+        name="" if is_reference or not (folder / MARK).is_dir() else Progress(folder).name,
+        notes=notes,
     )
+
+
+def _is_wrong(answer: Answer | None, part: Part) -> bool:
+    """Whether the check said so of the answer, or, where there is none, of all attempts."""
+    if answer is None:
+        return part.best == "wrong"
+    return answer.verdict == "wrong"
 
 
 def _is_reference(folder: Path, answers: list[Answer], ours: list[Answer], worked: Path) -> bool:
@@ -216,26 +269,41 @@ def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place
     return chosen
 
 
-def _attempts(folder: Path, notes: list[str]) -> tuple[dict, set[str]]:
-    """Read the learner's last attempts at code that passed, by problem; which are almost right."""
-    if not (folder / MARK).is_dir():
-        return {}, set()
+def _parts(folder: Path, found: Found) -> dict[Place, Part]:
+    """Bring together what a study folder says of each part: its record, its files, its outputs.
+
+    A folder that was copied may have lost any of them.
+    """
+    recorded = Progress(folder).read() if (folder / MARK).is_dir() else {}
+    parts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
+    for place, seen in found.checks.items():
+        part = parts.setdefault(place, seen)
+        part.best = max(part.best, seen.best, key=RISING.index)
+        if not part.source:
+            part.source, part.trouble = seen.source, seen.trouble
+    for path in sorted((folder / mine.FOLDER).glob("*.py")):
+        part = parts.get((path.stem, ""))
+        if part is None or not part.source:
+            continue  # a file of the learner's own
+        source = path.read_text(encoding="utf-8", errors="replace")
+        if source != part.source:
+            part.source, part.trouble = source, None
+    for part in parts.values():
+        part.source = textwrap.dedent(part.source).strip("\n")
+    return parts
+
+
+def _is_ours(source: str) -> bool:
+    """Tell code whose every function and class stands word for word in the package."""
     files = sorted(config.PACKAGE.rglob("*.py"))
     package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
-    attempts, almost = {}, set()
-    for problem, entry in Progress(folder).read().items():
-        passed = "" in entry["correct"] + entry["almost"]
-        source = entry["source"].get("") if passed else None
-        is_code = problem in PROBLEMS and PROBLEMS[problem].kind == "code"
-        if not is_code or not isinstance(source, str) or not source.strip():
-            continue
-        if _lines(source) in package:
-            notes.append(f"what passed as {problem} is the package's own code: it is left out")
-            continue
-        if "" in entry["almost"]:
-            almost.add(problem)
-        attempts[problem] = [(f"{problem}.py", textwrap.dedent(source).strip("\n"))]
-    return attempts, almost
+    try:
+        nodes = ast.parse(source).body
+    except SyntaxError:
+        return _lines(source) in package
+    made = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    segments = [ast.get_source_segment(source, node) for node in made]
+    return bool(made) and all(_lines(segment) in package for segment in segments)
 
 
 def _lines(source: str) -> str:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from workbook.config import EDITIONS
 from workbook.corpora.corpora import CORPORA
 from workbook.study import problems
-from workbook.study.answers import MIME
+from workbook.study.answers import CHECK_MIME, MIME
+from workbook.study.progress import RISING, Part
 
 FORMAT = 4  # of notebooks, since 2014
 PICTURES = ("image/png", "image/jpeg")
@@ -45,6 +46,7 @@ class Answer:
     stand_in: bool
     device: str | None
     has_figure: bool  # a figure was handed to `answer`
+    verdict: str | None  # what the check said of its text
     source: str  # of the cell
     shown: list[Shown]
 
@@ -65,6 +67,7 @@ class Found:
     answers: list[Answer] = field(default_factory=list)  # in the order of notebooks and cells
     evidence: dict[Place, list[Shown]] = field(default_factory=dict)  # pictures only
     revealed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # name, source
+    checks: dict[Place, Part] = field(default_factory=dict)  # from the outputs of checks alone
     prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)
 
@@ -114,6 +117,8 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
     if cell.get("cell_type") != "code":
         return
     outputs = _dicts(cell.get("outputs"))
+    for output in outputs:
+        _collect_check(_dict(_dict(output.get("data")).get(CHECK_MIME)), found)
     records = [_dict(output.get("data")).get(MIME) for output in outputs]
     if any(record is not None for record in records):
         _collect_answers(cell, outputs, notebook, found)
@@ -128,6 +133,18 @@ def _collect(cell: dict, notebook: str, found: Found) -> None:
             name, _, source = _text(_dict(output.get("data")).get("text/plain")).partition("\n")
             if name.startswith("# "):
                 found.revealed.setdefault(place[0], []).append((name[2:], source))
+
+
+def _collect_check(record: dict, found: Found) -> None:
+    """Take the outcome of a check, with the code that was kept when it passed."""
+    place, status = _place(record), record.get("status")
+    if place is None or status not in RISING:
+        return
+    part = found.checks.setdefault(place, Part())
+    source, trouble = _text(record.get("source")), record.get("trouble")
+    if source and RISING.index(status) >= RISING.index(part.best):
+        part.source, part.trouble = source, trouble if isinstance(trouble, str) else None
+    part.reach(status)
 
 
 def _asked(prompt: str) -> dict[str, str]:
@@ -188,6 +205,7 @@ def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
         stand_in=record.get("stand_in") is True,
         device=device if isinstance(device, str) else None,
         has_figure=record.get("figure") is True,
+        verdict=record.get("verdict") if record.get("verdict") in RISING else None,
         source=source,
         shown=shown,
     )

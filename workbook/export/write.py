@@ -14,6 +14,7 @@ from workbook.export.document import Document, compose
 from workbook.export.states import WriteUp
 from workbook.export.stored import Place
 from workbook.files import atomic_write
+from workbook.study.progress import MARK, Progress
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time that the format knows
 SHIPPED = (".py", ".txt", ".typ", ".css")  # files of the package
@@ -26,21 +27,30 @@ def export(
     *,
     edition: str | None = None,
     strict: bool = False,
+    name: str | None = None,
     to: str | Path = "build",
 ) -> list[str]:
     """Write the write-up of a folder of notebooks into the folder `to`.
 
     From the worked notebooks, the default, it is the reference write-up; from a learner's folder
-    it holds the learner's answers and code alone. `strict` raises ValueError where anything is
-    missing, and writes nothing. Returns what was written and what the writer should know, line by
-    line.
+    it holds the learner's answers and code alone, with their `name`, which a study folder keeps for
+    the next time. `strict` raises ValueError where anything is missing or wrong, or where code does
+    not import by itself in a clean process, and writes nothing. Returns what was written and what
+    the writer should know, line by line.
     """
     edition = edition or config.edition()
     if edition not in config.EDITIONS:
         known = ", ".join(config.EDITIONS)
         raise ValueError(f"there is no edition {edition!r}; pick one of {known}")
     pandoc.require()
-    write_up = states.assess(Path(folder or config.shipped() / "notebooks"), edition)
+    folder = Path(folder or config.shipped() / "notebooks")
+    write_up = states.assess(folder, edition, prove=strict)
+    if name is not None:
+        if write_up.is_reference:
+            raise ValueError("the reference write-up is nobody's; name the folder of your own too")
+        write_up = replace(write_up, name=name)
+        if (folder / MARK).is_dir():
+            Progress(folder).name = name
     if strict and write_up.missing:
         _refuse(f"is missing ({len(write_up.missing)})", write_up.missing)
     document = compose(write_up)

@@ -17,6 +17,7 @@ HOMES = {
     "hint": "verbs",
     "look_up": "verbs",
     "reveal": "verbs",
+    "tick": "verbs",
 }
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

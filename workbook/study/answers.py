@@ -18,35 +18,22 @@ from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.study import problems
 from workbook.study.problems import Problem, Requirement
-from workbook.study.progress import record_answer
 from workbook.tokenization.pretokens import pretokenize
 
 MIME = "application/vnd.workbook.answer+json"
+CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 
 
-def answer(
+def compose(
     problem: str,
     part: str | None,
     text: str,
-    figure: Any = None,
-    *,
-    corpora: Iterable[str | Path] | None = None,
-    alt: str | None = None,
-    measured_on: str | None = None,
-) -> None:
-    """Show an answer, written in Markdown, and store it in the cell's output.
-
-    Arguments:
-        problem: its id, in the spelling of either edition.
-        part: such as "a"; None where the problem has no parts.
-        text: the answer; an empty one counts as none.
-        figure: a matplotlib figure to show with it.
-        corpora: names or files of the corpora that it rests on; by default those of the profile,
-            where the problem asks for TinyStories or OpenWebText.
-        alt: what the figure shows, in words.
-        measured_on: the machine, where it is not this one.
-    """
-    found, part = _place(problem, part)
+    has_figure: bool,
+    corpora: Iterable[str | Path] | None,
+    measured_on: str | None,
+) -> dict:
+    """Make the record of an answer, for the arguments of `verbs.answer`."""
+    found, part = problems.place(problem, part)
     if not isinstance(text, str):
         raise TypeError(f"answer expects its text as a str, got a {type(text).__name__}")
     text = cleandoc(text).strip()
@@ -59,26 +46,41 @@ def answer(
         "profile": config.profile().name,
         "corpora": used,
         "stand_in": any(_replaced(found, each["name"]) for each in used),
-        "figure": figure is not None,
+        "figure": has_figure,
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
-    name = _name(found, part)
+    return record
+
+
+def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
+    """Show an answer, and in a notebook store its record in the output."""
+    found = problems.get(record["problem"])
+    name, text = _name(found, record["part"]), record["text"]
     plain = f"{name}\n\n{_with_footnote(found, record)}" if text else f"{name}: not answered yet."
-    if _in_notebook():
+    if not in_notebook():
+        print(plain)
+        return
+    from IPython.display import display
+
+    if figure is not None and text:
+        from workbook.views import plots
+
+        plots.show(figure, alt or f"Figure for {name}. {text.split('. ')[0]}")
+    markdown = plain.replace(name, f"**{name}**", 1)
+    display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
+
+
+def display_or_print(thing: Any) -> None:
+    """Show something below the outputs so far, in a notebook in its best form."""
+    if in_notebook():
         from IPython.display import display
 
-        if figure is not None and text:
-            from workbook.views import plots
-
-            plots.show(figure, alt or f"Figure for {name}. {text.split('. ')[0]}")
-        markdown = plain.replace(name, f"**{name}**", 1)
-        display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
+        display(thing)
     else:
-        print(plain)
-    record_answer(found.id, part, text)
+        print(thing)
 
 
 def look_up(problem: str, part: str | None = None) -> "LookUp":
@@ -138,15 +140,6 @@ def device() -> str:
     return f"{found['processor']}, {found['cores']} cores, {found['system'].split()[0]}"
 
 
-def _place(problem: str, part: str | None) -> tuple[Problem, str | None]:
-    """Find the problem and its part. Raises: ValueError where a part is missing or unknown."""
-    found = problems.get(problem)
-    part = problems.part_of(found, part)
-    if found.parts and part is None:
-        raise ValueError(f"say which part of {found.id} this answers: {', '.join(found.parts)}")
-    return found, part
-
-
 def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
     """List the corpora that an answer rests on; "bytes" is None unless its very file is known."""
     if given is None:
@@ -194,7 +187,7 @@ def _name(problem: Problem, part: str | None) -> str:
     return f"{name} ({part})" if part else name
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Tell whether IPython is running, so that there is something to display in."""
     module = sys.modules.get("IPython")
     return module is not None and module.get_ipython() is not None

@@ -7,7 +7,7 @@ look-up below it. Everything else is as in the worked notebook.
 import ast
 import time
 from copy import deepcopy
-from itertools import count, groupby, pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -147,34 +147,3 @@ def _with_fresh_stubs(
             place = next((i for i, c in enumerate(cells, 1) if c.id == before.id), len(cells))
             cells.insert(place, cell)
     return cells
-
-
-def overview() -> str:
-    """Make a table of the chapters: problems attempted and correct, parts answered, of how many."""
-    done = Progress(_folder()).read()
-    shipped = {path.stem for path in notebooks.find()}
-    rows = [f"{'chapter':<32}{'attempted':>12}{'correct':>12}{'answered':>12}"]
-    found = [problem for problem in problems.PROBLEMS.values() if problem.notebook in shipped]
-    for chapter, group in groupby(found, key=lambda problem: problem.chapter):
-        group = list(group)
-        names = ", ".join(sorted({problem.notebook for problem in group}))
-        counts = [_counts(problem, done.get(problem.id, {})) for problem in group]
-        attempted, correct, answered, parts = map(sum, zip(*counts, strict=True))
-        ratios = ((attempted, len(counts)), (correct, len(counts)), (answered, parts))
-        shown = "".join(f"{f'{n} of {total}':>12}" for n, total in ratios)
-        rows.append(f"{f'{chapter}  {names}':<32}{shown}")
-    return "\n".join(rows)
-
-
-def _counts(problem: problems.Problem, entry: dict) -> tuple[bool, bool, int, int]:
-    """Count one problem: attempted, all attempts correct, parts answered, parts to answer."""
-    parts = problem.parts or ([] if problem.kind == "code" else [""])
-    attempted, correct, answered = (
-        entry.get(key, []) for key in ("attempted", "correct", "answered")
-    )
-    return (
-        bool(attempted or answered),
-        bool(correct) and set(attempted) <= set(correct),
-        len(set(answered) & set(parts)),
-        len(parts),
-    )

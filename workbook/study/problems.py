@@ -58,6 +58,13 @@ class Problem:
         return self.signature.partition("(")[0]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what is handed in for a code problem: one, or two for a pair."""
+        if self.form == "pair":
+            return tuple(self.signature.strip("()").split(", "))
+        return (self.name,) if self.name else ()
+
+    @property
     def hand_in(self) -> str:
         """What is handed in for a code problem, in words; "" for a written one."""
         if self.form == "script":
@@ -91,6 +98,15 @@ def part_of(problem: Problem, part: str | None) -> str | None:
         return name
     has = f"the parts {', '.join(problem.parts)}" if problem.parts else "no parts"
     raise ValueError(f"{problem.id} has {has}; there is no part {part!r}")
+
+
+def place(problem: str, part: str | None) -> tuple[Problem, str | None]:
+    """Find a problem and its part. Raises: ValueError where a part is missing or unknown."""
+    found = get(problem)
+    part = part_of(found, part)
+    if found.parts and part is None:
+        raise ValueError(f"say which part of {found.id} is meant: {', '.join(found.parts)}")
+    return found, part
 
 
 def _problem(

@@ -1,115 +1,177 @@
-"""What the learner has attempted, solved and answered, kept in `study/.workbook/progress.json`.
+"""What the learner has tried, solved, ticked off and answered: `study/.workbook/progress.json`.
 
-It is written only by notebooks and commands that run inside a study folder: one that holds the
-folder `.workbook`. The worked notebooks lie elsewhere and leave no trace.
+It is written only by notebooks and commands that run inside a study folder, one that holds the
+folder `.workbook`, or for the folder that `WORKBOOK_STUDY` names. The worked notebooks lie
+elsewhere and leave no trace. Each part keeps the best that it has reached: more work never makes
+the number of points smaller.
 """
 
-import ast
-import inspect
 import json
-import linecache
 import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
+from workbook import config
 from workbook.files import locked, write_json
+from workbook.study.problems import PROBLEMS, Problem
 
 MARK = ".workbook"
-# Of parts; "" stands for a problem without parts.
-LISTS = ("attempted", "correct", "almost", "answered")
+VERSION = 2
+# What a part has reached, from less to more, with its sign. Of a text that no check can judge,
+# the facts to look for are shown ("read"), and its writer ticks them off.
+SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈", "ticked": "✓", "correct": "✓"}
+RISING = list(SIGNS)
+SOLVED = ("ticked", "correct")
+
+
+@dataclass
+class Part:
+    """How far one part of a problem has come; a problem without parts has the one part ""."""
+
+    best: str = "open"  # the most that it has reached
+    last: str = "open"  # what the last check said
+    answered: bool = False  # by `answer`, for the write-up
+    ticked: list[str] = field(default_factory=list)  # of the facts that a text is to name
+    source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
+    trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
+
+    @property
+    def is_solved(self) -> bool:
+        return self.best in SOLVED
+
+    def reach(self, state: str) -> None:
+        """Note the outcome of a check, or that all facts are ticked."""
+        self.last = state
+        self.best = max(self.best, state, key=RISING.index)
+
+    def tick(self, some: list[str], facts: tuple[str, ...]) -> None:
+        """Tick off some of the facts; when all of them are, the part is solved."""
+        self.ticked = [fact for fact in facts if fact in some or fact in self.ticked]
+        self.reach("ticked" if len(self.ticked) == len(facts) else "read")
+
+    @property
+    def in_words(self) -> str:
+        """Sign and state, such as "✎ read, 1 ticked"."""
+        more = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
+        return f"{SIGNS[self.best]} {self.best}{more}"
 
 
 class Progress:
-    """The record of one study folder.
-
-    By problem: the parts attempted, those that were correct once, those that were almost correct
-    but never more, those that have an answer, and under "source" the code of the last attempt at
-    each part that was correct, or almost.
-    """
+    """The record of one study folder."""
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = Path(folder)
         self.path = self.folder / MARK / "progress.json"
 
-    def read(self) -> dict[str, dict]:
-        """Read the record of every problem so far; move a file aside that cannot be read."""
+    def read(self) -> dict[str, dict[str, Part]]:
+        """Read the record of each problem by part; move a file aside that cannot be read."""
+        return {problem: dict(parts) for problem, parts in self._stored()["problems"].items()}
+
+    def of(self, problem: str, part: str | None) -> Part:
+        """Read the record of one part."""
+        return self.read().get(problem, {}).get(part or "", Part())
+
+    @property
+    def name(self) -> str:
+        """Whose write-up it is, as `workbook export --name` was told last."""
+        return self._stored()["name"]
+
+    @name.setter
+    def name(self, name: str) -> None:
+        with locked(self.path.parent):
+            self._store({**self._stored(), "name": name})
+
+    def _stored(self) -> dict:
         try:
-            problems = json.loads(self.path.read_text(encoding="utf-8"))["problems"]
-            for entry in problems.values():
-                entry.setdefault("almost", [])  # records of earlier versions have none
-                kinds = [type(entry[key]) for key in (*LISTS, "source")]
-                if kinds != [list, list, list, list, dict]:
-                    raise ValueError
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            if stored["version"] == 1:
+                stored = _from_version_1(stored)
+            found = {
+                problem: {part: _part(entry) for part, entry in parts.items()}
+                for problem, parts in stored["problems"].items()
+            }
+            name = stored.get("name", "")
+            if not isinstance(name, str):
+                raise ValueError
         except FileNotFoundError:
-            return {}
+            return {"name": "", "problems": {}}
         except (ValueError, KeyError, TypeError, AttributeError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
             _warn(
                 f"{self.path} could not be read. It is kept as {aside.name}; counting starts anew."
             )
-            return {}
-        return problems
+            return {"name": "", "problems": {}}
+        return {"name": name, "problems": found}
+
+    def _store(self, stored: dict) -> None:
+        found = {
+            problem: {part: asdict(entry) for part, entry in parts.items()}
+            for problem, parts in stored["problems"].items()
+        }
+        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": found})
 
     @contextmanager
-    def changing(self, problem: str) -> Iterator[dict]:
-        """Give the record of one problem, to be changed in place; store it when the block ends."""
+    def changing(self, problem: str, part: str | None) -> Iterator[Part]:
+        """Give the record of one part, to be changed in place; store it when the block ends."""
         with locked(self.path.parent):  # other kernels write to it too
-            problems = self.read()
-            yield problems.setdefault(problem, {**{key: [] for key in LISTS}, "source": {}})
-            write_json(self.path, {"version": 1, "problems": problems})
+            stored = self._stored()
+            yield stored["problems"].setdefault(problem, {}).setdefault(part or "", Part())
+            self._store(stored)
 
     def forget(self, problem: str) -> None:
         """Start counting anew for one problem."""
-        with self.changing(problem) as entry:
-            entry.update({key: [] for key in LISTS}, source={})
+        with locked(self.path.parent):
+            stored = self._stored()
+            stored["problems"].pop(problem, None)
+            self._store(stored)
+
+
+def _part(entry: dict) -> Part:
+    """Make the record of a part. Raises: ValueError, TypeError where it is none."""
+    part = Part(**entry)
+    kinds = (str, str, bool, list, str, str | None)
+    for each, kind in zip(fields(Part), kinds, strict=True):
+        if not isinstance(getattr(part, each.name), kind):
+            raise TypeError
+    if part.best not in SIGNS or part.last not in SIGNS:
+        raise ValueError
+    return part
+
+
+def _from_version_1(stored: dict) -> dict:
+    """Turn lists of parts by state, with the sources of functions alone, into today's form."""
+    found: dict[str, dict[str, dict]] = {}
+    for problem, entry in stored["problems"].items():
+        parts = found[problem] = {}
+        for key, state in (("attempted", "wrong"), ("almost", "almost"), ("correct", "correct")):
+            for part in entry.get(key, []):
+                source = entry["source"].get(part, "") if state != "wrong" else ""
+                parts[part] = {"best": state, "last": state, "source": source}
+        for part in entry["answered"]:
+            parts.setdefault(part, {})["answered"] = True
+    return {"problems": found}
 
 
 def current(start: str | os.PathLike | None = None) -> Progress | None:
-    """Find the record of the study folder around `start`, by default the working directory."""
+    """Find the study folder at or above `start`, by default the working directory.
+
+    The folder that `WORKBOOK_STUDY` names comes first, but the worked notebooks are in none.
+    """
     here = Path(start or Path.cwd()).resolve()
+    if start is None and os.environ.get("WORKBOOK_STUDY"):
+        is_worked = here.is_relative_to((config.shipped() / "notebooks").resolve())
+        return None if is_worked else Progress(config.study_folder())
     return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
 
 
-def record_check(problem: str, part: str | None, status: str, attempt: Any) -> None:
-    """Note in the current study folder, if any, that an attempt was checked. Never raises."""
-    if status == "not attempted":
-        return
-    part = part or ""
-    with _stopping_no_cell():
-        if progress := current():
-            with progress.changing(problem) as entry:
-                _include(entry["attempted"], part)
-                if status == "correct":
-                    _include(entry["correct"], part)
-                    entry["almost"] = [other for other in entry["almost"] if other != part]
-                elif status == "almost" and part not in entry["correct"]:
-                    _include(entry["almost"], part)
-                else:
-                    return
-                entry["source"][part] = source_of(attempt)
-
-
-def record_answer(problem: str, part: str | None, text: str) -> None:
-    """Note in the current study folder, if any, that a part is answered, or, by an empty text,
-    that it no longer is. Never raises."""
-    part = part or ""
-    with _stopping_no_cell():
-        progress = current()
-        if progress and text.strip():
-            with progress.changing(problem) as entry:
-                _include(entry["answered"], part)
-        elif progress and part in progress.read().get(problem, {}).get("answered", []):
-            with progress.changing(problem) as entry:
-                entry["answered"].remove(part)
-
-
 @contextmanager
-def _stopping_no_cell() -> Iterator[None]:
+def stopping_no_cell() -> Iterator[None]:
     """Keep what goes wrong here out of the learner's cell: a full disk is no wrong attempt."""
     try:
         yield
@@ -117,35 +179,89 @@ def _stopping_no_cell() -> Iterator[None]:
         _warn(f"Your progress could not be noted ({type(error).__name__}: {error}).")
 
 
-def source_of(attempt: Any) -> str:
-    """Get the code of a function or class, of each in a tuple; the repr of any other value."""
-    if isinstance(attempt, tuple) and any(callable(item) for item in attempt):
-        return "\n\n".join(source_of(item) for item in attempt)
-    try:
-        return inspect.getsource(attempt)
-    except (TypeError, OSError):
-        return (_class_source(attempt) if isinstance(attempt, type) else None) or repr(attempt)
+def record_answer(problem: str, part: str | None, text: str) -> None:
+    """Note in the current study folder, if any, that a part is answered, or, by an empty text,
+    that it no longer is. Never raises."""
+    with stopping_no_cell():
+        study = current()
+        if study and study.of(problem, part).answered != bool(text.strip()):
+            with study.changing(problem, part) as entry:
+                entry.answered = bool(text.strip())
 
 
-def _class_source(cls: type) -> str | None:
-    """Get the code of a class from a notebook cell, through the lines that its methods come from.
+def overview(study: Progress) -> str:
+    """Make the table of a study folder: each problem's points and parts, and what comes next."""
+    done = study.read()
+    edition = config.edition()
+    lines = [f"{study.folder}, edition {edition}"]
+    for chapter, group in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
+        group = list(group)
+        most = sum(problem.points[edition] or 0 for problem in group)
+        earned = sum(points(problem, done.get(problem.id, {}), edition) for problem in group)
+        names = ", ".join(sorted({problem.notebook for problem in group}))
+        lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
+        for problem in group:
+            worth = "-" if problem.points[edition] is None else problem.points[edition]
+            state = _in_line(problem, done.get(problem.id, {}))
+            lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {state}")
+    everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
+    most = sum(problem.points[edition] or 0 for problem, _ in everything)
+    earned = sum(points(problem, parts, edition) for problem, parts in everything)
+    to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
+    answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
+    lines += [
+        "",
+        f"Solved: {_number(earned)} of {most} points. "
+        f"Answered for the write-up: {answered} of {len(to_answer)} written parts.",
+        next_step(done, edition),
+    ]
+    return "\n".join(lines)
 
-    `inspect` looks for a class in the file of its module, and a notebook has none.
-    """
-    for method in vars(cls).values():
-        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
-        if code is None:
-            continue
-        cell = "".join(linecache.getlines(code.co_filename))
-        for node in ast.walk(ast.parse(cell)):
-            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
-                return ast.get_source_segment(cell, node)
-    return None
+
+def parts_of(problem: Problem) -> tuple[str, ...]:
+    """List the parts of a problem; "" stands for one without any."""
+    return problem.parts or ("",)
 
 
-def _include(parts: list[str], part: str) -> None:
-    """Add a part once, in order."""
-    parts[:] = sorted({*parts, part})
+def points(problem: Problem, parts: dict[str, Part], edition: str) -> float:
+    """Count the points of the parts that are solved; the parts of a problem weigh alike."""
+    solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
+    return (problem.points[edition] or 0) * solved / len(parts_of(problem))
+
+
+def _number(points: float) -> str:
+    return f"{points:.1f}".removesuffix(".0")
+
+
+def _in_line(problem: Problem, parts: dict[str, Part]) -> str:
+    """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
+    shown = []
+    states = [(part, parts.get(part, Part())) for part in parts_of(problem)]
+    for said, group in groupby(states, key=lambda each: each[1].in_words):
+        names = ", ".join(part for part, _ in group if part)
+        shown.append(f"{names} {said}".strip())
+    answered = [part for part, entry in states if entry.answered]
+    if answered:
+        shown.append("answered" if problem.parts == tuple(answered) or answered == [""]
+                     else f"answered: {', '.join(answered)}")  # fmt: skip
+    return " · ".join(shown)
+
+
+def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
+    """Name the first part, in the handout's order, that is not solved or not answered."""
+    for problem in PROBLEMS.values():
+        for part in parts_of(problem):
+            entry = done.get(problem.id, {}).get(part, Part())
+            place = f"{problem.ids[edition]} ({part})" if part else problem.ids[edition]
+            where = f"in {problem.notebook}.ipynb"
+            if entry.best == "read":
+                ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
+                return f"Next: {place}, {where}: tick off what your text says, {ticking}."
+            if not entry.is_solved:
+                return f"Next: {place}, {entry.best}, {where}."
+            if problem.kind == "written" and not entry.answered:
+                return f"Next: {place}, {where}: solved, and not answered for the write-up yet."
+    return "All is solved and answered."
 
 
 def _warn(message: str) -> None:

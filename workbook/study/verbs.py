@@ -1,4 +1,4 @@
-"""The verbs of the notebooks: check, hint, reveal, answer, look_up; and what they show.
+"""The verbs of the notebooks: check, tick, hint, reveal, answer, look_up; and what they show.
 
 What is shown is plain text, and HTML that reads well on light and dark pages.
 """
@@ -9,11 +9,12 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from html import escape
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal
 
 from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
@@ -30,24 +31,24 @@ from workbook.checks.verdicts import (
     failure,
     kind_of,
 )
-from workbook.study import problems
-from workbook.study.answers import answer, look_up
+from workbook.study import answers, mine, problems, progress
+from workbook.study.answers import look_up
 from workbook.study.problems import Problem
-from workbook.study.progress import record_check
 
-__all__ = ["Report", "answer", "check", "hint", "look_up", "reveal"]
+__all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
 TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
 PRINTED = 600  # characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
 
-Status = Literal["not attempted", "correct", "almost", "wrong", "read"]
+Status = Literal["not attempted", "correct", "almost", "wrong", "read", "ticked"]
 
 # A status is told by its sign and its word; the colour of the panel's edge only repeats it.
 LOOKS: dict[Status, tuple[str, str]] = {
     "correct": ("✓", "#009E73"),
     "almost": ("≈", "#E69F00"),
+    "ticked": ("✓", "#009E73"),
     "wrong": ("✗", "#D55E00"),
     "not attempted": ("○", "#999999"),
     "read": ("✎", "#56B4E9"),
@@ -66,6 +67,9 @@ class Report:
     likely: str | None = None  # the likely mistake, in one or two sentences
     also: tuple[str, ...] = ()  # what else was found, a sentence or two each
     facts: tuple[str, ...] = ()  # for the learner to tick
+    ticked: tuple[str, ...] = ()  # those of them that are
+    then: tuple[str, ...] = ()  # in a study folder: what was kept, or what to do next
+    record: dict | None = None  # what the export finds in the stored output
 
     @property
     def heading(self) -> str:
@@ -81,8 +85,8 @@ class Report:
         rows = [f"  {label:<{width}}  {text.replace(chr(10), gap)}" for label, text in self.rows]
         likely = f"Likely: {self.likely}" if self.likely else ""
         also = [f"Also: {found}" for found in self.also]
-        facts = [f"  [ ] {fact}" for fact in self.facts]
-        return "\n".join(filter(None, [self.claim, *rows, likely, *also, *facts]))
+        facts = [f"  [{'x' if fact in self.ticked else ' '}] {fact}" for fact in self.facts]
+        return "\n".join(filter(None, [self.claim, *rows, likely, *also, *facts, *self.then]))
 
     def __str__(self) -> str:
         return f"{self.heading}\n{self.message}".rstrip()
@@ -95,7 +99,9 @@ class Report:
             f'<td style="text-align:left">{_code(text)}</td></tr>'
             for label, text in self.rows
         )
-        facts = "".join(f"<li>☐ {escape(fact)}</li>" for fact in self.facts)
+        facts = "".join(
+            f"<li>{'☑' if fact in self.ticked else '☐'} {escape(fact)}</li>" for fact in self.facts
+        )
         return _panel(
             self.status,
             f"<strong>{escape(self.heading)}</strong>",
@@ -104,7 +110,11 @@ class Report:
             f"<div><strong>Likely:</strong> {_prose(self.likely)}</div>" if self.likely else "",
             *(f"<div><strong>Also:</strong> {_prose(found)}</div>" for found in self.also),
             f'<ul style="list-style:none;padding-left:.5em">{facts}</ul>' if facts else "",
+            *(f"<div>{_prose(line)}</div>" for line in self.then),
         )
+
+    def _repr_mimebundle_(self, **_) -> dict:
+        return {answers.CHECK_MIME: self.record} if self.record else {}
 
 
 @dataclass(frozen=True)
@@ -179,18 +189,104 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
         printed = isolation.output
         printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
         report = replace(report, rows=(*report.rows, ("printed", printed)))
-    _note(report, attempt)
+    if report.status != "not attempted" and (study := progress.current()) is not None:
+        with progress.stopping_no_cell():
+            return _noted(report, study, found, attempt)
     return report
 
 
-def _note(report: Report, attempt: Any) -> None:
-    """Note the learner's progress, without being held up by an attempt whose repr never ends."""
-    try:
-        limited(2, lambda: record_check(report.problem, report.part, report.status, attempt))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # the attempt's own __repr__ may raise anything
-        return
+def _noted(report: Report, study: progress.Progress, found: Problem, attempt: Any) -> Report:
+    """Note the outcome in a study folder, and keep the code of an attempt that passed."""
+    kept, then = None, ()
+    best = study.of(found.id, report.part).best
+    kept_for = {"correct"} if best == "correct" else {"correct", "almost"}
+    if found.form == "script":
+        kept_for.add("read")
+    if report.status in kept_for and found.form and not isinstance(attempt, str):
+        kept, words = mine.keep(study.folder, found, attempt, study.of(found.id, None).source)
+        then = (words,)
+    with study.changing(found.id, report.part) as entry:
+        entry.reach(report.status)
+        if kept is not None:
+            entry.source, entry.trouble = kept
+    if report.status == "read" and not entry.is_solved:
+        part = f', "{report.part}"' if report.part else ""
+        numbers = ", ".join(map(str, range(1, len(report.facts) + 1)))
+        then = (
+            f'Tick off what it says: `tick("{found.id}"{part})` all, or some by their numbers:'
+            f' `tick("{found.id}"{part or ", None"}, {numbers})`.',
+        )
+    record = {"problem": found.id, "part": report.part, "status": report.status}
+    if kept is not None:
+        record |= {"source": entry.source, "trouble": entry.trouble}
+    return replace(report, ticked=tuple(entry.ticked), then=then, record=record)
+
+
+def tick(problem: str, part: str | None = None, *facts: int) -> Report:
+    """Tick off the facts that your text names; when all of them are, the part is solved.
+
+    Arguments:
+        problem: its id.
+        part: such as "b"; None where the problem has no parts.
+        facts: their numbers, from 1 on, in the order in which `check` shows them; none: all.
+
+    Raises: ValueError where the problem has no such part or fact, or where this is no study folder.
+    """
+    found, part = problems.place(problem, part)
+    known = found.facts.get(part or "", ())
+    if not known:
+        raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
+    if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
+        raise ValueError(
+            f"there is no fact {unknown[0]!r}; they have the numbers 1 to {len(known)}"
+        )
+    study = progress.current()
+    if study is None:
+        raise ValueError("this is no study folder, so nothing is counted; `workbook lab` makes one")
+    with study.changing(found.id, part) as entry:
+        entry.tick([known[each - 1] for each in facts] or list(known), known)
+    status = "ticked" if len(entry.ticked) == len(known) else "read"
+    claim = "All is there." if status == "ticked" else Facts.claim
+    record = {"problem": found.id, "part": part, "status": status}
+    return Report(
+        status, found.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
+    )
+
+
+def answer(
+    problem: str,
+    part: str | None,
+    text: str,
+    figure: Any = None,
+    *,
+    corpora: Iterable[str | Path] | None = None,
+    alt: str | None = None,
+    measured_on: str | None = None,
+) -> None:
+    """Show an answer, written in Markdown, and store it in the cell's output.
+
+    In a study folder its text is checked as well, and what the check says stands below it.
+
+    Arguments:
+        problem: its id, in the spelling of either edition.
+        part: such as "a"; None where the problem has no parts.
+        text: the answer; an empty one counts as none.
+        figure: a matplotlib figure to show with it.
+        corpora: names or files of the corpora that it rests on; by default those of the profile,
+            where the problem asks for TinyStories or OpenWebText.
+        alt: what the figure shows, in words.
+        measured_on: the machine, where it is not this one.
+    """
+    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on)
+    report = None
+    found = problems.get(record["problem"])
+    if record["text"] and found.kind == "written" and progress.current() is not None:
+        report = check(found.id, record["text"], record["part"])
+        record["verdict"] = report.status
+    answers.show(record, figure, alt)
+    progress.record_answer(found.id, record["part"], record["text"])
+    if report is not None:
+        answers.display_or_print(report)
 
 
 def _fitting(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:

@@ -1,0 +1,599 @@
+"""What was solved, kept as files that run by themselves: `study/mine/softmax.py`.
+
+An attempt needs more than its own lines: imports, constants, helpers and base classes, often from
+other cells or files. `gather` finds the statements that made them, and writes these alone, in the
+order in which they ran; `why_not_alone` imports the file in a clean process.
+"""
+
+import ast
+import inspect
+import linecache
+import re
+import subprocess
+import symtable
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import count
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from workbook.checks.guard import TimedOut, limited
+from workbook.files import atomic_write
+from workbook.study.problems import Problem
+
+FOLDER = "mine"
+GATHER_SECONDS = 5
+IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
+MOST_CHARACTERS = 10_000  # of a value that no statement of a cell has made
+LIBRARIES = tuple(
+    {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib")}
+    | {Path(sysconfig.get_path("platlib")).resolve(), Path(__file__).resolve().parents[1]}
+)
+CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+RUN_AS_CODE = {"time", "timeit", "capture", "prun"}  # cell magics whose cell is plain Python
+
+
+class NotKeptError(ValueError):
+    """Why an attempt cannot be written as a file, in a sentence."""
+
+
+def gather(attempt: Any, names: tuple[str, ...]) -> str:
+    """Write a module that holds an attempt and all that it needs, and nothing else.
+
+    Arguments:
+        attempt: a function, a class, or a pair of these (a dict of two counts as one).
+        names: what the problem calls them; the module has them under these names, and in `__all__`.
+
+    Raises: NotKeptError where no statement of a cell or file has made what is needed.
+    """
+    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    if len(attempts) != len(names):
+        raise NotKeptError(f"it is no {' and '.join(names)}, but {len(attempts)} objects")
+    if len(names) == 2:  # in the order of the names, as the check takes them
+        attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
+    gathered = _Gathered()
+    homes = [_home(each) for each in attempts]
+    held = [gathered.expression(*each) for each in zip(attempts, homes, strict=True)]
+    return gathered.module(dict(zip(names, held, strict=True)))
+
+
+def why_not_alone(source: str, name: str) -> str | None:
+    """Import a module of this source in a clean process; tell what is raised, None if nothing is.
+
+    The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / f"{name}.py").write_text(source, encoding="utf-8")
+        # -P: no file of the folder is imported in place of Python's own
+        code = f"import sys; sys.path.append({folder!r}); import {name}"
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-P", "-c", code],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=IMPORT_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"the import takes longer than {IMPORT_SECONDS} s"
+    if ended.returncode == 0:
+        return None
+    lines = ended.stderr.strip().splitlines()
+    return lines[-1] if lines else f"Python ended with status {ended.returncode}"
+
+
+def keep(folder: Path, problem: Problem, attempt: Any, before: str) -> tuple[tuple | None, str]:
+    """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
+
+    Arguments:
+        before: what was kept there last; a file that says something else was edited by hand, and
+            is not overwritten but moved aside.
+
+    Returns the source and why it does not import by itself ("": it does), None where nothing was
+    kept; and a sentence for the learner.
+    """
+    names = problem.names or (getattr(attempt, "__name__", problem.id),)
+    try:
+        source = f"# {problem.id}: kept when its check passed\n" + limited(
+            GATHER_SECONDS, lambda: gather(attempt, names)
+        )
+    except (NotKeptError, TimedOut) as error:
+        return None, f"It could not be kept as a file of its own: {error}."
+    trouble = why_not_alone(source, problem.id) or ""
+    path = folder / FOLDER / f"{problem.id}.py"
+    if path.exists() and path.read_text(encoding="utf-8") not in (before, source):
+        names = (path.with_name(f"{problem.id}-{n}.py") for n in count(1))
+        path.replace(next(name for name in names if not name.exists()))
+    with atomic_write(path) as file:
+        file.write(source)
+    where = f"Kept as `{folder.name}/{FOLDER}/{path.name}`"
+    if trouble:
+        return (source, trouble), (
+            f"{where}, which does not import by itself: `{trouble}`. Have its cells make all that"
+            " it needs, and check again."
+        )
+    return (source, ""), f"{where}: with all that it needs, it imports by itself."
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One statement of a cell, or of the top level of a file."""
+
+    place: tuple[int, int, int]  # the cell that ran, and the line and column in it
+    node: ast.stmt
+    text: str
+    cell: str  # all of the cell's code
+    binds: frozenset[str]
+    reads: frozenset[str]  # names of the namespace that it needs, now or when it is called
+    sets: frozenset[str]  # names whose items or attributes it sets
+    calls: frozenset[str]  # names whose methods it calls, and does nothing with the result
+
+    def makes(self, name: str, value: Any) -> bool:
+        """True where it binds a name, or changes the value that the name stands for."""
+        if name in self.binds:
+            return True
+        is_set = name in self.sets and not isinstance(value, ModuleType)
+        return is_set or (name in self.calls and isinstance(value, CONTAINERS))
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+    def is_beside(self, value: Any) -> bool:
+        """True for a function or class whose code stands in the same cell or file."""
+        return any(_code_around(each) == self.cell.strip() for each in _functions(value))
+
+    def holds(self, value: Any) -> bool:
+        """True for a function or class whose code is this very statement's."""
+        lines = {each.__code__.co_firstlineno for each in _functions(value)}
+        first = min([self.node.lineno, *(each.lineno for each in _decorators(self.node))])
+        inside = any(first <= line <= self.node.end_lineno for line in lines)
+        return inside and self.is_beside(value)
+
+    def binds_anew(self, name: str) -> bool:
+        """True where nothing of what the name stood for before is left, as under an `if`."""
+        may_not = isinstance(self.node, ast.If | ast.For | ast.While | ast.Try | ast.With)
+        return name in self.binds and name not in self.reads and not may_not
+
+
+@dataclass(frozen=True, eq=False)
+class _Namespace:
+    """The names of a notebook's kernel or of a module, and the statements that made them."""
+
+    names: dict[str, Any]
+    statements: list[Statement]
+
+    def makers_of(self, name: str) -> list[Statement]:
+        """Find the statements that made what a name stands for now, in the order they ran."""
+        value = self.names.get(name)
+        here = [statement for statement in self.statements if statement.makes(name, value)]
+        for holds in (Statement.holds, Statement.is_beside):
+            # Other cells hold other versions of it, or broke off above theirs.
+            if any(holds(each, value) for each in here if name in each.binds):
+                here = [e for e in here if name not in e.binds or holds(e, value)]
+                break
+        found: list[Statement] = []
+        for statement in reversed(here):
+            found.insert(0, statement)
+            if statement.binds_anew(name):
+                break
+        return found
+
+
+@dataclass
+class _Gathered:
+    """The statements taken so far, by namespace, and what stands above and between them."""
+
+    spaces: dict[int, _Namespace] = field(default_factory=dict)  # by the id of the dict of names
+    taken: dict[Statement, _Namespace] = field(default_factory=dict)
+    seen: set[tuple[int, str]] = field(default_factory=set)
+    imports: dict[str, None] = field(default_factory=dict)
+    values: dict[int, dict[str, str]] = field(default_factory=dict)  # that nobody wrote, by space
+    owners: dict[str, Any] = field(default_factory=dict)  # of each name in the new module
+    fields: dict[str, set[str]] = field(default_factory=dict)  # asked of the learner's modules
+
+    def expression(self, attempt: Any, names: dict[str, Any]) -> str:
+        """Gather what an attempt needs, and return the expression that stands for it."""
+        space = self._space(names)
+        own_name = getattr(attempt, "__name__", None)
+        held = [key for key, value in names.items() if value is attempt and key[:1] != "_"]
+        if own_name in held or held:
+            name = own_name if own_name in held else held[0]
+            self._need(space, name)
+            return name
+        if isinstance(attempt, partial):
+            self.imports["from functools import partial"] = None
+            arguments = [self.expression(attempt.func, names)]
+            arguments += [_literal(each) for each in attempt.args]
+            arguments += [f"{key}={_literal(each)}" for key, each in attempt.keywords.items()]
+            return f"partial({', '.join(arguments)})"
+        if isinstance(attempt, MethodType):
+            return f"{self.expression(attempt.__self__, names)}.{attempt.__name__}"
+        path = getattr(attempt, "__qualname__", "").split(".")
+        if path[0] in names and _attribute(names[path[0]], path[1:]) is attempt:
+            self._need(space, path[0])
+            return ".".join(path)
+        if isinstance(attempt, FunctionType) and (written := _lambda(attempt)):
+            for read in _analyse(written)[1]:
+                self._need(space, read)
+            return f"({written})"
+        raise NotKeptError("no name holds it, so give it one before the check")
+
+    def _space(self, names: dict[str, Any]) -> _Namespace:
+        """Find the namespace of a dict of names; those of the files it imports come before it."""
+        if id(names) not in self.spaces:
+            statements = _statements(names)
+            self.spaces[id(names)] = space = _Namespace(names, statements)
+            for module in (m for each in statements for m in _imported(each, names)):
+                if not _is_library(module):
+                    self._space(vars(module))
+            del self.spaces[id(names)]  # to the end of the line
+            self.spaces[id(names)] = space
+        return self.spaces[id(names)]
+
+    def _need(self, space: _Namespace, name: str) -> None:
+        """Take the statements that made a name, and those that made what they read."""
+        if (id(space.names), name) in self.seen:
+            return
+        self.seen.add((id(space.names), name))
+        if name not in space.names:
+            return  # Python's own, or a name that no call has asked for
+        value = space.names[name]
+        if isinstance(value, ModuleType) and not _is_library(value):
+            self._own(name, value)
+            self._give(space, name, "")  # written when all that is asked of it is known
+            return
+        makers = space.makers_of(name)
+        if not makers or any(statement.is_import for statement in makers):
+            self._import(space, name, value, makers)
+            return
+        self._own(name, value)
+        for statement in makers:
+            self._take(space, statement)
+
+    def _take(self, space: _Namespace, statement: Statement) -> None:
+        if statement in self.taken:
+            return
+        self.taken[statement] = space
+        for name in sorted(statement.reads):
+            self._need(space, name)
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = space.names.get(node.value.id)
+                if isinstance(module, ModuleType) and not _is_library(module):
+                    self._need(self._space(vars(module)), node.attr)
+                    self.fields.setdefault(node.value.id, set()).add(node.attr)
+
+    def _give(self, space: _Namespace, name: str, value: str) -> None:
+        """Have a name assigned before the statements of its namespace."""
+        self.values.setdefault(id(space.names), {})[name] = value
+
+    def _import(self, space: _Namespace, name: str, value: Any, makers: list[Statement]) -> None:
+        """Take a name that was imported, or that is there although no statement has made it."""
+        self._own(name, value)
+        for statement in makers:
+            for alias in statement.node.names if statement.is_import else ():
+                if (alias.asname or alias.name.partition(".")[0]) != name:
+                    continue
+                if isinstance(statement.node, ast.Import):
+                    # `import torch.nn` and `import torch.optim` both make `torch`
+                    self.imports[f"import {_named(alias)}"] = None
+                    continue
+                module = _module(statement.node, space.names)
+                if module is not None and not _is_library(module):
+                    self._need(self._space(vars(module)), alias.name)
+                    if alias.name != name:
+                        self._give(space, name, alias.name)
+                else:
+                    source = "." * statement.node.level + (statement.node.module or "")
+                    self.imports[f"from {source} import {_named(alias)}"] = None
+        if makers:
+            return
+        if isinstance(value, ModuleType):
+            as_name = "" if value.__name__ == name else f" as {name}"
+            self.imports[f"import {value.__name__}{as_name}"] = None
+        elif (found := _importable(name, value, space.statements)) is not None:
+            module, there = found
+            as_name = "" if there == name else f" as {name}"
+            self.imports[f"from {module} import {there}{as_name}"] = None
+        else:
+            try:
+                self._give(space, name, _literal(value))
+            except NotKeptError:
+                raise NotKeptError(
+                    f"`{name}` was made by no statement of a cell or file, so make it by one"
+                ) from None
+
+    def _own(self, name: str, value: Any) -> None:
+        """Note what a name of the new module stands for; NotKeptError where it is two things."""
+        other = self.owners.setdefault(name, value)
+        is_equal = isinstance(value, str | bytes | int | float) and other == value
+        if other is not value and not is_equal:
+            raise NotKeptError(f"two of your files mean different things by `{name}`: rename one")
+
+    def module(self, held: dict[str, str]) -> str:
+        """Write the module; `held` has the expression for each name to hand out."""
+        handed_out, last = [], []
+        for name, expression in held.items():
+            if name == expression or name not in self.owners:
+                handed_out.append(name)
+                last += [f"{name} = {expression}"] if name != expression else []
+            elif expression.isidentifier():
+                handed_out.append(expression)  # what it needs is called `name` already
+            else:
+                raise NotKeptError(f"`{name}` is the name of something else that it needs")
+        if not self.taken and not last:
+            raise NotKeptError("it is not your own code, but imported")
+        blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
+        top = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
+        ran = (each.text for space in self.spaces.values() for each in space.statements)
+        if "from __future__ import annotations" in ran:  # holds in the cells below too
+            top.insert(0, "from __future__ import annotations")
+        names = ", ".join(f'"{name}"' for name in handed_out)
+        parts = ["\n".join(top), *blocks, *last, f"__all__ = [{names}]"]
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+    def _blocks(self, space: _Namespace) -> Iterator[str]:
+        """Write what was taken from a namespace, in the order in which it ran."""
+        for name, value in self.values.get(id(space.names), {}).items():
+            if not value:
+                self.imports["from types import SimpleNamespace"] = None
+                fields = ", ".join(f"{each}={each}" for each in sorted(self.fields.get(name, ())))
+                value = f"SimpleNamespace({fields})"
+            yield f"{name} = {value}"
+        taken = [statement for statement, owner in self.taken.items() if owner is space]
+        yield from (each.text for each in sorted(taken, key=lambda each: each.place))
+
+
+def _statements(names: dict[str, Any]) -> list[Statement]:
+    """List the statements that ran in a namespace: of a kernel's cells, or of a module's file."""
+    shell = _shell()
+    if shell is not None and shell.user_ns is names:
+        cells = list(shell.user_ns.get("In", ()))
+        return [statement for place, cell in enumerate(cells) for statement in _parsed(cell, place)]
+    try:
+        source = Path(names["__file__"]).read_text(encoding="utf-8")
+    except (KeyError, OSError, UnicodeError):
+        return []
+    return list(_parsed(source, 0))
+
+
+def _shell() -> Any:
+    """Return the IPython that runs us, or None."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None else None
+
+
+@lru_cache(maxsize=1000)
+def _parsed(cell: str, place: int) -> tuple[Statement, ...]:
+    """Cut the code of a cell into statements; one that is no Python has none."""
+    try:
+        nodes = ast.parse(cell).body
+    except (SyntaxError, ValueError):
+        return ()
+    found: list[Statement] = []
+    for node in nodes:
+        if body := _in_magic(node):
+            found += _parsed(_shell().transform_cell(body), place)
+        elif not _is_main_guard(node):
+            text = _text(cell, node)
+            where = (place, node.lineno, node.col_offset)
+            found.append(Statement(where, node, text, cell, *_analyse(text), *_changes(node)))
+    return tuple(found)
+
+
+def _in_magic(node: ast.stmt) -> str | None:
+    """Return the code below `%%time` and its like, None where a statement is no such thing."""
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(attr="run_cell_magic"), arguments)):
+            values = [each.value for each in arguments if isinstance(each, ast.Constant)]
+            return values[2] if len(values) == 3 and values[0] in RUN_AS_CODE else None
+    return None
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
+def _text(cell: str, node: ast.stmt) -> str:
+    """Return a statement as it was typed, with its decorators and the comments right above it."""
+    lines = cell.splitlines()
+    first = min([node.lineno, *(each.lineno for each in _decorators(node))])
+    before = lines[node.lineno - 1].encode()[: node.col_offset]
+    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()
+    if before.strip() or after.startswith(b";"):  # not alone on its lines
+        return ast.get_source_segment(cell, node)
+    while first > 1 and re.match(r"#(?! ?%%)", lines[first - 2]):
+        first -= 1
+    return "\n".join(lines[first - 1 : node.end_lineno])
+
+
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return getattr(node, "decorator_list", [])
+
+
+@lru_cache(maxsize=10_000)
+def _analyse(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """List the names that a statement binds, and those that it takes from around it."""
+    try:
+        top = symtable.symtable(text, "<statement>", "exec")
+    except SyntaxError:  # such as `await` at the top level, which only IPython runs
+        return frozenset(), frozenset()
+    binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+    reads = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
+    match ast.parse(text).body[0]:
+        case ast.AugAssign(ast.Name(name)):
+            reads.add(name)  # which the table of symbols does not say
+    inner = list(top.get_children())
+    while inner:
+        table = inner.pop()
+        inner += table.get_children()
+        reads |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+    return frozenset(binds), frozenset(reads)
+
+
+def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """List the names whose items or attributes a statement sets, and those whose methods it calls.
+
+    What a function would do if it were called does not count.
+    """
+    sets, calls = [], []
+    for each in ast.walk(node) if not isinstance(node, DEFINITIONS) else ():
+        is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
+        if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
+            sets += _root(each)
+        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+            call = each.value
+            if isinstance(call.func, ast.Name) and call.func.id == "setattr" and call.args:
+                sets += _root(call.args[0])
+            calls += _root(call.func)
+    return frozenset(sets), frozenset(calls)
+
+
+def _root(node: ast.expr) -> list[str]:
+    """Name what an expression such as `a.b[0].c` begins with."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return [node.id] if isinstance(node, ast.Name) else []
+
+
+def _code_around(function: FunctionType) -> str:
+    return "".join(linecache.getlines(function.__code__.co_filename)).strip()
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """List the function that a value is or wraps, or those that its class wrote."""
+    for each in vars(value).values() if isinstance(value, type) else [value]:
+        each = getattr(each, "__func__", None) or getattr(each, "fget", None) or each
+        each = inspect.unwrap(each) if callable(each) else each
+        if isinstance(each, FunctionType) and each.__module__ == value.__module__:
+            yield each
+
+
+def _home(attempt: Any) -> dict[str, Any]:
+    """Find the names around an attempt: of the kernel, or of the file that it was written in."""
+    while isinstance(attempt, partial | MethodType):
+        attempt = attempt.func if isinstance(attempt, partial) else attempt.__func__
+    for each in (attempt, type(attempt)):
+        for function in _functions(each):
+            if not _is_library_file(function.__globals__.get("__file__")):
+                return function.__globals__
+    module = sys.modules.get(getattr(attempt, "__module__", None) or "")
+    if module is not None and not _is_library(module):
+        return vars(module)
+    if (shell := _shell()) is None:
+        raise NotKeptError("it was written in no cell and in no file")
+    return shell.user_ns
+
+
+def _is_library(module: ModuleType) -> bool:
+    """Tell what is installed, or comes with Python, from the learner's own files."""
+    file = getattr(module, "__file__", None)
+    if file is None:  # built in, a package without a file of its own, or the notebook itself
+        paths = list(getattr(module, "__path__", []))
+        return all(map(_is_library_file, paths)) and module.__name__ != "__main__"
+    return _is_library_file(file)
+
+
+def _is_library_file(file: str | None) -> bool:
+    if file is None:
+        return False
+    path = Path(file).resolve()
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return bool(installed) or any(path.is_relative_to(each) for each in LIBRARIES)
+
+
+def _imported(statement: Statement, names: dict[str, Any]) -> Iterator[ModuleType]:
+    """List the modules that an import statement names and that are loaded."""
+    if isinstance(statement.node, ast.ImportFrom):
+        modules = [_module(statement.node, names)]
+        modules += [names.get(alias.asname or alias.name) for alias in statement.node.names]
+    elif isinstance(statement.node, ast.Import):
+        modules = [sys.modules.get(alias.name) for alias in statement.node.names]
+    else:
+        modules = []
+    yield from (module for module in modules if isinstance(module, ModuleType))
+
+
+def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
+    """Find the module that `from module import name` names."""
+    name = node.module or ""
+    if node.level:
+        above = (names.get("__package__") or "").split(".")
+        name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [name])])
+    return sys.modules.get(name)
+
+
+def _named(alias: ast.alias) -> str:
+    return alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
+
+
+def _importable(name: str, value: Any, statements: list[Statement]) -> tuple[str, str] | None:
+    """Name a library's module that holds a value, and the name it has there."""
+    starred = [
+        statement.node.module
+        for statement in statements
+        if isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*"
+    ]
+    own = getattr(value, "__name__", name)
+    own = own if isinstance(own, str) else name
+    for module_name in [*starred, getattr(value, "__module__", None)]:
+        module = sys.modules.get(module_name) if isinstance(module_name, str) else None
+        if module is not None and _is_library(module) and module_name != "__main__":
+            for there in (name, own):
+                if getattr(module, there, None) is value:
+                    return module_name, there
+    return None
+
+
+def _literal(value: Any) -> str:
+    """Write a plain value as Python. Raises: NotKeptError where it is none."""
+    try:
+        written = repr(value) if type(value).__module__ == "builtins" else ""
+        if len(written) <= MOST_CHARACTERS and ast.literal_eval(written) == value:
+            return written
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    raise NotKeptError("a value in it cannot be written down, so name it in a cell of its own")
+
+
+def _attribute(value: Any, path: list[str]) -> Any:
+    for name in path:
+        value = getattr(value, name, None)
+    return value
+
+
+def _lambda(function: FunctionType) -> str | None:
+    """Return the code of a lambda that was written where it was handed over."""
+    code, cell = function.__code__, "".join(linecache.getlines(function.__code__.co_filename))
+    try:
+        nodes = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Lambda)]
+    except SyntaxError:
+        return None
+    # The first and the last instruction have no columns.
+    asked = [(line, column) for line, _, column, end in code.co_positions() if end]
+    here = [
+        node
+        for node in nodes
+        if all(_start(node.body) <= each < _end(node.body) for each in asked)
+        and node.lineno == code.co_firstlineno
+    ]
+    here.sort(key=_start)  # the innermost last
+    return ast.get_source_segment(cell, here[-1]) if here else None
+
+
+def _start(node: ast.AST) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
