@@ -1,7 +1,8 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
 # make check      what one runs while working: lint and the quick tests, about a minute
 # make test       everything that must hold: lint, unit tests, every notebook
-# make writeup    build/writeup.pdf from saved answers (FOLDER=study: yours; EDITION=2026)
+# make writeup    build/writeup.pdf from saved answers (FOLDER=study NAME="Ada Lovelace": yours;
+#                 EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
 # make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
@@ -46,7 +47,7 @@ test: $(stamp) lint
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
-		$(if $(EDITION),--edition "$(EDITION)")
+		$(if $(EDITION),--edition "$(EDITION)") $(if $(NAME),--name "$(NAME)")
 
 notebooks: $(stamp)
 	@$(bin)/python -m workbook notebooks $(NAMES)

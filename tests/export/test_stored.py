@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import shutil
 import zipfile
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from workbook.export.document import compose
 from workbook.export.pandoc import nodes_in, text_of
 from workbook.export.stored import read_folder
 from workbook.study import copy, notebooks
-from workbook.study.answers import MIME
+from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.notebooks import role
 from workbook.study.progress import Progress
 from workbook.tokenization import bpe
@@ -53,6 +54,51 @@ def test_it_holds_their_answers_and_code(half_filled):
         assert "called NUL" in text and "one shows" in text and "MY_CODE" in text
     assert "answered: a, b; unanswered: c" in (build / "writeup.md").read_text(encoding="utf-8")
     assert said[0].startswith("Write-up, edition 2025")
+
+
+CODE = "import torch\n\n\ndef softmax(x, dim):\n    return torch.nn.Softmax(dim)(x)\n"
+
+
+@pytest.mark.parametrize("copied", ["all", "notebooks", "notebooks and mine"])
+def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
+    checked = {"problem": "softmax", "part": None, "status": "correct"}
+    checked |= {"source": CODE, "trouble": ""}
+    wrong = {"problem": "rope", "part": None, "status": "wrong"}
+    cells = [
+        answered("unicode1", "a", "It is NUL.", verdict="correct"),
+        cell("check(...)", {"output_type": "execute_result", "data": {CHECK_MIME: checked}}),
+        cell("check(...)", {"output_type": "execute_result", "data": {CHECK_MIME: wrong}}),
+    ]
+    study = learner(tmp_path / "study", *cells, passed={"softmax": CODE})
+    with Progress(study).changing("rope", None) as part:
+        part.reach("wrong")
+    (study / "mine").mkdir()
+    (study / "mine" / "softmax.py").write_text(CODE)
+    renamed = tmp_path / "a copy of mine"
+    shutil.copytree(study, renamed)
+    if copied != "all":
+        shutil.rmtree(renamed / ".workbook")
+    if copied == "notebooks":
+        shutil.rmtree(renamed / "mine")
+    both = [states.assess(folder, "2025", prove=True) for folder in (study, renamed)]
+    assert both[0].entries == both[1].entries
+    assert both[0].summary == both[1].summary
+    assert "1 wrong" in both[0].summary and "1 code correct" in both[0].summary
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"problem": "rope", "status": "splendid"},
+        {"problem": "no such", "status": "correct", "source": "x"},
+        {"problem": ["rope"], "status": "correct"},
+        {"problem": "rope", "part": "z", "status": "correct", "source": "x"},
+        {"problem": "rope", "part": None, "status": ["correct"], "source": {"a": 1}},
+    ],
+)
+def test_records_of_checks_that_make_no_sense_are_passed_over(tmp_path, record):
+    odd = cell("check(...)", {"output_type": "display_data", "data": {CHECK_MIME: record}})
+    assert read_folder(notebook(tmp_path / "a.ipynb", odd).parent).checks == {}
 
 
 def test_nothing_of_ours_is_in_it(half_filled):

@@ -3,6 +3,7 @@
 import re
 import sys
 import zipfile
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from export_folders import answered, learner, notebook, png, shown
 from workbook import cli, config
 from workbook.export import export, write
 from workbook.study import problems
+from workbook.study.progress import Progress
 from workbook.tokenization import bpe
 
 
@@ -67,6 +69,54 @@ def test_strict_lists_what_is_missing_and_writes_nothing(tmp_path):
     assert "unicode1 (b): unanswered" in listed and "train_bpe: unanswered" in listed
     assert "unicode1 (a)" not in listed
     assert not (tmp_path / "build").exists()
+
+
+def test_strict_refuses_code_that_does_not_import_by_itself(tmp_path):
+    folder = learner(tmp_path / "study", passed={"softmax": "softmax = torch.softmax\n"})
+    export(folder, to=tmp_path / "build")
+    with pytest.raises(ValueError, match="softmax: its code does not import by itself: NameError"):
+        export(folder, strict=True, to=tmp_path / "build")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "softmax.py").write_text("import torch\n\nsoftmax = torch.softmax\n")
+    with pytest.raises(ValueError, match="this is missing") as error:
+        export(folder, strict=True, to=tmp_path / "build")
+    assert "softmax" not in str(error.value)
+
+
+def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
+    cells = [
+        answered("unicode1", "a", "It is NUL.", verdict="correct"),
+        answered("unicode1", "b", "It is A.", verdict="wrong"),
+    ]
+    folder = learner(tmp_path / "study", *cells)
+    for problem, part in (("unicode1", "c"), ("rope", None)):
+        with Progress(folder).changing(problem, part) as entry:
+            entry.reach("wrong")
+    said = export(folder, to=tmp_path / "build")
+    assert "2 wrong" in said[0]
+    text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+    assert "✗ answered: a; wrong: b, c" in text and "Its check finds it wrong." in text
+    assert "0 of 38 problems, 0 of 107 points" in text
+    with pytest.raises(ValueError, match=r"unicode1 \(b\): wrong\n.*unicode1 \(c\): wrong\n"):
+        export(folder, strict=True, to=tmp_path / "build")
+
+
+def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, capsys):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    build = tmp_path / "build"
+    assert cli.main(["export", str(folder), "--name", "Ada <b>Lovelace", "--to", str(build)]) == 0
+    assert cli.main(["export", str(folder), "--to", str(build)]) == 0  # it is remembered
+    first = (build / "writeup.md").read_text(encoding="utf-8").split("# The state")[0]
+    assert "**Name** Ada \\<b\\>Lovelace" in first
+    assert f"**Date** {date.today().isoformat()}" in first
+    assert cli.main(["export", "--name", "Ada", "--to", str(build)]) == 2
+    assert "nobody's" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("edition", config.EDITIONS)
+def test_the_reference_write_up_has_no_name_and_no_date(written, edition):
+    text = (written[edition][0] / "writeup.md").read_text(encoding="utf-8")
+    assert "**Name**" not in text and "**Date**" not in text
 
 
 def test_strict_is_content_with_a_whole_write_up(tmp_path):

@@ -366,6 +366,69 @@ def test_an_answer_may_come_in_any_container(problem, part, attempt):
     assert check(problem, attempt, part).status == "correct"
 
 
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder that we stand in."""
+    (tmp_path / ".workbook").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_answer_is_checked_where_it_stands(study, capsys):
+    verbs.answer("unicode1", "a", "U+0041")
+    printed = capsys.readouterr().out
+    assert printed.index("U+0041") < printed.index("✗ unicode1 (a): wrong")
+    verbs.answer("unicode1", "c", "It stays in the text.")
+    assert "[ ] printed, the text looks" in capsys.readouterr().out
+
+
+def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    verbs.answer("unicode1", "a", "U+0041")
+    assert "wrong" not in capsys.readouterr().out
+
+
+def test_facts_are_ticked_by_number_or_all(study):
+    report = check("unicode1", "It stays in the text.", "c")
+    assert '`tick("unicode1", "c", 1, 2, 3)`' in str(report)
+    report = verbs.tick("unicode1", "(C)", 2)
+    assert report.status == "read" and str(report).count("[x]") == 1
+    assert "☑ printed, the text looks" in report._repr_html_()
+    assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
+    report = check("unicode1", "It stays in the text.", "c")
+    assert str(report).count("[x]") == 3 and "Tick off" not in str(report)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (("unicode1",), "say which part"),
+        (("unicode1", "c", 0), "no fact 0"),
+        (("unicode1", "c", "1"), "no fact '1'"),
+        (("softmax",), "nothing to tick off"),
+    ],
+)
+def test_what_cannot_be_ticked_is_told(study, place, said):
+    with pytest.raises(ValueError, match=said):
+        verbs.tick(*place)
+
+
+def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
+    assert check("train_bpe", lambda n: n * n)._repr_mimebundle_() == {
+        answers.CHECK_MIME: {
+            "problem": "train_bpe",
+            "part": None,
+            "status": "correct",
+            "source": "# train_bpe: kept when its check passed\n"
+            'train_bpe = (lambda n: n * n)\n\n__all__ = ["train_bpe"]\n',
+            "trouble": "",
+        }
+    }
+    (study / "mine" / "train_bpe.py").unlink()
+    monkeypatch.chdir(study.parent)
+    assert check("train_bpe", lambda n: n * n)._repr_mimebundle_() == {}
+
+
 def test_a_hint_goes_from_a_nudge_to_the_idea():
     first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
     assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
