@@ -133,14 +133,22 @@ def run_lab(options: argparse.Namespace) -> None:
         metavar=("PROBLEM", "PART"),
         help="tick off what your text says: all of it, or the facts whose numbers follow the part",
     ),
+    argument(
+        "--update",
+        metavar="NOTEBOOK",
+        nargs="*",
+        help="take over what is new in the originals and keep what you wrote; default: in all",
+    ),
 )
 def run_study(options: argparse.Namespace) -> None:
-    from workbook.study import copy, progress, verbs
+    from workbook.study import copy, progress, update, verbs
 
     study = found_study()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.reset is not None:
         copy.reset(options.reset)
+    if options.update is not None:
+        update.update(options.update, study)
     if options.tick:
         problem, *rest = options.tick
         part = rest.pop(0) if rest and not rest[0].isdigit() else None
@@ -148,6 +156,8 @@ def run_study(options: argparse.Namespace) -> None:
             raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
     print(progress.overview(progress.Progress(study)))
+    for notice in update.notices(study):
+        print(notice)
 
 
 def found_study(beside: Path | None = None) -> Path:

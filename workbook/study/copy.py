@@ -1,11 +1,15 @@
 """The learner's copy of the notebooks: made once, never overwritten, one problem started over.
 
 In a copy the outputs are cleared and our answers give way to empty ones, each with a folded
-look-up below it. Everything else is as in the worked notebook.
+look-up below it. Everything else is as in the worked notebook. A copy notes in its metadata what
+it was made from, so that `study.update` can tell what the learner changed, wherever it is moved.
 """
 
 import ast
+import hashlib
+import json
 import time
+from collections import Counter
 from copy import deepcopy
 from itertools import count, pairwise
 from pathlib import Path
@@ -19,6 +23,9 @@ from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, current
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
+YOUR_TURN = "your-turn"  # their tag
+# JupyterLab shows what it has read, and asks only when it is to be saved.
+RELOAD = "If the notebook is open in JupyterLab, reload it there: File, Reload Notebook from Disk."
 
 
 def make(folder: str | Path | None = None) -> list[Path]:
@@ -31,13 +38,23 @@ def make(folder: str | Path | None = None) -> list[Path]:
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     added = [path for path in notebooks.find() if not (folder / path.name).exists()]
     for path in added:
-        notebooks.write(folder / path.name, copy_of(notebooks.read(path)))
+        notebooks.write(folder / path.name, fresh(path))
         print(f"{folder.name}/{path.name} is new: a copy of your own to work in.")
     return [folder / path.name for path in added]
 
 
+def fresh(path: Path) -> NotebookNode:
+    """Make the learner's copy of the worked notebook at `path`; it notes that notebook's name."""
+    copy = copy_of(notebooks.read(path))
+    copy.metadata.workbook["notebook"] = path.stem
+    return copy
+
+
 def copy_of(worked: NotebookNode) -> NotebookNode:
-    """Copy a worked notebook as the learner gets it."""
+    """Copy a worked notebook as the learner gets it, with notes of what it was made from.
+
+    A cell notes a digest of its text as "original", the notebook one of all of its cells.
+    """
     cells, has_look_up = [], False
     for cell in deepcopy(worked.cells):
         if cell.cell_type == "code":
@@ -48,7 +65,27 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
             cells += _answer_cells(cell)
         else:
             cells.append(cell)
-    return normalise(NotebookNode({**worked, "cells": cells}))
+    copy = normalise(NotebookNode({**worked, "cells": cells}))
+    _note_originals(copy)
+    return copy
+
+
+def _note_originals(copy: NotebookNode) -> None:
+    """Mark the cells that a learner fills, and note the original text of every cell.
+
+    Cells of one text are counted: none has the note of another, unless the learner pasted it.
+    """
+    counted: Counter[tuple] = Counter()
+    for cell in copy.cells:
+        if role(cell) in STUBS:
+            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), YOUR_TURN})
+        about = cell.metadata.setdefault("workbook", NotebookNode())
+        same = (*about.values(), notebooks.digest(cell))
+        counted[same] += 1
+        copies = f"-{counted[same]}" if counted[same] > 1 else ""
+        about["original"] = notebooks.digest(cell) + copies
+    whole = json.dumps(copy.cells, sort_keys=True).encode()
+    copy.metadata["workbook"] = NotebookNode(original=hashlib.sha256(whole).hexdigest()[:16])
 
 
 def _with_look_up(source: str) -> str:
@@ -70,8 +107,8 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
         return []
     quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
     named = quoted if len(quoted) == 2 else [*quoted, "None"]
-    rests_on = "".join(f", {keyword}" for keyword in _corpora_of(worked.source))
-    source = f'answer({", ".join(named)}, """\n"""{rests_on})'
+    also = "".join(f", {keyword}" for keyword in _also_named(worked))
+    source = f'answer({", ".join(named)}, """\n"""{also})'
     empty = new_code_cell(source, metadata=worked.metadata)
     empty.metadata.pop("tags", None)
     look_up = new_code_cell(f"look_up({', '.join(quoted)})")
@@ -79,14 +116,18 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     return [empty, look_up]
 
 
-def _corpora_of(source: str) -> list[str]:
-    """Find the argument by which our answer names its corpora: the learner's names them too."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    keywords = [keyword for call in calls for keyword in call.keywords]
-    return [ast.unparse(keyword) for keyword in keywords if keyword.arg == "corpora"]
+def _also_named(worked: NotebookNode) -> list[str]:
+    """Write the arguments that the learner names too: a figure, and the corpora of our answer."""
+    calls = [node for node in ast.walk(ast.parse(worked.source)) if isinstance(node, ast.Call)]
+    keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
+    about = worked.metadata.workbook
+    required = problems.get(about.problem).requires.get(about.get("part", ""))
+    wants_figure = "figure" in keywords or (required and required.figure)
+    corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
+    return [*(["figure=None"] if wants_figure else []), *corpora]
 
 
-def _folder() -> Path:
+def current_folder() -> Path:
     """Find the study folder that we are in, or else the default one."""
     inside = current()
     return inside.folder if inside else study_folder()
@@ -98,24 +139,29 @@ def reset(problem: str) -> None:
     The cells as they were go to a notebook in `study/.workbook/backup/`. No other cell changes.
     """
     found = problems.get(problem)
-    worked = notebooks.read(notebooks.find([found.notebook])[0])
-    folder = _folder()
+    original = fresh(notebooks.find([found.notebook])[0])
+    folder = current_folder()
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
         raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
     mine = notebooks.read(path)
     backup = _backup(folder, found.id, mine)
-    mine.cells = _with_fresh_stubs(mine.cells, copy_of(worked).cells, found.id)
+    mine.cells = _with_fresh_stubs(mine.cells, original.cells, found.id)
     notebooks.write(path, mine)
     Progress(folder).forget(found.id)
-    print(f"{found.id} starts over in {path.name}; what you had is in {backup}.")
+    print(f"{found.id} starts over in {path.name}; what you had is in {backup}. {RELOAD}")
+
+
+def backup_path(folder: Path, name: str) -> Path:
+    """Name a file that is not there yet for what a study folder holds now."""
+    backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
+    paths = (backups / f"{name}-{today}-{n}.ipynb" for n in count(1))
+    return next(path for path in paths if not path.exists())
 
 
 def _backup(folder: Path, problem: str, study: NotebookNode) -> Path:
     """Store the learner's cells of one problem, outputs and all, in a new notebook."""
-    backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
-    names = (backups / f"{problem}-{today}-{n}.ipynb" for n in count(1))
-    path = next(name for name in names if not name.exists())
+    path = backup_path(folder, problem)
     cells = [cell for cell in study.cells if _is_stub_of(cell, problem)]
     notebooks.write(path, NotebookNode({**study, "cells": cells}))
     return path

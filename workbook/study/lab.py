@@ -12,9 +12,9 @@ import nbformat
 import zmq
 
 from workbook import config
-from workbook.study import copy
+from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK, current
+from workbook.study.progress import MARK
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -29,9 +29,10 @@ def start(port: int | None = None) -> None:
     """
     if port is not None:
         require_free(port)
-    inside = current()
-    folder = inside.folder if inside else config.study_folder()
+    folder = copy.current_folder()
     copy.make(folder)  # and what an update brought is added to it
+    for notice in update.notices(folder):
+        print(notice)
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     found = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])

@@ -10,12 +10,14 @@ import hashlib
 import json
 import re
 import time
+import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import config
 from workbook.files import atomic_write
@@ -64,7 +66,10 @@ def read(path: str | Path) -> NotebookNode:
     Raises: OSError where there is no file, ValueError where it is no notebook.
     """
     try:
-        notebook = nbformat.read(path, as_version=4)
+        with warnings.catch_warnings():  # nbformat mends what it warns of here
+            warnings.simplefilter("ignore", DuplicateCellId)
+            warnings.simplefilter("ignore", MissingIDFieldWarning)
+            notebook = nbformat.read(path, as_version=4)
         for cell, name in zip(notebook.cells, cell_ids(notebook.cells), strict=True):
             cell.setdefault("id", name)  # other programs, such as Colab, leave ids out
         notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
@@ -118,6 +123,15 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     return nbformat.from_dict(kept)
 
 
+def digest(cell: NotebookNode) -> str:
+    """Shorten a cell's kind and text to 8 hex digits; line ends, and blanks at its end, are alike.
+
+    The ids of copies end in it, which earlier versions made: as it is computed, so it must stay.
+    """
+    source = cell.source.replace("\r\n", "\n").rstrip()
+    return hashlib.sha256(f"{cell.cell_type}\n{source}".encode(errors="replace")).hexdigest()[:8]
+
+
 def cell_ids(cells: list[NotebookNode]) -> list[str]:
     """Make an id for each cell from what it is for, or else from its text.
 
@@ -129,8 +143,7 @@ def cell_ids(cells: list[NotebookNode]) -> list[str]:
         words = [about[key] for key in ("problem", "role", "part") if about.get(key)]
         name = re.sub(r"[^\w-]", "-", "-".join(map(str, words)) or "cell", flags=re.ASCII)[:48]
         if not (about.get("problem") and about.get("role") in ONCE):
-            text = f"{cell.cell_type}\n{cell.source}"
-            name += "-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
+            name += f"-{digest(cell)}"
         first, copies = name, 1
         while name in ids:
             copies += 1
