@@ -216,6 +216,38 @@ def test_a_copy_of_an_earlier_version_is_updated_by_its_ids(checkout):
     assert all(each.metadata.workbook.get("original") for each in mine(checkout).cells[2:])
 
 
+def test_the_empty_answer_of_an_earlier_version_gets_its_place_for_a_figure(checkout):
+    notebook = mine(checkout)
+    for each in notebook.cells:
+        del each.metadata["workbook"]["original"]
+    save(checkout, notebook)
+    publish(checkout, revised(unicode1_answer_a='answer("unicode1", "a", "OURS.", figure=plot)'))
+    update.update()
+    (answer,) = [each for each in mine(checkout).cells if role(each) == "answer"]
+    assert answer.source == 'answer("unicode1", "a", """\n""", figure=None)'
+
+
+@pytest.mark.parametrize("notes", [True, False])
+@pytest.mark.parametrize("ids", [True, False])
+def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, notes, ids):
+    notebook = json.loads((checkout / "study" / "02_bpe.ipynb").read_bytes())
+    assert "".join(notebook["cells"][7]["source"]) == "What to notice"
+    notebook["cells"][7]["source"] = "typed"
+    notebook["metadata"], notebook["nbformat_minor"] = {}, 5 if ids else 4
+    for each in notebook["cells"]:
+        each["metadata"].get("workbook", {}).pop("original")
+        if not notes:
+            each["metadata"] = {}
+        if not ids:
+            del each["id"]
+    (checkout / "study" / "02_bpe.ipynb").write_text(json.dumps(notebook))
+    update.update()
+    after = [each.source for each in mine(checkout).cells]
+    assert "typed" in after
+    # Without the id, nobody can tell that nothing of that cell was ours.
+    assert len(after) == len(notebook["cells"]) + (not ids)
+
+
 def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys):
     (checkout / "study").rename(checkout / "mine")
     path = (checkout / "mine" / "02_bpe.ipynb").rename(checkout / "mine" / "bpe again.ipynb")

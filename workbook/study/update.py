@@ -24,7 +24,6 @@ from workbook.study.notebooks import ONCE, digest
 from workbook.study.progress import MARK
 
 Place = tuple[str | None, str, str | None]  # problem, role and part of a cell
-ONCE_A_PART = {*ONCE, "look_up"}
 
 
 @dataclass(frozen=True)
@@ -205,12 +204,8 @@ def _matches(mine: list[Seen], new: list[Seen]) -> dict[int, int]:
     """Find the places of the learner's cells in the new copy: by index there, the index here."""
     matched: dict[int, int] = {}
     free = dict(enumerate(new))
-    for key in (
-        lambda seen: seen.identity,
-        lambda seen: seen.place and (seen.place, seen.cell.id),
-        lambda seen: seen.place if seen.place and seen.place[1] in ONCE_A_PART else None,
-        lambda seen: digest(seen.cell),  # where a program dropped what else there was
-    ):
+    # Texts come second: a program may have dropped what else there was.
+    for key in (lambda seen: seen.identity, lambda seen: digest(seen.cell)):
         alike = defaultdict(list)
         for index, seen in enumerate(mine):
             if index not in matched and (found := key(seen)) is not None:
