@@ -49,6 +49,7 @@ WORKED = [
 def checkout(tmp_path, monkeypatch):
     """A checkout with one notebook and the study folder of it."""
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))  # as the command line does
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notebooks").mkdir()
     publish(tmp_path, WORKED)
@@ -412,13 +413,13 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         (folder / "notebooks").mkdir()
         original, path = folder / "notebooks" / "01_x.ipynb", folder / "study" / "01_x.ipynb"
         notebooks.write(original, worked(old))
-        study.make()
+        study.make(folder / "study")
         stored = edited(notebooks.read(path), data.draw(edits))
         path.write_text(json.dumps(stored))
         mixed = [*old, *other]  # the new original has cells of the old one, in any order
         notebooks.write(original, worked([mixed[i] for i in order if i < len(mixed)]))
         was_old = update.outdated(folder / "study")
-        update.update()
+        update.update(folder=folder / "study")
         result, new = notebooks.read(path), study.fresh(original)
         nbformat.validate(result)
         assert update.outdated(folder / "study") == {}
@@ -439,5 +440,5 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
             assert plain(here.source) in {plain(each.source), *typed}
 
         before = path.read_bytes()
-        update.update()
+        update.update(folder=folder / "study")
         assert path.read_bytes() == before
