@@ -158,7 +158,8 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
     assert got[-1][1] == "Takeaways"
     assert len(got) == len(notebook.cells) + 2
     told = capsys.readouterr().out
-    assert "5 cells that you wrote or changed are kept, 1 of them below the new" in told
+    assert "5 cells that you wrote or changed are kept, 1 of them below the new version of" in told
+    assert "1 in the place of a new stub." in told
     assert "reload it" in told
     (backup,) = (checkout / "study" / ".workbook" / "backup").glob("*")
     assert str(backup) in told and backup.read_bytes() == before

@@ -238,13 +238,18 @@ class Merged:
 
     cells: list[NotebookNode]
     kept: int  # cells that the learner wrote or changed
-    doubled: int  # of these, changed by both sides
+    below: int  # of these, versions of a cell that is new
+    instead: int  # of these, solutions and answers whose stub is new
 
     def __str__(self) -> str:
         if not self.kept:
             return "You had changed no cell."
-        both = f", {self.doubled} of them below the new version of it" if self.doubled else ""
-        return f"{_cells(self.kept)} that you wrote or changed {_are(self.kept)} kept{both}."
+        said = f"{_cells(self.kept)} that you wrote or changed {_are(self.kept)} kept"
+        if self.below:
+            said += f", {self.below} of them below the new version of the cell"
+        if self.instead:
+            said += f", {self.instead} in the place of a new stub"
+        return f"{said}."
 
 
 def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
@@ -253,7 +258,7 @@ def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
     owners = {mine[index].identity: index for index in matched}
     taken: dict[int, NotebookNode] = {}
     versions, added = defaultdict(list), defaultdict(list)
-    kept, here = 0, -1  # -1: before the first
+    kept, instead, here = 0, 0, -1  # -1: before the first
     for index, seen in enumerate(mine):
         slot = matched.get(index)
         is_added = seen.identity and owners.setdefault(seen.identity, index) != index
@@ -271,6 +276,7 @@ def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
             kept += 1
             if seen.is_stub or seen.original == new[slot].original:
                 taken[slot] = seen.cell
+                instead += seen.original not in (new[slot].original, None)
             else:
                 versions[slot].append(_own(seen.cell))
     _give_ids([*chain(*versions.values(), *added.values())], {seen.cell.id for seen in new})
@@ -278,7 +284,7 @@ def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
     for slot, seen in enumerate(new):
         cells.append(_marked(taken.get(slot, seen.cell), seen.cell))
         cells += versions[slot] + added[slot]
-    return Merged(cells, kept, sum(map(len, versions.values())))
+    return Merged(cells, kept, sum(map(len, versions.values())), instead)
 
 
 def _own(cell: NotebookNode) -> NotebookNode:
@@ -329,7 +335,7 @@ def _news(mine: list[Seen], new: list[Seen]) -> str:
     gone = sum(seen.original is not None and seen.identity not in originals for seen in mine)
     if gone:
         return f"{_cells(gone)} {_are(gone)} gone"
-    return "the order of its cells, or what the workbook notes of them, is new"
+    return "its cells are arranged or marked anew"
 
 
 def _cells(count: int) -> str:
