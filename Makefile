@@ -23,6 +23,9 @@ answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
 nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 stamp := .venv/complete
+# Copied into the environment, also by an editable install.
+installed := $(wildcard workbook/study/workbook_startup.py $(addprefix workbook/study/labextension/,\
+	*.* schemas/*/*.json))
 before := .venv/lib/*/site-packages/workbook-*.dist-info # what this package was called at first
 
 # The stamp holds the folder it was made in: an environment that was moved, or has lost its
@@ -78,7 +81,7 @@ lint: $(stamp)
 	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet
 
 # No stamp means that a set-up was never begun or never finished: start from an empty folder.
-$(stamp): pyproject.toml constraints.txt
+$(stamp): pyproject.toml constraints.txt $(installed)
 	$(if $(wildcard $@),,$(call stop_unless_suitable,$(answer)))
 	@test -e $@ || { echo "Setting up .venv with $(PYTHON): once, a few minutes, about 2 GB"; \
 		"$(PYTHON)" -m venv --clear .venv; }

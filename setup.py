@@ -1,13 +1,14 @@
 """What pyproject.toml cannot say: a wheel also holds the notebooks, and the records that they read.
 
-They lie outside the package in a checkout, and below `workbook/shipped` once installed.
+They lie outside the package in a checkout, and below `workbook/shipped` once installed. And an
+editable install has the data files too.
 """
 
 import shutil
 import subprocess
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 SHIPPED = (
@@ -53,4 +54,9 @@ class BuildWithShipped(build_py):
         return "workbook", "", str(Path(self.build_lib, "workbook", "shipped")), shipped()
 
 
-setup(cmdclass={"build_py": BuildWithShipped})
+class WithDataFiles(Distribution):
+    # An editable install asks for `has_data`, which setuptools lacks, and leaves the files out.
+    has_data = Distribution.has_data_files
+
+
+setup(distclass=WithDataFiles, cmdclass={"build_py": BuildWithShipped})

@@ -1,0 +1,132 @@
+// The learner's cells in JupyterLab: a bar beside each, and a command that goes to the next one
+// that is still open. A notebook without cells tagged `your-turn` is left alone.
+//
+// This is what a bundler would make of an extension, written by hand: JupyterLab loads the file,
+// hands the modules that it shares to `init`, and asks `get` for the plugin. The file must not lie
+// in a folder `static`: a browser is told to keep what is in there for a year.
+(() => {
+  const NAME = "cs336-workbook";
+  const COMMAND = `${NAME}:next-open-exercise`;
+  const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
+  const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
+  const style = new URL("style.css", document.currentScript.src).href;
+
+  const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
+
+  const isCode = ({ model }) => model.type === "code";
+
+  const about = ({ model }) => model.getMetadata("workbook") ?? {};
+
+  /** Tell whether a check cell shows ✓, or an answer cell an answer with a text. */
+  const isProven = ({ model: { outputs } }) => {
+    for (let i = 0; i < outputs.length; i++) {
+      const { data } = outputs.get(i);
+      const verdict = [].concat(data["text/plain"] ?? "").join("");
+      if (verdict.startsWith("✓") || data[ANSWER]?.text) return true;
+    }
+    return false;
+  };
+
+  /** List the learner's cells of a notebook: the cell, its index, and whether it is done. */
+  const exercises = ({ widgets }) => {
+    const key = (role, { problem, part = "" }) => [role, problem, part].join(" ");
+    const proofs = widgets.filter(
+      (cell) => ["check", "answer"].includes(about(cell).role) && isCode(cell) && isProven(cell),
+    );
+    const proven = new Set(proofs.map(about).map((each) => key(each.role, each)));
+    const isDone = (cell) =>
+      proven.has(key("answer", about(cell))) ||
+      (about(cell).role !== "answer" && proven.has(key("check", about(cell))));
+    return widgets
+      .map((cell, index) => ({ cell, index, done: isDone(cell) }))
+      .filter(({ cell }) => isYours(cell));
+  };
+
+  const activate = (app, tracker, palette) => {
+    const link = document.createElement("link");
+    document.head.append(Object.assign(link, { rel: "stylesheet", href: style }));
+
+    const watch = (panel) => {
+      const notebook = panel.content;
+
+      const draw = () => {
+        const found = exercises(notebook);
+        const states = new Map(found.map(({ cell, done }) => [cell, done]));
+        for (const cell of notebook.widgets) {
+          cell.toggleClass("workbook-open", states.get(cell) === false);
+          cell.toggleClass("workbook-done", states.get(cell) === true);
+        }
+        if (panel.hasClass(STUDY) !== found.length > 0) {
+          panel.toggleClass(STUDY);
+          app.commands.notifyCommandChanged(COMMAND); // its button comes or goes
+        }
+      };
+
+      let isDue = false;
+      const drawSoon = () => {
+        if (isDue) return; // a cell that runs, or is typed in, changes often
+        isDue = true;
+        setTimeout(() => {
+          isDue = false;
+          if (!panel.isDisposed) draw();
+        }, 50);
+      };
+
+      notebook.modelContentChanged.connect(drawSoon);
+      notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags says nothing
+      panel.context.ready.then(drawSoon);
+    };
+
+    const goToNext = async () => {
+      const notebook = tracker.currentWidget.content;
+      const open = exercises(notebook).filter(({ done }) => !done);
+      const next = open.find(({ index }) => index > notebook.activeCellIndex) ?? open[0];
+      if (!next) {
+        const message = "Every exercise of this notebook is done.";
+        const options = { autoClose: 5000 };
+        return app.commands.execute("apputils:notify", { message, type: "success", options });
+      }
+      notebook.mode = "command";
+      notebook.activeCellIndex = next.index;
+      notebook.deselectAll();
+      await notebook.scrollToItem(next.index, "center");
+      notebook.activate(); // the keyboard is the notebook's again after a click on the button
+    };
+
+    const isStudy = () => tracker.currentWidget?.hasClass(STUDY) ?? false;
+    app.commands.addCommand(COMMAND, {
+      label: "Next open exercise",
+      caption: "Go to the next cell that is yours to write and not done yet",
+      isEnabled: isStudy,
+      isVisible: isStudy,
+      execute: goToNext,
+    });
+    palette?.addItem({ command: COMMAND, category: "Notebook Operations" });
+    tracker.currentChanged.connect(() => app.commands.notifyCommandChanged(COMMAND));
+    tracker.forEach(watch);
+    tracker.widgetAdded.connect((_, panel) => watch(panel));
+  };
+
+  let shared; // of each module its versions, such as JupyterLab's own one, which is loaded
+  const load = async (name) =>
+    (await Object.values(shared[name]).find(({ loaded }) => loaded).get())();
+
+  window._JUPYTERLAB ??= {};
+  window._JUPYTERLAB[NAME] = {
+    init: (scope) => {
+      shared = scope;
+    },
+    get: async () => {
+      const { INotebookTracker } = await load("@jupyterlab/notebook");
+      const { ICommandPalette } = await load("@jupyterlab/apputils");
+      const plugin = {
+        id: `${NAME}:plugin`,
+        autoStart: true,
+        requires: [INotebookTracker],
+        optional: [ICommandPalette],
+        activate,
+      };
+      return () => ({ default: plugin, __esModule: true });
+    },
+  };
+})();
