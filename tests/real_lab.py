@@ -1,5 +1,6 @@
 """JupyterLab as people see it, for tests: a server of its own and a headless Chromium in front."""
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat import NotebookNode
 
 from workbook.study import lab
@@ -20,9 +22,7 @@ from workbook.study import lab
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300  # seconds, which only what hangs takes
 LONGEST = 3_600  # of one cell, which may train a model
-# All cells are drawn, not only those in sight, and nobody asks for news.
-SETTINGS = {
-    "notebook-extension/tracker": {"windowingMode": "none"},
+SETTINGS = {  # nobody asks for news
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
@@ -31,6 +31,26 @@ def chromium() -> str | None:
     """The path of a Chromium or Chrome on this machine."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def what_is_missing() -> str | None:
+    """Why no browser can be driven here; None if it can."""
+    if sys.platform == "win32":
+        return "Windows has no Chromium at a known place; WSL has"
+    if importlib.util.find_spec("playwright") is None:
+        return 'playwright is not installed; pip install -e ".[test]" brings it'
+    if chromium() is None:
+        return "there is no Chromium; Debian and Ubuntu have it: sudo apt install chromium"
+    return None
+
+
+def require_browser() -> None:
+    """Skip the test where no browser can be driven; fail it with WORKBOOK_REQUIRE_BROWSER set."""
+    reason = what_is_missing()
+    if reason and os.environ.get("WORKBOOK_REQUIRE_BROWSER"):
+        pytest.fail(f"WORKBOOK_REQUIRE_BROWSER is set, but {reason}")
+    if reason:
+        pytest.skip(reason)
 
 
 # What `workbook lab` does, on a folder that plays the checkout. The kernels see the real one.
@@ -97,13 +117,15 @@ def wait_for(condition, seconds: float, complaint: str) -> None:
 
 
 @contextmanager
-def serve(root: Path):
+def serve(root: Path, windowing: str = "none"):
     """`workbook lab` on a folder, with settings of its own and a trap where the web should be.
 
-    The kernels' data folder is that of all tests: what one of them has trained, no other trains.
+    With `windowing` "full" only the cells in sight are in the page. The kernels' data folder is
+    that of all tests: what one of them has trained, no other trains.
     """
     private = root / "private"
-    for name, values in SETTINGS.items():
+    tracker = {"notebook-extension/tracker": {"windowingMode": windowing}}
+    for name, values in (SETTINGS | tracker).items():
         file = private / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")

@@ -5,11 +5,8 @@ playwright. Where one is missing it is skipped, and says so; with WORKBOOK_REQUI
 `.ci/run` does, that is an error. Pictures of the views, in both themes, go to `build/screenshots/`.
 """
 
-import importlib.util
-import os
 import re
 import symtable
-import sys
 
 import pytest
 from contrast import contrast
@@ -18,8 +15,8 @@ from real_lab import (
     PATIENCE,
     ROOT,
     browse,
-    chromium,
     menu,
+    require_browser,
     run_cells,
     save,
     serve,
@@ -35,24 +32,9 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 PATHS = {path.stem: path for path in notebooks.find()}
 
 
-def what_is_missing() -> str | None:
-    """Why no browser can be driven here; None if it can."""
-    if sys.platform == "win32":
-        return "Windows has no Chromium at a known place; WSL has"
-    if importlib.util.find_spec("playwright") is None:
-        return 'playwright is not installed; pip install -e ".[test]" brings it'
-    if chromium() is None:
-        return "there is no Chromium; Debian and Ubuntu have it: sudo apt install chromium"
-    return None
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _needs_a_browser():
-    reason = what_is_missing()
-    if reason and os.environ.get("WORKBOOK_REQUIRE_BROWSER"):
-        pytest.fail(f"WORKBOOK_REQUIRE_BROWSER is set, but {reason}")
-    if reason:
-        pytest.skip(reason)
+    require_browser()
 
 
 @pytest.fixture(scope="module")

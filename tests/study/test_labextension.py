@@ -1,0 +1,224 @@
+"""The learner's cells in a real JupyterLab: how they look, the way to the next one, the verbs.
+
+Needs Chromium, as `test_browser.py` does. Pictures go to `build/screenshots/`.
+"""
+
+import re
+from copy import deepcopy
+
+import pytest
+from contrast import contrast
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from real_lab import PATIENCE, ROOT, browse, menu, require_browser, serve
+
+from workbook.study import notebooks
+from workbook.study.progress import MARK
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+NAME = "01_unicode.ipynb"
+STUDY, WORKED = f"study/{NAME}", f"notebooks/{NAME}"
+
+
+def cell(role: str, part: str, source: str):
+    """A cell of unicode1, as in a study folder."""
+    metadata = {"workbook": {"problem": "unicode1", "part": part, "role": role}}
+    if role in ("try", "answer"):
+        metadata["tags"] = ["your-turn"]
+    return new_code_cell(source, metadata=metadata)
+
+
+def prose(n: int) -> list:
+    """So much that what stands above and below is never in sight together."""
+    return [new_markdown_cell(f"Paragraph {n}.{i}\n\n" + "Words. " * 200) for i in range(6)]
+
+
+CELLS = [
+    new_code_cell('"check" in globals()'),
+    new_code_cell('check("softmax", None)'),
+    *prose(1),
+    cell("try", "a", 'my_character = "U+0000"'),
+    cell("check", "a", 'check("unicode1", my_character, part="a")'),
+    *prose(2),
+    cell("try", "b", "my_difference = ..."),
+    cell("check", "b", 'check("unicode1", my_difference, part="b")'),
+    cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),
+    *prose(3),
+    cell("try", "c", "my_observation = 21"),
+    cell("check", "c", 'check("unicode1", my_observation, part="c")'),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """JupyterLab on a study folder and a folder of worked notebooks, which have no tags."""
+    require_browser()
+    root = tmp_path_factory.mktemp("labextension")
+    (root / "study" / MARK).mkdir(parents=True)
+    (root / "notebooks").mkdir()
+    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    notebooks.write(root / STUDY, new_notebook(cells=CELLS, metadata=kernel))
+    worked = new_notebook(cells=deepcopy(CELLS), metadata=kernel)
+    for each in worked.cells:
+        each.metadata.pop("tags", None)
+    notebooks.write(root / WORKED, worked)
+    with serve(root, windowing="full") as running:
+        yield running
+
+
+@pytest.fixture
+def page(server):
+    """A page that has to stay without errors and warnings."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * PATIENCE)
+    with browse() as (context, left), context.new_page() as page:
+        said = []
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        yield page
+        restarting = "warning: Connection lost"  # JupyterLab's, of the kernel that it stops
+        unwanted = [line for line in said if line.startswith(("error", "warning"))]
+        assert [line for line in unwanted if not line.startswith(restarting)] == []
+        assert left == [], "the page asked another machine for something"
+
+
+def open_notebook(page, server, name: str) -> None:
+    page.goto(server.page(name))
+    server.wait_until_ready(name, PATIENCE)
+    page.locator(".jp-Notebook .jp-Cell.jp-mod-active").wait_for()
+
+
+def run(page, source: str):
+    """Run the cell that begins with this source, and return what it shows."""
+    found = page.locator(".jp-Notebook .jp-CodeCell", has_text=source)
+    found.locator(".jp-InputPrompt").click()
+    page.keyboard.press("Control+Enter")
+    return found.locator(".jp-OutputArea-output")
+
+
+def expect_active(page, source: str) -> None:
+    from playwright.sync_api import expect
+
+    active = page.locator(".jp-Notebook .jp-Cell.jp-mod-active")
+    expect(active).to_contain_text(source)
+    expect(active).to_be_in_viewport()
+
+
+def test_check_is_there_before_any_cell_and_after_a_restart(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+    expect(run(page, '"check" in')).to_contain_text("True")
+    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
+    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+
+
+def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, WORKED)
+    expect(run(page, '"check" in')).to_contain_text("False")
+    page.keyboard.press("F8")
+    expect_active(page, '"check" in')
+    assert page.locator(".workbook-study, .workbook-open, .workbook-done").count() == 0
+    expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
+
+
+def test_the_way_goes_from_one_open_exercise_to_the_next(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    for source in ("my_character =", "my_difference =", "answer(", "my_observation ="):
+        page.keyboard.press("F8")
+        expect_active(page, source)
+    page.keyboard.press("Enter")  # to write in it, and on from there
+    page.keyboard.press("F8")
+    expect_active(page, "my_character =")  # round to the first
+
+    run(page, "my_character =")
+    expect(run(page, 'check("unicode1", my_character')).to_contain_text("correct")
+    expect(page.locator(".workbook-done", has_text="my_character =")).to_be_visible()
+    page.get_by_role("button", name="Next open exercise").click()
+    expect_active(page, "my_difference =")
+    page.keyboard.press("F8")
+    run(page, "answer(")
+    for source in ("my_difference =", "answer("):  # the text settles both
+        expect(page.locator(".workbook-done", has_text=source)).to_be_visible()
+    for _ in range(2):
+        page.keyboard.press("F8")
+        expect_active(page, "my_observation =")  # what is done is passed over, all the way round
+
+    run(page, "my_observation =")
+    expect(run(page, 'check("unicode1", my_observation')).to_contain_text("correct")
+    expect(page.locator(".workbook-done", has_text="my_observation =")).to_be_visible()
+    page.keyboard.press("F8")
+    expect(page.get_by_text("Every exercise of this notebook is done.")).to_be_visible()
+
+
+def test_a_cell_is_marked_from_when_it_is_tagged(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    page.keyboard.press("F8")
+    expect_active(page, "my_character =")
+    page.keyboard.press("c")
+    page.keyboard.press("v")  # the copy comes below, and is the active one
+    expect(page.locator(".workbook-open", has_text="my_character =")).to_have_count(2)
+    page.keyboard.press("ArrowDown")  # to the check
+    page.get_by_role("tab", name="Property Inspector").click()
+    page.get_by_text("Common Tools").click()
+    page.locator(".jp-CellTags").get_by_text("your-turn").click()
+    page.locator(".workbook-open .jp-InputPrompt").first.click()
+    check = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    expect(check).to_have_class(re.compile("workbook-open"))
+
+
+# How a cell is told to be the learner's: the bar beside its source, the word below its number.
+LOOK = """cell => {
+    const bar = getComputedStyle(cell.querySelector('.jp-InputArea-editor'));
+    const prompt = cell.querySelector('.jp-InputPrompt');
+    const word = getComputedStyle(prompt, '::after');
+    let behind = cell;
+    while (/, 0\\)$/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+    const paper = getComputedStyle(behind).backgroundColor;
+    return {
+        width: parseFloat(bar.borderLeftWidth),
+        word: word.content, opacity: getComputedStyle(prompt).opacity,
+        colours: [bar.borderLeftColor, word.color, paper].map(c => c.match(/\\d+/g).map(Number)),
+    };
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_learners_cells_look_like_theirs(page, server, theme):
+    open_notebook(page, server, STUDY)
+    menu(page, "Settings", "Theme", f"JupyterLab {theme.title()}")
+    is_light = "true" if theme == "light" else "false"
+    page.locator(f"body[data-jp-theme-light={is_light}]").wait_for(state="attached")
+    page.get_by_role("button", name="Next open exercise").click()
+    run(page, "my_character =")
+    page.locator(".workbook-open", has_text="my_character =").wait_for()
+    ours = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    looks = {"open": page.locator(".workbook-open").first.evaluate(LOOK)}
+    run(page, 'check("unicode1", my_character')
+    page.locator(".workbook-done").wait_for()
+    looks["done"] = page.locator(".workbook-done").evaluate(LOOK)
+
+    assert ours.evaluate(LOOK)["width"] <= 1, "JupyterLab's own line around the source"
+    assert ours.evaluate(LOOK)["word"] == "none"
+    assert looks["open"]["word"] == '"your turn"'
+    assert looks["done"]["word"] == '"✓ done"'
+    for look in looks.values():
+        bar, word, paper = look["colours"]
+        assert look["width"] >= 4
+        assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
+        assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
+        assert look["opacity"] == "1"
+    assert looks["open"]["colours"][0] != looks["done"]["colours"][0]
+
+    for width in (1366, 700):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")
