@@ -130,14 +130,19 @@ def test_a_python_may_be_named(clone):
     assert done.returncode == 0, "once it is set up, no other Python is asked for"
 
 
-def test_it_is_set_up_once_and_again_where_the_dependencies_changed(clone):
+def test_it_is_set_up_once_and_again_where_what_is_installed_changed(clone):
     install(clone, INSTALLER.format(python=sys.executable))
+    study = ["workbook_startup.py", "labextension/style.css", "labextension/schemas/a/b.json"]
+    copied = [f"workbook/study/{name}" for name in study]
+    for name in copied:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).touch()
     assert make(clone, "lint").returncode == 0
     assert log(clone) == ["venv", "pip", "ruff", "ruff"]
     done = make(clone, "lint")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert log(clone) == ["ruff", "ruff"]
-    for name in ("constraints.txt", "pyproject.toml"):
+    for name in ("constraints.txt", "pyproject.toml", *copied):
         later = (clone / ".venv/complete").stat().st_mtime + 5
         os.utime(clone / name, (later, later))
         assert make(clone, "lint").returncode == 0

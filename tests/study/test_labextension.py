@@ -137,6 +137,13 @@ def test_the_way_goes_from_one_open_exercise_to_the_next(page, server):
     page.keyboard.press("Enter")  # to write in it, and on from there
     page.keyboard.press("F8")
     expect_active(page, "my_character =")  # round to the first
+    page.keyboard.press("Control+Shift+c")
+    page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
+    page.keyboard.press("Enter")
+    expect_active(page, "my_difference =")
+    for source in ("answer(", "my_observation =", "my_character ="):
+        page.keyboard.press("F8")
+        expect_active(page, source)
 
     run(page, "my_character =")
     expect(run(page, 'check("unicode1", my_character')).to_contain_text("correct")
