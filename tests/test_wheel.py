@@ -52,6 +52,15 @@ NotebookClient(notebook, kernel_name="python3", extra_arguments=["--log-level=ER
 notebooks.write(sys.argv[1], notebooks.normalise(notebook))
 """
 
+ASK_A_KERNEL = """
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+notebook = new_notebook(cells=[new_code_cell('check("softmax", None)')])
+NotebookClient(notebook, kernel_name="python3").execute()
+print(notebook.cells[0].outputs[0].data["text/plain"])
+"""
+
 
 def run(command: list, folder: Path, environment: dict | None = None, status: int = 0) -> str:
     """Run a command that must end with this status; return what it said."""
@@ -264,10 +273,14 @@ def test_the_lab_opens_a_copy_in_the_working_directory(lab, installed):
     assert first == "study/01_unicode.ipynb"
     assert len(list((installed.work / "study").glob("*.ipynb"))) == 8
     with urllib.request.urlopen(f"{base}lab/tree/{first}?token={token}") as page:
-        assert page.status == 200
+        assert '"name": "cs336-workbook"' in page.read().decode(), "our extension is lacking"
     with urllib.request.urlopen(f"{base}api/contents/{first}?token={token}") as answered:
         assert "# " in json.load(answered)["content"]["cells"][0]["source"]
-    assert "unicode" in installed.workbook("study")
+    asked = [installed.python, "-c", ASK_A_KERNEL]
+    assert "not attempted" in run(asked, installed.work / "study", installed.environment)
+    (installed.work / "mine.py").write_text(SOFTMAX)
+    installed.workbook("check", "softmax", "mine.py")
+    assert re.search(r": 1 of \d+ points\.", installed.workbook("study"))
     said = installed.workbook("export", "study", "--to", "mine")
     assert said.startswith("Write-up") and (installed.work / "mine" / "writeup.pdf").is_file()
 
