@@ -38,6 +38,7 @@ CELLS = [
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
+    cell("answer", "a", 'answer("unicode1", "a", "U+0001")'),
     *prose(2),
     cell("try", "b", "my_difference = ..."),
     cell("check", "b", 'check("unicode1", my_difference, part="b")'),
@@ -46,6 +47,8 @@ CELLS = [
     cell("try", "c", "my_observation = 21"),
     cell("check", "c", 'check("unicode1", my_observation, part="c")'),
 ]
+# How each of the learner's cells begins, from the first to the last.
+WAY = [cell.source.split("\n")[0] for cell in CELLS if "tags" in cell.metadata]
 
 
 @pytest.fixture(scope="module")
@@ -127,40 +130,61 @@ def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
 
 
-def test_the_way_goes_from_one_open_exercise_to_the_next(page, server):
-    from playwright.sync_api import expect
-
+def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server):
     open_notebook(page, server, STUDY)
-    for source in ("my_character =", "my_difference =", "answer(", "my_observation ="):
+    for source in WAY:
         page.keyboard.press("F8")
         expect_active(page, source)
     page.keyboard.press("Enter")  # to write in it, and on from there
     page.keyboard.press("F8")
-    expect_active(page, "my_character =")  # round to the first
-    page.keyboard.press("Control+Shift+c")
+    expect_active(page, WAY[0])
+    page.keyboard.press("Control+Shift+c")  # the command palette
     page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
     page.keyboard.press("Enter")
-    expect_active(page, "my_difference =")
-    for source in ("answer(", "my_observation =", "my_character ="):
-        page.keyboard.press("F8")
-        expect_active(page, source)
-
-    run(page, "my_character =")
-    expect(run(page, 'check("unicode1", my_character')).to_contain_text("correct")
-    expect(page.locator(".workbook-done", has_text="my_character =")).to_be_visible()
+    expect_active(page, WAY[1])
     page.get_by_role("button", name="Next open exercise").click()
-    expect_active(page, "my_difference =")
-    page.keyboard.press("F8")
-    run(page, "answer(")
-    for source in ("my_difference =", "answer("):  # the text settles both
+    expect_active(page, WAY[2])
+    page.keyboard.press("F8")  # a click leaves the keyboard with the notebook
+    expect_active(page, WAY[3])
+
+
+def test_what_is_done_is_passed_over(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    first_try, first_answer, second_try, second_answer, third_try = WAY
+
+    def is_done(source: str) -> None:
         expect(page.locator(".workbook-done", has_text=source)).to_be_visible()
+
+    page.keyboard.press("F8")
+    run(page, first_try)
+    expect(run(page, 'check("unicode1", my_character').first).to_contain_text("correct")
+    is_done(first_try)
+    page.keyboard.press("F8")
+    expect_active(page, first_answer)
+    expect(run(page, first_answer).last).to_contain_text("wrong")
+    page.keyboard.press("F8")
+    expect_active(page, second_try)
+    page.keyboard.press("F8")
+    run(page, second_answer)
+    is_done(second_answer)
+    is_done(second_try)  # the text is what is asked
+    page.keyboard.press("F8")
+    expect_active(page, third_try)
+    run(page, third_try)
+    expect(run(page, 'check("unicode1", my_observation').first).to_contain_text("correct")
+    is_done(third_try)
     for _ in range(2):
         page.keyboard.press("F8")
-        expect_active(page, "my_observation =")  # what is done is passed over, all the way round
+        expect_active(page, first_answer)  # has a text, and a wrong one
 
-    run(page, "my_observation =")
-    expect(run(page, 'check("unicode1", my_observation')).to_contain_text("correct")
-    expect(page.locator(".workbook-done", has_text="my_observation =")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+a")
+    right = 'answer("unicode1", "a", "U+0000")'
+    page.keyboard.insert_text(right)
+    page.keyboard.press("Control+Enter")
+    is_done(right)
     page.keyboard.press("F8")
     expect(page.get_by_text("Every exercise of this notebook is done.")).to_be_visible()
 

@@ -17,12 +17,13 @@
 
   const about = ({ model }) => model.getMetadata("workbook") ?? {};
 
-  /** Tell whether a check cell shows ✓, or an answer cell an answer with a text. */
+  /** Tell whether a check cell shows ✓, or an answer cell a text that its check did not refuse. */
   const isProven = ({ model: { outputs } }) => {
     for (let i = 0; i < outputs.length; i++) {
       const { data } = outputs.get(i);
       const verdict = [].concat(data["text/plain"] ?? "").join("");
-      if (verdict.startsWith("✓") || data[ANSWER]?.text) return true;
+      const answer = data[ANSWER];
+      if (verdict.startsWith("✓") || (answer?.text && answer.verdict !== "wrong")) return true;
     }
     return false;
   };
