@@ -189,9 +189,11 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
     main = loaded(
         tmp_path,
         monkeypatch,
-        low_part="N = 2\ndef low(x): return x * N\n",
+        low_part="import logging\nlogger = logging.getLogger(__name__)\n"
+        "N = 2\ndef low(x): logger.debug(x); return x * N\ndef _low(x): return x * N\n",
         high_part="import low_part\nfrom low_part import low as lowest\nN = 2\n"
-        "class High:\n    def run(self, x): return lowest(x) + low_part.N\n",
+        "import logging\nlogger = logging.getLogger(__name__)\n"
+        "class High:\n    def run(self, x): return logger and lowest(x) + low_part.N\n",
         main="import json\nfrom high_part import High as Base\nclass Mine(Base):\n    pass\n"
         "if __name__ == '__main__':\n    print(json)\n",
     )

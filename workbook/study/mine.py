@@ -198,7 +198,7 @@ class _Gathered:
     seen: set[tuple[int, str]] = field(default_factory=set)
     imports: dict[str, None] = field(default_factory=dict)
     values: dict[int, dict[str, str]] = field(default_factory=dict)  # that nobody wrote, by space
-    owners: dict[str, Any] = field(default_factory=dict)  # of each name in the new module
+    owners: dict[str, tuple[Any, str]] = field(default_factory=dict)  # of names in the new module
     fields: dict[str, set[str]] = field(default_factory=dict)  # asked of the learner's modules
 
     def expression(self, attempt: Any, names: dict[str, Any]) -> str:
@@ -245,8 +245,8 @@ class _Gathered:
         if (id(space.names), name) in self.seen:
             return
         self.seen.add((id(space.names), name))
-        if name not in space.names:
-            return  # Python's own, or a name that no call has asked for
+        if name not in space.names or re.fullmatch("__.*__", name):
+            return  # Python's own, every module's own, or a name that no call has asked for
         value = space.names[name]
         if isinstance(value, ModuleType) and not _is_library(value):
             self._own(name, value)
@@ -256,7 +256,7 @@ class _Gathered:
         if not makers or any(statement.is_import for statement in makers):
             self._import(space, name, value, makers)
             return
-        self._own(name, value)
+        self._own(name, value, "\n".join(statement.text for statement in makers))
         for statement in makers:
             self._take(space, statement)
 
@@ -313,11 +313,14 @@ class _Gathered:
                     f"`{name}` was made by no statement of a cell or file, so make it by one"
                 ) from None
 
-    def _own(self, name: str, value: Any) -> None:
-        """Note what a name of the new module stands for; NotKeptError where it is two things."""
-        other = self.owners.setdefault(name, value)
+    def _own(self, name: str, value: Any, text: str = "") -> None:
+        """Note what a name of the new module stands for; NotKeptError where it is two things.
+
+        One thing is one object, a number or string, or what the same `text` made in each file.
+        """
+        other, made_by = self.owners.setdefault(name, (value, text))
         is_equal = isinstance(value, str | bytes | int | float) and other == value
-        if other is not value and not is_equal:
+        if other is not value and not is_equal and not (text and made_by == text):
             raise NotKeptError(f"two of your files mean different things by `{name}`: rename one")
 
     def module(self, held: dict[str, str]) -> str:
@@ -360,9 +363,10 @@ def _statements(names: dict[str, Any]) -> list[Statement]:
     if shell is not None and shell.user_ns is names:
         cells = list(shell.user_ns.get("In", ()))
         return [statement for place, cell in enumerate(cells) for statement in _parsed(cell, place)]
+    file = names.get("__file__")  # None for a folder without an `__init__.py`
     try:
-        source = Path(names["__file__"]).read_text(encoding="utf-8")
-    except (KeyError, OSError, UnicodeError):
+        source = Path(file).read_text(encoding="utf-8") if file else ""
+    except (OSError, UnicodeError):
         return []
     return list(_parsed(source, 0))
 
