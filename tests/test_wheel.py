@@ -7,23 +7,17 @@ which borrows all else that the workbook needs from the environment of the tests
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-import sysconfig
 import tarfile
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from jupyterlab.commands import get_app_dir
+from installed import ROOT, Installed, build_wheel, copy_checkout, run, tracked
 
 from workbook.study import notebooks
 
-ROOT = Path(__file__).parents[1]
-PATIENCE = 300  # seconds, which only what hangs takes
 # What is never shipped: made by users, left by an earlier build.
 USED = """
     build/lib/workbook/gone.py build/writeup.pdf data/bench/tokenizer-mine.json
@@ -62,49 +56,14 @@ print(notebook.cells[0].outputs[0].data["text/plain"])
 """
 
 
-def run(command: list, folder: Path, environment: dict | None = None, status: int = 0) -> str:
-    """Run a command that must end with this status; return what it said."""
-    command = [str(word) for word in command]
-    ended = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, encoding="utf-8", timeout=PATIENCE, check=False,
-    )  # fmt: skip
-    assert ended.returncode == status, f"{command}: {ended.returncode}\n{ended.stdout}"
-    return ended.stdout
-
-
 @pytest.fixture(scope="module")
-def tracked() -> list[str]:
-    """The files of this checkout that git knows."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    names = listed.stdout.decode().split("\0")
-    return [name for name in names if name and (ROOT / name).is_file()]
-
-
-@pytest.fixture(scope="module")
-def checkout(tracked, tmp_path_factory) -> Path:
+def checkout(tmp_path_factory) -> Path:
     """A copy of this checkout, after it was used."""
-    folder = tmp_path_factory.mktemp("used") / "checkout"
-    for name in tracked:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    run(["git", "init", "--quiet"], folder)
-    run(["git", "add", "--all"], folder)
+    folder = copy_checkout(tmp_path_factory.mktemp("used") / "checkout")
     for name in USED.split():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("{}")
     return folder
-
-
-def build_wheel(source: Path) -> Path:
-    """Build a wheel from a folder of sources."""
-    made = source / "dist"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    run([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-w", made, "."], source)
-    [wheel] = made.glob("*.whl")
-    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -112,60 +71,18 @@ def wheel(checkout) -> Path:
     return build_wheel(checkout)
 
 
-class Installed:
-    """The workbook in an environment of its own, and a user with an empty home and folder."""
-
-    def __init__(self, wheel: Path, folder: Path):
-        self.home, self.work = folder / "home", folder / "work"
-        self.work.mkdir()
-        run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"], folder)
-        paths = {"base": folder / "environment", "platbase": folder / "environment"}
-        self.python = Path(sysconfig.get_path("scripts", "venv", paths), "python")
-        self.packages = Path(sysconfig.get_path("purelib", "venv", paths))
-        # The *.pth files of a folder named here are not read: no editable install comes along.
-        (self.packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-        switches = ("WORKBOOK_", "JUPYTER", "IPYTHON", "PYTHON", "XDG_")
-        self.environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(switches)
-        } | {
-            "HOME": str(self.home),
-            "USERPROFILE": str(self.home),
-            "JUPYTERLAB_DIR": get_app_dir(),
-            "PYTHONUTF8": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", self.python]
-        run(
-            [*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], folder, self.environment
-        )
-        self.at_first = self.files()
-
-    def files(self) -> set[tuple[str, int]]:
-        """The names and sizes of all installed files."""
-        found = (path for path in self.packages.rglob("*") if path.is_file())
-        return {(str(path), path.stat().st_size) for path in found}
-
-    def ask(self, code: str) -> str:
-        """Run code; return the line that it printed."""
-        return run([self.python, "-c", code], self.work, self.environment).strip()
-
-    def workbook(self, *arguments, status: int = 0) -> str:
-        """Run the command `workbook`; return what it said."""
-        program = self.python.with_name("workbook")
-        return run([program, *arguments], self.work, self.environment, status)
-
-
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Installed:
     return Installed(wheel, tmp_path_factory.mktemp("installed"))
 
 
-def test_a_wheel_holds_what_is_in_git_and_nothing_of_its_user(wheel, tracked):
+def test_a_wheel_holds_what_is_in_git_and_nothing_of_its_user(wheel):
+    known = tracked()
     names = {name for name in ZipFile(wheel).namelist() if name.startswith("workbook/")}
     shipped = ("notebooks/", "data/runs/", "data/reported/", "data/bench/")
     beside = ("LICENSE", "pyproject.toml", "constraints.txt")
-    expected = {name for name in tracked if name.startswith("workbook/")} | {
-        f"workbook/shipped/{name}" for name in tracked if name.startswith(shipped) or name in beside
+    expected = {name for name in known if name.startswith("workbook/")} | {
+        f"workbook/shipped/{name}" for name in known if name.startswith(shipped) or name in beside
     }
     assert names == expected
     chapters = [name for name in names if name.endswith(".ipynb")]
@@ -243,39 +160,15 @@ def test_a_worked_notebook_runs_in_any_folder(installed):
     (installed.work / "01_unicode.ipynb").unlink()
 
 
-@pytest.fixture
-def lab(installed) -> Iterator[re.Match]:
-    """`workbook lab` in the user's folder: the parts of the address that it prints."""
-    code = "from workbook.study import lab; lab.has_browser = lambda: False; lab.start()"
-    with subprocess.Popen(
-        [installed.python, "-u", "-c", code],
-        cwd=installed.work,
-        env=installed.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-    ) as process:
-        try:
-            said = ""
-            while "Ctrl-C" not in said and (line := process.stdout.readline()):
-                said += line
-            address = re.search(r"(http://[^/]+/)lab/tree/(\S+)\?token=(\w+)", said)
-            assert address, said
-            yield address
-        finally:
-            process.terminate()
-
-
 @pytest.mark.skipif(os.name != "posix", reason="the server is stopped by a signal")
-def test_the_lab_opens_a_copy_in_the_working_directory(lab, installed):
-    base, first, token = lab.groups()
-    assert first == "study/01_unicode.ipynb"
-    assert len(list((installed.work / "study").glob("*.ipynb"))) == 8
-    with urllib.request.urlopen(f"{base}lab/tree/{first}?token={token}") as page:
-        assert '"name": "cs336-workbook"' in page.read().decode(), "our extension is lacking"
-    with urllib.request.urlopen(f"{base}api/contents/{first}?token={token}") as answered:
-        assert "# " in json.load(answered)["content"]["cells"][0]["source"]
+def test_the_lab_opens_a_copy_in_the_working_directory(installed):
+    with installed.lab() as (base, first, token):
+        assert first == "study/01_unicode.ipynb"
+        assert len(list((installed.work / "study").glob("*.ipynb"))) == 8
+        with urllib.request.urlopen(f"{base}lab/tree/{first}?token={token}") as page:
+            assert '"name": "cs336-workbook"' in page.read().decode(), "our extension is lacking"
+        with urllib.request.urlopen(f"{base}api/contents/{first}?token={token}") as answered:
+            assert "# " in json.load(answered)["content"]["cells"][0]["source"]
     asked = [installed.python, "-c", ASK_A_KERNEL]
     assert "not attempted" in run(asked, installed.work / "study", installed.environment)
     (installed.work / "mine.py").write_text(SOFTMAX)
