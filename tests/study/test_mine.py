@@ -19,6 +19,7 @@ from workbook.study.mine import NotKeptError, gather, why_not_alone
 
 def play(cells, attempt, names):
     shell = InteractiveShell.instance(user_module=__main__)
+    shell.user_ns["open"] = lambda *a: open(*a)  # as a kernel does
     for cell in cells:
         shell.run_cell(cell, store_history=True)
     try:
@@ -54,7 +55,7 @@ CASES = {
             "import re, json\nfrom collections import Counter, OrderedDict\nfrom math import *",
             "# as in the paper\nPAT = r'x+'  # one or more\nTABLE = {}\nfor i in range(3):\n"
             "    TABLE[i] = bytes([i])",
-            "def pieces(text):\n    return re.findall(PAT, text)\nTABLE.update({3: b'ab'})",
+            "def pieces(text):\n    assert open\n    return re.findall(PAT, text)\nTABLE.update({3: b'ab'})",
             "%%time\ndef merged(text):\n    return Counter(pieces(text)), floor(2.5)",
             "noise = print('noise')\ndef attempt(text):\n    return merged(text), TABLE[3]",
         ],

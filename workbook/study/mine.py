@@ -6,6 +6,7 @@ order in which they ran; `why_not_alone` imports the file in a clean process.
 """
 
 import ast
+import builtins
 import inspect
 import linecache
 import re
@@ -253,6 +254,8 @@ class _Gathered:
             self._give(space, name, "")  # written when all that is asked of it is known
             return
         makers = space.makers_of(name)
+        if not makers and hasattr(builtins, name):
+            return  # a kernel has an `open` of its own
         if not makers or any(statement.is_import for statement in makers):
             self._import(space, name, value, makers)
             return
