@@ -56,10 +56,15 @@ def test_it_holds_their_answers_and_code(half_filled):
     assert said[0].startswith("Write-up, edition 2025")
 
 
-CODE = "import torch\n\n\ndef softmax(x, dim):\n    return torch.nn.Softmax(dim)(x)\n"
+CODE = """# softmax: kept when its check said correct
+import torch
+
+def softmax(x, dim):
+    return torch.nn.Softmax(dim)(x)
+"""
 
 
-@pytest.mark.parametrize("copied", ["all", "notebooks", "notebooks and mine"])
+@pytest.mark.parametrize("copied", ["all", "notebooks", "notebooks and mine", "no outputs"])
 def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
     checked = {"problem": "softmax", "part": None, "status": "correct"}
     checked |= {"source": CODE, "trouble": ""}
@@ -80,6 +85,8 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
         shutil.rmtree(renamed / ".workbook")
     if copied == "notebooks":
         shutil.rmtree(renamed / "mine")
+    if copied == "no outputs":  # what was checked from the command line alone
+        notebook(renamed / "01_unicode.ipynb", cells[0], cells[2])
     both = [states.assess(folder, "2025", prove=True) for folder in (study, renamed)]
     assert both[0].entries == both[1].entries
     assert both[0].summary == both[1].summary

@@ -177,5 +177,8 @@ def test_a_study_is_made_solved_checked_and_started_over(folder):
     assert SOLVED in record["train_bpe"][""].source and record["train_bpe"][""].best == "almost"
     assert "from workbook.tokenization import bpe\n" in record["train_bpe"][""].source
     assert record["unicode2"]["c"].answered and record["unicode2"]["c"].best == "correct"
+    kept = (folder / "mine" / "train_bpe.py").read_text()
     study.reset("train_bpe")
+    [backup] = (folder / ".workbook" / "backup").glob("train_bpe-*.py")
+    assert backup.read_text() == kept and not list((folder / "mine").iterdir())
     assert set(Progress(folder).read()) == {"unicode2"}

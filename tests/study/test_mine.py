@@ -55,7 +55,8 @@ CASES = {
             "import re, json\nfrom collections import Counter, OrderedDict\nfrom math import *",
             "# as in the paper\nPAT = r'x+'  # one or more\nTABLE = {}\nfor i in range(3):\n"
             "    TABLE[i] = bytes([i])",
-            "def pieces(text):\n    assert open\n    return re.findall(PAT, text)\nTABLE.update({3: b'ab'})",
+            "def pieces(text):\n    assert open\n    return re.findall(PAT, text)\n"
+            "TABLE.update({3: b'ab'})",
             "%%time\ndef merged(text):\n    return Counter(pieces(text)), floor(2.5)",
             "noise = print('noise')\ndef attempt(text):\n    return merged(text), TABLE[3]",
         ],
@@ -221,15 +222,16 @@ def square(x, dim):
 
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path):
     softmax = problems.get("softmax")
-    (kept, trouble), said = mine.keep(tmp_path, softmax, square, "")
+    (kept, trouble), said = mine.keep(tmp_path, softmax, square, "correct", "")
     assert trouble == "" and "imports by itself" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
-    mine.keep(tmp_path, softmax, partial(square, dim=1), kept)
+    mine.keep(tmp_path, softmax, partial(square, dim=1), "correct", kept)
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    mine.keep(tmp_path, softmax, square, kept)
-    assert file.read_text() == kept
+    mine.keep(tmp_path, softmax, square, "almost", kept)
+    assert mine.status_of(file.read_text(), "softmax") == "almost"
+    assert mine.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
 
 
@@ -245,6 +247,6 @@ def test_what_does_not_import_by_itself_is_kept_and_told(tmp_path):
     finally:
         sys.path.remove(str(tmp_path))
         del sys.modules["conftest_of_nobody"]
-    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), f, "")
+    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), f, "correct", "")
     assert trouble == "KeyError: 'conftest_of_nobody'" and trouble in said
     assert Path(tmp_path, "mine", "softmax.py").read_text() == source

@@ -282,10 +282,13 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
         if not part.source:
             part.source, part.trouble = seen.source, seen.trouble
     for path in sorted((folder / mine.FOLDER).glob("*.py")):
-        part = parts.get((path.stem, ""))
-        if part is None or not part.source:
-            continue  # a file of the learner's own
         source = path.read_text(encoding="utf-8", errors="replace")
+        said = mine.status_of(source, path.stem)
+        if said and path.stem in PROBLEMS:
+            parts.setdefault((path.stem, ""), Part(best=said, last=said))
+        part = parts.get((path.stem, ""))
+        if part is None or not (part.source or said):
+            continue  # a file of the learner's own
         if source != part.source:
             part.source, part.trouble = source, None
     for part in parts.values():

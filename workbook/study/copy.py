@@ -19,6 +19,7 @@ from nbformat.v4 import new_code_cell
 
 from workbook.config import study_folder
 from workbook.study import notebooks, problems
+from workbook.study.mine import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, current
 
@@ -148,6 +149,9 @@ def reset(problem: str) -> None:
     backup = _backup(folder, found.id, mine)
     mine.cells = _with_fresh_stubs(mine.cells, original.cells, found.id)
     notebooks.write(path, mine)
+    kept = folder / KEPT / f"{found.id}.py"
+    if kept.is_file():
+        kept.replace(backup.with_suffix(".py"))
     Progress(folder).forget(found.id)
     print(f"{found.id} starts over in {path.name}; what you had is in {backup}. {RELOAD}")
 

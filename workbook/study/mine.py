@@ -26,8 +26,10 @@ from typing import Any
 from workbook.checks.guard import TimedOut, limited
 from workbook.files import atomic_write
 from workbook.study.problems import Problem
+from workbook.study.progress import SIGNS
 
 FOLDER = "mine"
+KEPT = "# {}: kept when its check said {}"  # the first line of a file
 GATHER_SECONDS = 5
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
 MOST_CHARACTERS = 10_000  # of a value that no statement of a cell has made
@@ -65,6 +67,12 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
     return gathered.module(dict(zip(names, held, strict=True)))
 
 
+def status_of(source: str, problem: str) -> str | None:
+    """Read in the first line of a kept file what the check said; None where it is no such file."""
+    first = source.partition("\n")[0]
+    return next((each for each in SIGNS if first == KEPT.format(problem, each)), None)
+
+
 def why_not_alone(source: str, name: str) -> str | None:
     """Import a module of this source in a clean process; tell what is raised, None if nothing is.
 
@@ -92,10 +100,13 @@ def why_not_alone(source: str, name: str) -> str | None:
     return lines[-1] if lines else f"Python ended with status {ended.returncode}"
 
 
-def keep(folder: Path, problem: Problem, attempt: Any, before: str) -> tuple[tuple | None, str]:
+def keep(
+    folder: Path, problem: Problem, attempt: Any, status: str, before: str
+) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
 
     Arguments:
+        status: what the check said of it.
         before: what was kept there last; a file that says something else was edited by hand, and
             is not overwritten but moved aside.
 
@@ -104,9 +115,8 @@ def keep(folder: Path, problem: Problem, attempt: Any, before: str) -> tuple[tup
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     try:
-        source = f"# {problem.id}: kept when its check passed\n" + limited(
-            GATHER_SECONDS, lambda: gather(attempt, names)
-        )
+        gathered = limited(GATHER_SECONDS, lambda: gather(attempt, names))
+        source = f"{KEPT.format(problem.id, status)}\n{gathered}"
     except (NotKeptError, TimedOut) as error:
         return None, f"It could not be kept as a file of its own: {error}."
     trouble = why_not_alone(source, problem.id) or ""

@@ -203,7 +203,9 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
     if found.form == "script":
         kept_for.add("read")
     if report.status in kept_for and found.form and not isinstance(attempt, str):
-        kept, words = mine.keep(study.folder, found, attempt, study.of(found.id, None).source)
+        kept, words = mine.keep(
+            study.folder, found, attempt, report.status, study.of(found.id, None).source
+        )
         then = (words,)
     with study.changing(found.id, report.part) as entry:
         entry.reach(report.status)
