@@ -1,6 +1,7 @@
 """What was solved is kept with all that it needs, from whatever cells, and imports by itself."""
 
 import json
+import math
 import subprocess
 import sys
 from functools import partial
@@ -214,6 +215,21 @@ def test_two_meanings_of_one_name_are_refused(tmp_path, monkeypatch):
     )
     with pytest.raises(NotKeptError, match="mean different things by `helper`"):
         gather(main.run, ("run",))
+
+
+def test_a_file_that_is_imported_inside_a_function_is_told(tmp_path, monkeypatch):
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        inner="def helper(x): return x\n",
+        main="def run(x):\n    from inner import helper\n    return helper(x)\n",
+    )
+    assert main.run(3) == 3
+    with pytest.raises(NotKeptError, match="from inner import helper` is not at the top"):
+        gather(main.run, ("run",))
+    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), main.run, "correct", "")
+    assert "return helper(x)" in source and "not at the top" in trouble and trouble in said
+    assert mine.keep(tmp_path, problems.get("softmax"), math.floor, "correct", "")[0] is None
 
 
 def square(x, dim):

@@ -110,16 +110,19 @@ def keep(
         before: what was kept there last; a file that says something else was edited by hand, and
             is not overwritten but moved aside.
 
-    Returns the source and why it does not import by itself ("": it does), None where nothing was
-    kept; and a sentence for the learner.
+    Where not all that it needs is found, its own lines are kept. Returns the source and why it does
+    not import by itself ("": it does), None where it is nobody's own code; and a sentence for the
+    learner.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
+    first = KEPT.format(problem.id, status)
     try:
-        gathered = limited(GATHER_SECONDS, lambda: gather(attempt, names))
-        source = f"{KEPT.format(problem.id, status)}\n{gathered}"
+        source = f"{first}\n{limited(GATHER_SECONDS, lambda: gather(attempt, names))}"
+        trouble = why_not_alone(source, problem.id) or ""
     except (NotKeptError, TimedOut) as error:
-        return None, f"It could not be kept as a file of its own: {error}."
-    trouble = why_not_alone(source, problem.id) or ""
+        source, trouble = f"{first}\n{_as_written(attempt)}", str(error)
+        if source == f"{first}\n":
+            return None, f"It is not kept: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     if path.exists() and path.read_text(encoding="utf-8") not in (before, source):
         names = (path.with_name(f"{problem.id}-{n}.py") for n in count(1))
@@ -129,8 +132,8 @@ def keep(
     where = f"Kept as `{folder.name}/{FOLDER}/{path.name}`"
     if trouble:
         return (source, trouble), (
-            f"{where}, which does not import by itself: `{trouble}`. Have its cells make all that"
-            " it needs, and check again."
+            f"{where}, which does not work by itself: {trouble}. Have its cells make all that it"
+            " needs, and check again."
         )
     return (source, ""), f"{where}: with all that it needs, it imports by itself."
 
@@ -244,7 +247,7 @@ class _Gathered:
         if id(names) not in self.spaces:
             statements = _statements(names)
             self.spaces[id(names)] = space = _Namespace(names, statements)
-            for module in (m for each in statements for m in _imported(each, names)):
+            for module in (m for each in statements for m in _imported(each.node, names)):
                 if not _is_library(module):
                     self._space(vars(module))
             del self.spaces[id(names)]  # to the end of the line
@@ -285,6 +288,10 @@ class _Gathered:
                 if isinstance(module, ModuleType) and not _is_library(module):
                     self._need(self._space(vars(module)), node.attr)
                     self.fields.setdefault(node.value.id, set()).add(node.attr)
+            elif not all(map(_is_library, _imported(node, space.names))):
+                raise NotKeptError(
+                    f"`{ast.unparse(node)}` is not at the top of its file, so put it there"
+                )
 
     def _give(self, space: _Namespace, name: str, value: str) -> None:
         """Have a name assigned before the statements of its namespace."""
@@ -496,6 +503,19 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             yield each
 
 
+def _as_written(attempt: Any) -> str:
+    """Return the learner's own lines of an attempt, and no more, or else the cell around them."""
+    attempts = attempt.values() if isinstance(attempt, dict) else attempt
+    texts = []
+    for each in attempts if isinstance(attempts, tuple | list) else [attempt]:
+        own = [f for f in _functions(each) if not _is_library_file(f.__globals__.get("__file__"))]
+        try:
+            texts += [inspect.getsource(each)] if own else []
+        except (TypeError, OSError):
+            texts += [_code_around(own[0])]
+    return "\n\n".join(texts)
+
+
 def _home(attempt: Any) -> dict[str, Any]:
     """Find the names around an attempt: of the kernel, or of the file that it was written in."""
     while isinstance(attempt, partial | MethodType):
@@ -529,16 +549,18 @@ def _is_library_file(file: str | None) -> bool:
     return bool(installed) or any(path.is_relative_to(each) for each in LIBRARIES)
 
 
-def _imported(statement: Statement, names: dict[str, Any]) -> Iterator[ModuleType]:
-    """List the modules that an import statement names and that are loaded."""
-    if isinstance(statement.node, ast.ImportFrom):
-        modules = [_module(statement.node, names)]
-        modules += [names.get(alias.asname or alias.name) for alias in statement.node.names]
-    elif isinstance(statement.node, ast.Import):
-        modules = [sys.modules.get(alias.name) for alias in statement.node.names]
-    else:
-        modules = []
+def _imported(node: ast.AST, names: dict[str, Any]) -> Iterator[ModuleType]:
+    """List the modules that a node imports and that are loaded; none where it is no import."""
+    modules: list[Any] = []
+    if isinstance(node, ast.ImportFrom):
+        modules = [_module(node, names), *(names.get(_bound(alias)) for alias in node.names)]
+    elif isinstance(node, ast.Import):
+        modules = [sys.modules.get(alias.name) for alias in node.names]
     yield from (module for module in modules if isinstance(module, ModuleType))
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name
 
 
 def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
