@@ -19,6 +19,7 @@ from workbook.study import copy, notebooks
 from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.notebooks import role
 from workbook.study.progress import Progress
+from workbook.study.verbs import check
 from workbook.tokenization import bpe
 
 
@@ -207,6 +208,19 @@ def test_what_the_cell_shows_beside_the_answer_is_exported_in_its_order(tmp_path
     tables = [item for item in nodes_in(blocks) if item["t"] == "Table"]
     assert len(tables) == 2 and text_of(tables[1]).split() == ["ids", "a", "1"]
     assert tables[1]["c"][2][1][0]["t"] == "AlignRight"
+
+
+def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path, monkeypatch):
+    (tmp_path / ".workbook").mkdir()
+    monkeypatch.chdir(tmp_path)
+    said = check("unicode1", "The repr shows an escape.", "b")
+    assert said.status == "read"
+    data = {"text/html": said._repr_html_(), "text/plain": str(said), **said._repr_mimebundle_()}
+    panel = {"output_type": "display_data", "data": data}
+    learner(tmp_path, answered("unicode1", "b", "The repr shows an escape.", panel, panel))
+    text = text_of(compose(states.assess(tmp_path, "2025")).blocks)
+    assert "shows an escape" in text
+    assert not re.search(r"judge|[Tt]ick|cannot be seen", text)
 
 
 @pytest.mark.parametrize(

@@ -234,10 +234,15 @@ def _place(about: dict) -> Place | None:
 
 
 def _shown(output: dict) -> list[Shown]:
-    """List what an output shows, in its best form; nothing where it is folded away."""
+    """List what an output shows, in its best form; nothing where it is folded away.
+
+    What a check says stands below its answer in the notebook, for the writer and not for readers.
+    """
     if output.get("output_type") == "stream":
         return _printed(_text(output.get("text")))
     data = _dict(output.get("data"))
+    if CHECK_MIME in data:
+        return []
     plain = _text(data.get("text/plain"))
     for mime in PICTURES:
         if mime in data:
