@@ -309,6 +309,14 @@ def test_study_starts_a_problem_over_and_shows_the_progress(monkeypatch, capsys)
     assert "Next: unicode1 (a), open" in capsys.readouterr().out
 
 
+def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
+    assert cli.main(["study"]) == 0
+    assert "not made yet" in capsys.readouterr().out and not study.exists()
+    assert cli.main(["study", "--make"]) == 0
+    assert "not made yet" not in capsys.readouterr().out
+    assert {path.stem for path in study.glob("*.ipynb")} == {p.stem for p in notebooks.find()}
+
+
 def test_study_ticks_off_what_a_text_says(study, capsys):
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     assert "a ○ open · b ✎ read, 2 ticked · c ○ open" in capsys.readouterr().out

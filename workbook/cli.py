@@ -126,6 +126,7 @@ def run_lab(options: argparse.Namespace) -> None:
 @command(
     "study",
     "show what you have solved, ticked off and answered, and what comes next",
+    argument("--make", action="store_true", help="make your notebooks, as `lab` does"),
     argument("--reset", metavar="PROBLEM", help="start this problem over"),
     argument(
         "--tick",
@@ -145,6 +146,8 @@ def run_study(options: argparse.Namespace) -> None:
 
     study = found_study()
     os.environ["WORKBOOK_STUDY"] = str(study)
+    if options.make:
+        copy.make(study)
     if options.reset is not None:
         copy.reset(options.reset)
     if options.update is not None:

@@ -193,7 +193,7 @@ def overview(study: Progress) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next."""
     done = study.read()
     edition = config.edition()
-    is_made = "" if study.folder.is_dir() else " (not made yet; `workbook lab` makes it)"
+    is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
     lines = [f"{study.folder}{is_made}, edition {edition}"]
     for chapter, group in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
         group = list(group)
