@@ -144,7 +144,7 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     from workbook.study import copy, progress, update, verbs
 
-    study = found_study()
+    study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
         copy.make(study)
@@ -161,23 +161,6 @@ def run_study(options: argparse.Namespace) -> None:
     print(progress.overview(progress.Progress(study)))
     for notice in update.notices(study):
         print(notice)
-
-
-def found_study(beside: Path | None = None) -> Path:
-    """Find the study folder that a command means: around here, around `beside`, or the usual one.
-
-    Around a place is the folder it lies in, or `study/` in one of the folders above it.
-    """
-    from workbook.study import progress
-
-    if (inside := progress.current()) is not None:
-        return inside.folder
-    for start in filter(None, (Path.cwd(), beside)):
-        for up in (start.resolve(), *start.resolve().parents):
-            for folder in (up, up / "study"):
-                if (folder / progress.MARK).is_dir():
-                    return folder
-    return settings.study_folder()
 
 
 JUDGE = """
@@ -204,6 +187,8 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check an attempt in a Python file; exit status 0 says that it is correct."""
+    from workbook.study.progress import nearest
+
     # It is judged in a process of its own, which the attempt may end.
     try:
         os.getcwd()
@@ -216,7 +201,7 @@ def run_check(options: argparse.Namespace) -> int:
         verdict = Path(folder, "verdict.json")
         arguments = (problem.id, part, str(path), name, str(verdict))
         code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
-        counted = {**os.environ, "WORKBOOK_STUDY": str(found_study(path))}
+        counted = {**os.environ, "WORKBOOK_STUDY": str(nearest(path))}
         # -P: no file of the learner's folder is imported in place of Python's own
         judging = [sys.executable, "-P", "-c", code]
         ended = subprocess.run(judging, check=False, env=counted).returncode
@@ -253,7 +238,7 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
 
 def ended_early(problem: problems.Problem, part: str | None, ended: int, path: Path):
     """Report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import Progress, stopping_no_cell
+    from workbook.study.progress import Progress, nearest, stopping_no_cell
     from workbook.study.verbs import Report
 
     if ended < 0:
@@ -263,7 +248,7 @@ def ended_early(problem: problems.Problem, part: str | None, ended: int, path: P
         how = f"with exit status {ended}"
         likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
     if part or not problem.parts:
-        with stopping_no_cell(), Progress(found_study(path)).changing(problem.id, part) as entry:
+        with stopping_no_cell(), Progress(nearest(path)).changing(problem.id, part) as entry:
             entry.reach("wrong")
     claim = f"It ended the Python process, {how}, before the check was over."
     return Report("wrong", problem.id, part, claim, likely=likely)

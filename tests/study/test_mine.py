@@ -11,6 +11,7 @@ import pytest
 
 from workbook.study import mine, problems
 from workbook.study.mine import NotKeptError, gather, why_not_alone
+from workbook.study.progress import Part
 
 PLAY = """
 import json, sys
@@ -227,25 +228,30 @@ def test_a_file_that_is_imported_inside_a_function_is_told(tmp_path, monkeypatch
     assert main.run(3) == 3
     with pytest.raises(NotKeptError, match="from inner import helper` is not at the top"):
         gather(main.run, ("run",))
-    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), main.run, "correct", "")
+    (source, trouble), said = mine.keep(
+        tmp_path, problems.get("softmax"), main.run, "correct", Part()
+    )
     assert "return helper(x)" in source and "not at the top" in trouble and trouble in said
-    assert mine.keep(tmp_path, problems.get("softmax"), math.floor, "correct", "")[0] is None
+    assert mine.keep(tmp_path, problems.get("softmax"), math.floor, "correct", Part())[0] is None
 
 
 def square(x, dim):
     return x * x
 
 
-def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path):
+def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     softmax = problems.get("softmax")
-    (kept, trouble), said = mine.keep(tmp_path, softmax, square, "correct", "")
+    (kept, trouble), said = mine.keep(tmp_path, softmax, square, "correct", Part())
     assert trouble == "" and "imports by itself" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
-    mine.keep(tmp_path, softmax, partial(square, dim=1), "correct", kept)
+    monkeypatch.setattr(mine, "why_not_alone", None)  # the same again is not proved again
+    mine.keep(tmp_path, softmax, square, "correct", Part(source=kept, trouble=""))
+    monkeypatch.undo()
+    mine.keep(tmp_path, softmax, partial(square, dim=1), "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    mine.keep(tmp_path, softmax, square, "almost", kept)
+    mine.keep(tmp_path, softmax, square, "almost", Part(source=kept))
     assert mine.status_of(file.read_text(), "softmax") == "almost"
     assert mine.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
@@ -263,6 +269,6 @@ def test_what_does_not_import_by_itself_is_kept_and_told(tmp_path):
     finally:
         sys.path.remove(str(tmp_path))
         del sys.modules["conftest_of_nobody"]
-    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), f, "correct", "")
+    (source, trouble), said = mine.keep(tmp_path, problems.get("softmax"), f, "correct", Part())
     assert trouble == "KeyError: 'conftest_of_nobody'" and trouble in said
     assert Path(tmp_path, "mine", "softmax.py").read_text() == source

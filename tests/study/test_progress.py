@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from workbook import config
 from workbook.study import progress
 from workbook.study.problems import PROBLEMS
-from workbook.study.progress import Part, Progress, current, overview, points, record_answer
+from workbook.study.progress import (
+    Part,
+    Progress,
+    current,
+    nearest,
+    overview,
+    points,
+    record_answer,
+)
 from workbook.study.verbs import answer, check, tick
 
 
@@ -115,6 +123,26 @@ def test_the_worked_notebooks_record_nothing(tmp_path, monkeypatch):
     assert current().folder == tmp_path
     monkeypatch.chdir(config.shipped() / "notebooks")
     assert current() is None
+
+
+def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    (tmp_path / "code" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "code" / "deep")
+    assert nearest() == tmp_path / "study"
+    monkeypatch.chdir("/")
+    assert nearest(tmp_path / "code" / "x.py") == tmp_path / "study"
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "mine"))
+    assert nearest() == tmp_path / "mine"
+
+
+def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    checkout = tmp_path / "checkout"
+    (checkout / "code").mkdir(parents=True)
+    monkeypatch.setattr(config, "checkout", lambda: checkout)
+    monkeypatch.chdir(checkout / "code")
+    assert nearest() == checkout / "study"
 
 
 def test_a_folder_below_the_study_folder_belongs_to_it(study):

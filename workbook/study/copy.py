@@ -17,11 +17,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from workbook.config import study_folder
 from workbook.study import notebooks, problems
 from workbook.study.mine import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, Progress, current
+from workbook.study.progress import MARK, Progress, nearest
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -32,10 +31,10 @@ RELOAD = "If the notebook is open in JupyterLab, reload it there: File, Reload N
 def make(folder: str | Path | None = None) -> list[Path]:
     """Add the notebooks that a study folder lacks; return what was added.
 
-    The folder is by default `study_folder`. What is there already is the learner's and stays
+    The folder is by default the nearest one. What is there already is the learner's and stays
     as it is; a line is printed for each addition.
     """
-    folder = Path(folder or study_folder())
+    folder = Path(folder or nearest())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     added = [path for path in notebooks.find() if not (folder / path.name).exists()]
     for path in added:
@@ -128,12 +127,6 @@ def _also_named(worked: NotebookNode) -> list[str]:
     return [*(["figure=None"] if wants_figure else []), *corpora]
 
 
-def current_folder() -> Path:
-    """Find the study folder that we are in, or else the default one."""
-    inside = current()
-    return inside.folder if inside else study_folder()
-
-
 def reset(problem: str) -> None:
     """Start one problem over: its try-it and answer cells are as on the first day.
 
@@ -141,7 +134,7 @@ def reset(problem: str) -> None:
     """
     found = problems.get(problem)
     original = fresh(notebooks.find([found.notebook])[0])
-    folder = current_folder()
+    folder = nearest()
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
         raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")

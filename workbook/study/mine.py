@@ -26,7 +26,7 @@ from typing import Any
 from workbook.checks.guard import TimedOut, limited
 from workbook.files import atomic_write
 from workbook.study.problems import Problem
-from workbook.study.progress import SIGNS
+from workbook.study.progress import SIGNS, Part
 
 FOLDER = "mine"
 KEPT = "# {}: kept when its check said {}"  # the first line of a file
@@ -101,14 +101,14 @@ def why_not_alone(source: str, name: str) -> str | None:
 
 
 def keep(
-    folder: Path, problem: Problem, attempt: Any, status: str, before: str
+    folder: Path, problem: Problem, attempt: Any, status: str, before: Part
 ) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
 
     Arguments:
         status: what the check said of it.
-        before: what was kept there last; a file that says something else was edited by hand, and
-            is not overwritten but moved aside.
+        before: the record of what was kept last; a file that says something else was edited by
+            hand, and is not overwritten but moved aside.
 
     Where not all that it needs is found, its own lines are kept. Returns the source and why it does
     not import by itself ("": it does), None where it is nobody's own code; and a sentence for the
@@ -118,13 +118,14 @@ def keep(
     first = KEPT.format(problem.id, status)
     try:
         source = f"{first}\n{limited(GATHER_SECONDS, lambda: gather(attempt, names))}"
-        trouble = why_not_alone(source, problem.id) or ""
+        is_known = (source, "") == (before.source, before.trouble)
+        trouble = "" if is_known else why_not_alone(source, problem.id) or ""
     except (NotKeptError, TimedOut) as error:
         source, trouble = f"{first}\n{_as_written(attempt)}", str(error)
         if source == f"{first}\n":
             return None, f"It is not kept: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
-    if path.exists() and path.read_text(encoding="utf-8") not in (before, source):
+    if path.exists() and path.read_text(encoding="utf-8") not in (before.source, source):
         names = (path.with_name(f"{problem.id}-{n}.py") for n in count(1))
         path.replace(next(name for name in names if not name.exists()))
     with atomic_write(path) as file:

@@ -170,6 +170,24 @@ def current(start: str | os.PathLike | None = None) -> Progress | None:
     return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
 
 
+def nearest(beside: Path | None = None) -> Path:
+    """Find the study folder that a command means, which may not be made yet.
+
+    It is the one that we are in, or else `study/` in one of the folders above us, or above the file
+    `beside`, or else the usual one.
+    """
+    if (inside := current()) is not None:
+        return inside.folder
+    for start in filter(None, (Path.cwd(), beside)):
+        for up in (start.resolve(), *start.resolve().parents):
+            if up == config.checkout():
+                return config.study_folder()
+            for folder in (up, up / "study"):
+                if (folder / MARK).is_dir():
+                    return folder
+    return config.study_folder()
+
+
 @contextmanager
 def stopping_no_cell() -> Iterator[None]:
     """Keep what goes wrong here out of the learner's cell: a full disk is no wrong attempt."""

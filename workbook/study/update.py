@@ -21,7 +21,7 @@ from nbformat import NotebookNode
 from workbook.files import atomic_write, changed, file_state, locked
 from workbook.study import copy, notebooks
 from workbook.study.notebooks import ONCE, digest
-from workbook.study.progress import MARK
+from workbook.study.progress import MARK, nearest
 
 Place = tuple[str | None, str, str | None]  # problem, role and part of a cell
 
@@ -87,11 +87,11 @@ def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
 
     Arguments:
         names: such as "02_bpe", or paths; default: all that are older than their originals.
-        folder: the study folder; default: `copy.current_folder`.
+        folder: the study folder; default: the nearest one.
 
     Raises: ValueError where a notebook is not there, cannot be read, or is none of the workbook's.
     """
-    folder = Path(folder or copy.current_folder())
+    folder = Path(folder or nearest())
     chosen = [_named(folder, name) for name in names]
     folders = {path.parent for path in chosen} or {folder}
     older = {path: news for each in folders for path, news in outdated(each).items()}

@@ -198,14 +198,12 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
 def _noted(report: Report, study: progress.Progress, found: Problem, attempt: Any) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
     kept, then = None, ()
-    best = study.of(found.id, report.part).best
-    kept_for = {"correct"} if best == "correct" else {"correct", "almost"}
+    before = study.of(found.id, report.part)
+    kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
     if found.form == "script":
         kept_for.add("read")
     if report.status in kept_for and found.form and not isinstance(attempt, str):
-        kept, words = mine.keep(
-            study.folder, found, attempt, report.status, study.of(found.id, None).source
-        )
+        kept, words = mine.keep(study.folder, found, attempt, report.status, before)
         then = (words,)
     with study.changing(found.id, report.part) as entry:
         entry.reach(report.status)
@@ -214,7 +212,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
     if report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
         numbers = ", ".join(map(str, range(1, len(report.facts) + 1)))
-        then = (
+        then += (
             f'Tick off what it says: `tick("{found.id}"{part})` all, or some by their numbers:'
             f' `tick("{found.id}"{part or ", None"}, {numbers})`.',
         )
