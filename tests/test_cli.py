@@ -137,7 +137,7 @@ def test_what_passes_is_kept_with_the_files_it_imports(attempt, study, capsys):
         "    return powers(x, dim) / powers(x, dim).sum(dim, keepdim=True)\n"
     )
     assert cli.main(["check", "softmax", f"{attempt}:mine"]) == 0
-    assert "imports by itself" in capsys.readouterr().out
+    assert "study/mine/softmax.py`: it holds all that it needs" in capsys.readouterr().out
     kept = study / "mine" / "softmax.py"
     attempt.with_name("parts.py").unlink()
     assert cli.main(["check", "softmax", str(kept)]) == 0
@@ -212,7 +212,7 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "train_bpe", "no/file.py"], "there is no file"),
         (["check", "train_bpe", "{file}:Other"], "defines no Other"),
         (["check", "tokenizer", "{file}"], "defines no Tokenizer"),
-        (["check", "unicode1", "{file}"], "unicode1 asks for no single name"),
+        (["check", "unicode1", "{file}"], "unicode1 does not ask for a certain name"),
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
@@ -301,12 +301,15 @@ def test_data_list_names_every_corpus(capsys):
     assert all(name in shown for name in corpora.CORPORA)
 
 
-def test_study_starts_a_problem_over_and_shows_the_progress(monkeypatch, capsys):
+def test_study_starts_a_problem_over_and_says_what_comes_next(monkeypatch, capsys):
     again = []
     monkeypatch.setattr(copy, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
-    assert "Next: unicode1 (a), open" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Next: unicode1 (a), open" in said and "train_bpe" not in said
+    assert cli.main(["study"]) == 0
+    assert "train_bpe" in capsys.readouterr().out
 
 
 def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
@@ -319,9 +322,11 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
-    assert "a ○ open · b ✎ read, 2 ticked · c ○ open" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said
     assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
-    assert "b ✓ ticked" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "✓ unicode1 (b): ticked" in said and "Solved: 0.3 of" in said
     for wrong, said in (["b", "9"], "no fact 9"), (["b", "x"], "number of a fact"), ([], "part"):
         assert cli.main(["study", "--tick", "unicode1", *wrong]) == 2
         assert said in capsys.readouterr().err

@@ -311,7 +311,7 @@ def test_a_week(student):
     newer.cells[2].source += "\n\nAND THIS IS NEW."
     notebooks.write(original, newer)
     assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
-    assert "is as new as its original now" in student.workbook("study", "--update")
+    assert "is up to date now" in student.workbook("study", "--update")
     assert "older" not in student.workbook("study")
     updated = "\n".join(cell.source for cell in notebooks.read(study / "01_unicode.ipynb").cells)
     assert "PLAY with" in updated and "AND THIS IS NEW." in updated

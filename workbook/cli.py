@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ SCALE = argument(
     argument(
         "--port",
         type=presets.between(1, 2**16 - 1),
-        help="default: the next free one from 8888",
+        help="default: the first free one from 8888",
     ),
 )
 def run_lab(options: argparse.Namespace) -> None:
@@ -125,20 +126,21 @@ def run_lab(options: argparse.Namespace) -> None:
 
 @command(
     "study",
-    "show what you have solved, ticked off and answered, and what comes next",
+    "show your progress and what comes next",
     argument("--make", action="store_true", help="make your notebooks, as `lab` does"),
-    argument("--reset", metavar="PROBLEM", help="start this problem over"),
+    argument("--reset", metavar="PROBLEM", help="start this problem over; a backup is kept"),
     argument(
         "--tick",
         nargs="+",
         metavar=("PROBLEM", "PART"),
-        help="tick off what your text says: all of it, or the facts whose numbers follow the part",
+        help="tick off what your text says: all facts that the check lists, or those of the given"
+        " numbers",
     ),
     argument(
         "--update",
         metavar="NOTEBOOK",
         nargs="*",
-        help="take over what is new in the originals and keep what you wrote; default: in all",
+        help="bring in what is new in the workbook and keep what you wrote; default: all notebooks",
     ),
 )
 def run_study(options: argparse.Namespace) -> None:
@@ -158,7 +160,12 @@ def run_study(options: argparse.Namespace) -> None:
         if wrong := [each for each in rest if not each.isdigit()]:
             raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
-    print(progress.overview(progress.Progress(study)))
+    record = progress.Progress(study)
+    if options.reset is not None or options.update is not None or options.tick:
+        print(progress.summary(record))  # what was done just now stays in sight
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(progress.overview(record, columns))
     for notice in update.notices(study):
         print(notice)
 
@@ -176,17 +183,17 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
 
 @command(
     "check",
-    "check an attempt that you wrote in a Python file",
+    "check code that you wrote in a Python file",
     argument("problem", metavar="PROBLEM", help="such as train_bpe"),
     argument(
         "file",
         metavar="FILE.py[:NAME]",
-        help="NAME may be left out where it is the problem's own, such as train_bpe or Tokenizer",
+        help="NAME of the function or class; not needed if it is the one that the problem asks for",
     ),
-    argument("--part", help="of a written problem, such as a"),
+    argument("--part", help="part of a written problem, such as a"),
 )
 def run_check(options: argparse.Namespace) -> int:
-    """Check an attempt in a Python file; exit status 0 says that it is correct."""
+    """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
     from workbook.study.progress import nearest
 
     # It is judged in a process of its own, which the attempt may end.
@@ -260,7 +267,9 @@ def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
     if not (name or problem.names):
-        raise ValueError(f"{problem.id} asks for no single name; say which, as in FILE.py:NAME")
+        raise ValueError(
+            f"{problem.id} does not ask for a certain name; add yours, as in FILE.py:NAME"
+        )
     return Path(path), name or ""
 
 
@@ -276,7 +285,7 @@ def load_attempt(path: Path, name: str, names: tuple[str, ...]):
         asked = tuple(handed_out)
     for name in asked:
         if name not in defined:
-            raise ValueError(f"{path} defines no {name}; name what it defines, as in {path}:NAME")
+            raise ValueError(f"{path} defines no {name}; add the name of yours, as in {path}:NAME")
     found = tuple(defined[name] for name in asked)
     return found if len(found) > 1 else found[0]
 
@@ -308,7 +317,7 @@ def load_module(path: Path):
     return module
 
 
-@command("data list", "what there is, and what lies on this disk")
+@command("data list", "show the corpora, and which are on this disk")
 def run_data_list(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
@@ -335,7 +344,7 @@ def run_data_make(options: argparse.Namespace) -> None:
         print(corpora.path(options.name, split, size))
 
 
-@command("data get", "download a corpus; goes on where it was cut off", NAME)
+@command("data get", "download a corpus; continues where it was cut off", NAME)
 def run_data_get(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
@@ -344,7 +353,7 @@ def run_data_get(options: argparse.Namespace) -> None:
 
 @command(
     "data tokenize",
-    "encode a corpus; goes on where it was cut off",
+    "encode a corpus; continues where it was cut off",
     NAME,
     argument("--size", metavar="100MB", help="for `stories`: of the train split"),
     argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer"),
@@ -366,9 +375,9 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         print(f"{path}  {number:,} ids")
 
 
-@command("train", "train a model; goes on where it was stopped", presets.add_options)
+@command("train", "train a model; continues where it stopped", presets.add_options)
 def run_train(options: argparse.Namespace) -> int:
-    """Train a model. The settings that are not given are those of the preset."""
+    """Train a model. Settings that you do not give are those of the preset."""
     from workbook.experiments import dry_run
     from workbook.training import train
 
@@ -429,7 +438,7 @@ def run_export_model(options: argparse.Namespace) -> None:
 
 @command(
     "experiments run",
-    "make the runs that have no record; goes on where it was stopped",
+    "make the runs that have no record; continues where it stopped",
     argument("names", metavar="NAME", nargs="*", help="see `list`; default: all"),
     argument(
         "--workers",
@@ -443,7 +452,7 @@ def run_export_model(options: argparse.Namespace) -> None:
     SCALE,
 )
 def run_experiments(options: argparse.Namespace) -> int:
-    """Make the runs that have no record. Goes on where it was stopped."""
+    """Make the runs that have no record. Continues where it stopped."""
     from workbook.experiments import dry_run, records
     from workbook.experiments import plans as experiments
     from workbook.training import devices
@@ -514,14 +523,21 @@ def stages_of(names: list[str], scale: str | None) -> dict:
 
 @command(
     "export",
-    "write-up of saved answers: Markdown, HTML, PDF and code.zip",
+    "make the write-up from saved notebooks: PDF, HTML, Markdown and code.zip",
     argument(
-        "folder", metavar="FOLDER", nargs="?", help="such as study; default: the worked notebooks"
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="your study folder; default: the worked notebooks",
     ),
     argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
-    argument("--strict", action="store_true", help="fail where anything is missing"),
-    argument("--name", help="on the first page; a study folder keeps it for the next time"),
-    argument("--to", metavar="FOLDER", default="build", help="default: build"),
+    argument(
+        "--strict",
+        action="store_true",
+        help="write nothing if anything is missing or wrong, and list it",
+    ),
+    argument("--name", help="your name, for the first page; remembered for the next time"),
+    argument("--to", metavar="FOLDER", default="build", help="where to write; default: build"),
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.export import export

@@ -89,6 +89,8 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
     if copied == "no outputs":  # what was checked from the command line alone
         notebook(renamed / "01_unicode.ipynb", cells[0], cells[2])
     both = [states.assess(folder, "2025", prove=True) for folder in (study, renamed)]
+    listed = text_of(compose(both[1]).blocks)
+    assert "import torch" in listed and "kept when" not in listed
     assert both[0].entries == both[1].entries
     assert both[0].summary == both[1].summary
     assert "1 wrong" in both[0].summary and "1 code correct" in both[0].summary
@@ -208,6 +210,14 @@ def test_what_the_cell_shows_beside_the_answer_is_exported_in_its_order(tmp_path
     tables = [item for item in nodes_in(blocks) if item["t"] == "Table"]
     assert len(tables) == 2 and text_of(tables[1]).split() == ["ids", "a", "1"]
     assert tables[1]["c"][2][1][0]["t"] == "AlignRight"
+
+
+def test_blocks_of_html_are_paragraphs_of_their_own(tmp_path):
+    beside = shown(html="<div>BESIDE</div>", plain="BESIDE")
+    both = [answered("unicode1", part, "MINE", beside) for part in "ab"]
+    learner(tmp_path, *both)
+    blocks = compose(states.assess(tmp_path, "2025")).blocks
+    assert [text_of([item]) for item in blocks if item["t"] == "Plain"] == []
 
 
 def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path, monkeypatch):

@@ -95,8 +95,8 @@ def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
     said = export(folder, to=tmp_path / "build")
     assert "2 wrong" in said[0]
     text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
-    assert "✗ answered: a; wrong: b, c" in text and "Its check finds it wrong." in text
-    assert "0 of 38 problems, 0 of 107 points" in text
+    assert "✗ answered: a; wrong: b, c" in text and "Its check found this wrong." in text
+    assert "0 of 38 problems, worth 0 of 107 points" in text
     with pytest.raises(ValueError, match=r"unicode1 \(b\): wrong\n.*unicode1 \(c\): wrong\n"):
         export(folder, strict=True, to=tmp_path / "build")
 
@@ -110,7 +110,7 @@ def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, 
     assert "**Name** Ada \\<b\\>Lovelace" in first
     assert f"**Date** {date.today().isoformat()}" in first
     assert cli.main(["export", "--name", "Ada", "--to", str(build)]) == 2
-    assert "nobody's" in capsys.readouterr().err
+    assert "carries no name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("edition", config.EDITIONS)

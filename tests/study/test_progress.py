@@ -80,13 +80,24 @@ def test_a_week_in_the_table(study):
     check("unicode1", "The one shows what the other hides.", "b")
     assert "a ✓ correct · b ✎ read · c ○ open" in lines(study)["unicode1"]
     answer("unicode1", "a", "It is the null character, U+0000.")
-    assert 'tick off what your text says, tick("unicode1", "b").' in overview(study)
+    assert 'compare your text with its list, then tick("unicode1", "b").' in overview(study)
     tick("unicode1", "b", 1)
     assert "b ✎ read, 1 ticked · c ○ open · answered: a" in lines(study)["unicode1"]
     tick("unicode1", "b")
     assert "a ✓ correct · b ✓ ticked · c ○ open · answered: a" in lines(study)["unicode1"]
     assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
-    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, and not answered" in overview(study)
+    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
+
+
+def test_no_line_of_the_table_is_longer_than_the_terminal(study):
+    check("transformer_accounting", "8.5 GB", "a")
+    for part in "ace":
+        answer("transformer_accounting", part, "4.51 TFLOPs")
+    broad, narrow = overview(study).splitlines(), overview(study, 80).splitlines()
+    table = [line for line in narrow if line[:2] == "  "]
+    assert len(narrow) == len(broad) + 1 and max(map(len, table)) <= 80 < max(map(len, broad))
+    [at] = [i for i, line in enumerate(table) if line.split()[0] == "transformer_accounting"]
+    assert table[at + 1].startswith(" " * 36) and not table[at + 1].startswith(" " * 37)
 
 
 def test_the_table_follows_the_edition(study, monkeypatch):
@@ -112,7 +123,7 @@ def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check("unicode1", "U+0000", "a")
     answer("unicode2", "a", "Because.")
-    with pytest.raises(ValueError, match="no study folder"):
+    with pytest.raises(ValueError, match="not in a study folder"):
         tick("unicode1", "a")
     assert list(tmp_path.iterdir()) == []
 

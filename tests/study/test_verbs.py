@@ -390,13 +390,17 @@ def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, 
 
 def test_facts_are_ticked_by_number_or_all(study):
     report = check("unicode1", "It stays in the text.", "c")
-    assert '`tick("unicode1", "c", 1, 2, 3)`' in str(report)
+    assert '`tick("unicode1", "c")`' in str(report) and "2. [ ] printed" in str(report)
     report = verbs.tick("unicode1", "(C)", 2)
     assert report.status == "read" and str(report).count("[x]") == 1
     assert "☑ printed, the text looks" in report._repr_html_()
     assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
     report = check("unicode1", "It stays in the text.", "c")
-    assert str(report).count("[x]") == 3 and "Tick off" not in str(report)
+    assert str(report).count("[x]") == 3 and "tick(" not in str(report)
+    assert "is solved already" in str(report)
+    assert check("unicode1", "U+0000", "a").then == ()
+    wrong = check("unicode1", "U+0041", "a")
+    assert wrong.status == "wrong" and "is solved already" in wrong._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ NOT_GIVEN = object()  # stands for "no value", because None is a value that a le
 class Facts(tuple):
     """What a checker returns where it does not judge: facts to tick; () for the problem's own."""
 
-    claim = "This is for you to judge. Does it say these things?"
+    claim = "Only you can judge this text. Does it say the following?"
 
 
 class Words(str):

@@ -30,6 +30,7 @@ from workbook.export.states import (
     WriteUp,
 )
 from workbook.export.stored import Answer, Place, Shown
+from workbook.study import mine
 
 CHAPTERS = {
     2: "The tokenizer",
@@ -94,7 +95,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
         facts.append(("Date", date.today().isoformat()))
     facts.append(("Handout", f"edition {write_up.edition}"))
     if editions := sorted({answer.edition for answer in answers} - {write_up.edition}):
-        facts.append(("Written under", f"edition {', '.join(editions)}; the same is asked there"))
+        facts.append(("Written under", f"edition {', '.join(editions)}; it asks the same"))
     if profiles:
         facts.append(("Profile", visible(", ".join(profiles))))
     if used:
@@ -116,15 +117,15 @@ def _done(write_up: WriteUp) -> str:
     points, most = (
         sum(entry.points or 0 for entry in entries) for entries in (done, write_up.entries)
     )
-    return f"{len(done)} of {len(write_up.entries)} problems, {points} of {most} points' worth"
+    return f"{len(done)} of {len(write_up.entries)} problems, worth {points} of {most} points"
 
 
 def _legend() -> list[Node]:
     return words(
-        f"In the table, {SIGNS[CORRECT]} says that a problem is answered, or its code passed every "
-        f"case of its check; {SIGNS[STAND_IN]} that it is answered on a stand-in for the corpus "
-        f"that was asked for; {SIGNS[WRONG]} that its check finds it wrong; {SIGNS[UNANSWERED]} "
-        "that it, or a part of it, is open."
+        f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
+        f"check; {SIGNS[STAND_IN]} one that is answered on a stand-in for the corpus that the "
+        f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
+        f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
     )
 
 
@@ -164,9 +165,7 @@ class _Composer:
     def entry(self, entry: Entry) -> list[Node]:
         """Compose one problem: heading, state, answers part by part, figures, code."""
         problem = entry.problem
-        worth = {None: "no points printed", 1: "1 point"}.get(
-            entry.points, f"{entry.points} points"
-        )
+        worth = {None: "no points given", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [code(entry.id), node("Space"), *words(problem.title)]
         short = "; ".join(f"{part}: {line}" if part else line for part, line in entry.short)
         state = f"{entry.in_words} ({short})" if short else entry.in_words
@@ -187,6 +186,8 @@ class _Composer:
             for shown in self.write_up.found.evidence.get((problem.id, ""), []):
                 blocks += self.picture(shown, problem.id)
         for title, source in entry.listings:
+            if mine.status_of(source, problem.id):  # which is said above
+                source = source.partition("\n")[2]
             blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
         return blocks
 
@@ -213,7 +214,9 @@ class _Composer:
                 f"of what {answer} shows, only the first {MOST_SHOWN} are exported"
             )
         if answer.verdict == "wrong":
-            blocks.append(box("state", [para(*words(f"{SIGNS[WRONG]} Its check finds it wrong."))]))
+            blocks.append(
+                box("state", [para(*words(f"{SIGNS[WRONG]} Its check found this wrong."))])
+            )
         return [*blocks, *_basis(answer)]
 
     def shown(self, shown: Shown, answer: Answer) -> list[Node]:
@@ -222,7 +225,9 @@ class _Composer:
             return self.picture(shown, str(answer))
         if shown.kind == "text" or answer.place in self.as_typed:
             return printed(shown.text)
-        return self.cleaner.blocks(shown.kind, shown.text, str(answer))
+        # A "Plain" block would run into the paragraph that follows.
+        blocks = self.cleaner.blocks(shown.kind, shown.text, str(answer))
+        return [para(*each["c"]) if each["t"] == "Plain" else each for each in blocks]
 
     def picture(self, shown: Shown, place: str) -> list[Node]:
         """Show a picture with its number and its description below it."""

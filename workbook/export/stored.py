@@ -80,10 +80,12 @@ def named(place: Place) -> str:
 def read_folder(folder: Path) -> Found:
     """Read the notebooks of a folder; raise ValueError where there are none."""
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}; name one that holds notebooks: study")
+        raise ValueError(
+            f"there is no folder {folder}; name the one with your notebooks, such as study"
+        )
     paths = sorted(folder.glob("*.ipynb"))
     if not paths:
-        raise ValueError(f"{folder} holds no notebook; name a folder that does, such as study")
+        raise ValueError(f"{folder} holds no notebook; name the folder with yours, such as study")
     found = Found()
     for path in paths:
         for cell in cells_of(path):

@@ -47,12 +47,14 @@ def export(
     write_up = states.assess(folder, edition, prove=strict)
     if name is not None:
         if write_up.is_reference:
-            raise ValueError("the reference write-up is nobody's; name the folder of your own too")
+            raise ValueError(
+                "the reference write-up carries no name; name your own folder too, such as study"
+            )
         write_up = replace(write_up, name=name)
         if (folder / MARK).is_dir():
             Progress(folder).name = name
     if strict and write_up.missing:
-        _refuse(f"is missing ({len(write_up.missing)})", write_up.missing)
+        _refuse(f"is missing or wrong ({len(write_up.missing)})", write_up.missing)
     document = compose(write_up)
     try:
         formats, said = _formats(document)

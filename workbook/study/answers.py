@@ -68,7 +68,7 @@ def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
     if figure is not None and text:
         from workbook.views import plots
 
-        plots.show(figure, alt or f"Figure for {name}. {text.split('. ')[0]}")
+        plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
     markdown = plain.replace(name, f"**{name}**", 1)
     display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
 

@@ -25,7 +25,7 @@ from workbook.study.progress import MARK, Progress, nearest
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
 # JupyterLab shows what it has read, and asks only when it is to be saved.
-RELOAD = "If the notebook is open in JupyterLab, reload it there: File, Reload Notebook from Disk."
+RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
 
 
 def make(folder: str | Path | None = None) -> list[Path]:
@@ -137,7 +137,7 @@ def reset(problem: str) -> None:
     folder = nearest()
     path = folder / f"{found.notebook}.ipynb"
     if not path.exists():
-        raise ValueError(f"{path} does not exist yet; `workbook lab` makes it")
+        raise ValueError(f"{path} does not exist yet; `workbook lab` creates it")
     mine = notebooks.read(path)
     backup = _backup(folder, found.id, mine)
     mine.cells = _with_fresh_stubs(mine.cells, original.cells, found.id)
@@ -146,7 +146,7 @@ def reset(problem: str) -> None:
     if kept.is_file():
         kept.replace(backup.with_suffix(".py"))
     Progress(folder).forget(found.id)
-    print(f"{found.id} starts over in {path.name}; what you had is in {backup}. {RELOAD}")
+    print(f"{found.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
 
 
 def backup_path(folder: Path, name: str) -> Path:

@@ -120,7 +120,7 @@ def require_free(port: int) -> None:
         except OSError as error:
             raise ValueError(
                 f"port {port} cannot be used ({error.strerror}); name another, "
-                "or none and the next free one is taken"
+                "or leave --port out to take the next free one"
             ) from None
 
 

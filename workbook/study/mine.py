@@ -58,7 +58,7 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
     attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
     attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
     if len(attempts) != len(names):
-        raise NotKeptError(f"it is no {' and '.join(names)}, but {len(attempts)} objects")
+        raise NotKeptError(f"expected {' and '.join(names)}, got {len(attempts)} objects")
     if len(names) == 2:  # in the order of the names, as the check takes them
         attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
     gathered = _Gathered()
@@ -130,13 +130,15 @@ def keep(
         path.replace(next(name for name in names if not name.exists()))
     with atomic_write(path) as file:
         file.write(source)
-    where = f"Kept as `{folder.name}/{FOLDER}/{path.name}`"
+    # As JupyterLab shows it; in full only for a command that was called somewhere else.
+    is_near = Path.cwd() in (folder, folder.parent)
+    where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
     if trouble:
         return (source, trouble), (
-            f"{where}, which does not work by itself: {trouble}. Have its cells make all that it"
-            " needs, and check again."
+            f"{where}, which does not work by itself: {trouble}. Define all that it needs in this"
+            " notebook or file, and check again."
         )
-    return (source, ""), f"{where}: with all that it needs, it imports by itself."
+    return (source, ""), f"{where}: it holds all that it needs, and imports by itself."
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +243,7 @@ class _Gathered:
             for read in _analyse(written)[1]:
                 self._need(space, read)
             return f"({written})"
-        raise NotKeptError("no name holds it, so give it one before the check")
+        raise NotKeptError("it has no name; give it one before the check")
 
     def _space(self, names: dict[str, Any]) -> _Namespace:
         """Find the namespace of a dict of names; those of the files it imports come before it."""

@@ -104,7 +104,7 @@ class Progress:
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
             _warn(
-                f"{self.path} could not be read. It is kept as {aside.name}; counting starts anew."
+                f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins."
             )
             return {"name": "", "problems": {}}
         return {"name": name, "problems": found}
@@ -207,8 +207,12 @@ def record_answer(problem: str, part: str | None, text: str) -> None:
                 entry.answered = bool(text.strip())
 
 
-def overview(study: Progress) -> str:
-    """Make the table of a study folder: each problem's points and parts, and what comes next."""
+def overview(study: Progress, columns: int | None = None) -> str:
+    """Make the table of a study folder: each problem's points and parts, and what comes next.
+
+    Arguments:
+        columns: of the terminal; a longer line is broken between two states. None: no line is.
+    """
     done = study.read()
     edition = config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
@@ -221,20 +225,25 @@ def overview(study: Progress) -> str:
         lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
         for problem in group:
             worth = "-" if problem.points[edition] is None else problem.points[edition]
-            state = _in_line(problem, done.get(problem.id, {}))
-            lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {state}")
+            states = _states(problem, done.get(problem.id, {}))
+            head = f"  {problem.ids[edition]:<29}{worth:>3}  "
+            lines += _in_columns(head, states, columns)
+    return "\n".join([*lines, "", summary(study)])
+
+
+def summary(study: Progress) -> str:
+    """Say in two lines how much is solved and answered, and what comes next."""
+    done, edition = study.read(), config.edition()
     everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
     most = sum(problem.points[edition] or 0 for problem, _ in everything)
     earned = sum(points(problem, parts, edition) for problem, parts in everything)
     to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
     answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
-    lines += [
-        "",
+    return (
         f"Solved: {_number(earned)} of {most} points. "
-        f"Answered for the write-up: {answered} of {len(to_answer)} written parts.",
-        next_step(done, edition),
-    ]
-    return "\n".join(lines)
+        f"Answered for the write-up: {answered} of {len(to_answer)} written parts.\n"
+        f"{next_step(done, edition)}"
+    )
 
 
 def parts_of(problem: Problem) -> tuple[str, ...]:
@@ -252,8 +261,8 @@ def _number(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def _in_line(problem: Problem, parts: dict[str, Part]) -> str:
-    """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
+def _states(problem: Problem, parts: dict[str, Part]) -> list[str]:
+    """Write the state of each part, those that are alike together: "a, b ✓ correct", "c ○ open"."""
     shown = []
     states = [(part, parts.get(part, Part())) for part in parts_of(problem)]
     for said, group in groupby(states, key=lambda each: each[1].in_words):
@@ -263,7 +272,18 @@ def _in_line(problem: Problem, parts: dict[str, Part]) -> str:
     if answered:
         shown.append("answered" if problem.parts == tuple(answered) or answered == [""]
                      else f"answered: {', '.join(answered)}")  # fmt: skip
-    return " · ".join(shown)
+    return shown
+
+
+def _in_columns(head: str, states: list[str], columns: int | None) -> list[str]:
+    """Write the states behind the head, on as many lines as they need."""
+    lines, indent = [head + states[0]], " " * len(head)
+    for state in states[1:]:
+        if columns is None or len(f"{lines[-1]} · {state}") <= columns:
+            lines[-1] += f" · {state}"
+        else:
+            lines.append(indent + state)
+    return lines
 
 
 def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
@@ -275,12 +295,12 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
             where = f"in {problem.notebook}.ipynb"
             if entry.best == "read":
                 ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
-                return f"Next: {place}, {where}: tick off what your text says, {ticking}."
+                return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
             if not entry.is_solved:
                 return f"Next: {place}, {entry.best}, {where}."
             if problem.kind == "written" and not entry.answered:
-                return f"Next: {place}, {where}: solved, and not answered for the write-up yet."
-    return "All is solved and answered."
+                return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
+    return "Everything is solved and answered."
 
 
 def _warn(message: str) -> None:

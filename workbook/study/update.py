@@ -75,7 +75,7 @@ def notices(folder: str | Path) -> list[str]:
     """Say for each notebook that is older than its original, in one line, what is new there."""
     return [
         f"{path.parent.name}/{path.name} is older than its original: {news}. `workbook study"
-        " --update` takes that over and keeps what you wrote."
+        " --update` brings it up to date and keeps what you wrote."
         for path, news in outdated(folder).items()
     ]
 
@@ -99,9 +99,9 @@ def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
         if path in older:
             print(_update(path, older[path]))
         else:
-            print(f"{path.parent.name}/{path.name} is as new as its original.")
+            print(f"{path.parent.name}/{path.name} is up to date.")
     if not (chosen or older):
-        print(f"There is nothing to update: no notebook in {folder} is older than its original.")
+        print(f"There is nothing to update in {folder}.")
 
 
 def _named(folder: Path, name: str) -> Path:
@@ -111,10 +111,12 @@ def _named(folder: Path, name: str) -> Path:
         path = folder / path
     if not path.is_file():
         there = ", ".join(sorted(each.stem for each in path.parent.glob("*.ipynb")))
-        known = f"pick from {there}" if there else "`workbook lab` makes them"
+        known = f"pick from {there}" if there else "`workbook lab` creates them"
         raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
     if not _worked(path, notebooks.read(path).metadata):
-        raise ValueError(f"{path} was not made from a notebook of the workbook: it has no original")
+        raise ValueError(
+            f"{path} is not one of the workbook's notebooks, so there is nothing to update it from"
+        )
     return path
 
 
@@ -150,7 +152,7 @@ def _update(path: Path, news: str) -> str:
             raise changed(path)
         notebooks.write(path, study)
     return (
-        f"{path.parent.name}/{path.name} is as new as its original now: {news}. {merged}"
+        f"{path.parent.name}/{path.name} is up to date now: {news}. {merged}"
         f" What you had is in {backup}. {copy.RELOAD}"
     )
 
@@ -248,7 +250,7 @@ class Merged:
         if self.below:
             said += f", {self.below} of them below the new version of the cell"
         if self.instead:
-            said += f", {self.instead} in the place of a new stub"
+            said += f", {self.instead} in place of a new stub"
         return f"{said}."
 
 
@@ -335,7 +337,7 @@ def _news(mine: list[Seen], new: list[Seen]) -> str:
     gone = sum(seen.original is not None and seen.identity not in originals for seen in mine)
     if gone:
         return f"{_cells(gone)} {_are(gone)} gone"
-    return "its cells are arranged or marked anew"
+    return "its cells are in another order or marked differently"
 
 
 def _cells(count: int) -> str:

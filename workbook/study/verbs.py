@@ -85,7 +85,10 @@ class Report:
         rows = [f"  {label:<{width}}  {text.replace(chr(10), gap)}" for label, text in self.rows]
         likely = f"Likely: {self.likely}" if self.likely else ""
         also = [f"Also: {found}" for found in self.also]
-        facts = [f"  [{'x' if fact in self.ticked else ' '}] {fact}" for fact in self.facts]
+        facts = [
+            f"  {i}. [{'x' if fact in self.ticked else ' '}] {fact}"
+            for i, fact in enumerate(self.facts, 1)
+        ]
         return "\n".join(filter(None, [self.claim, *rows, likely, *also, *facts, *self.then]))
 
     def __str__(self) -> str:
@@ -109,7 +112,7 @@ class Report:
             f"<table>{rows}</table>" if rows else "",
             f"<div><strong>Likely:</strong> {_prose(self.likely)}</div>" if self.likely else "",
             *(f"<div><strong>Also:</strong> {_prose(found)}</div>" for found in self.also),
-            f'<ul style="list-style:none;padding-left:.5em">{facts}</ul>' if facts else "",
+            f'<ol style="margin:.2em 0;padding-left:1.8em">{facts}</ol>' if facts else "",
             *(f"<div>{_prose(line)}</div>" for line in self.then),
         )
 
@@ -211,11 +214,13 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
             entry.source, entry.trouble = kept
     if report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
-        numbers = ", ".join(map(str, range(1, len(report.facts) + 1)))
-        then += (
-            f'Tick off what it says: `tick("{found.id}"{part})` all, or some by their numbers:'
-            f' `tick("{found.id}"{part or ", None"}, {numbers})`.',
-        )
+        ticking = f'If it does, run `tick("{found.id}"{part})`.'
+        if len(report.facts) > 1:
+            by_number = f'`tick("{found.id}"{part or ", None"}, 1)`'
+            ticking += f" To tick off some of it, add their numbers: {by_number}."
+        then += (ticking,)
+    elif entry.is_solved and not then and report.status != "correct":
+        then = ("This part is solved already, and stays so.",)
     record = {"problem": found.id, "part": report.part, "status": report.status}
     if kept is not None:
         record |= {"source": entry.source, "trouble": entry.trouble}
@@ -242,11 +247,11 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         )
     study = progress.current()
     if study is None:
-        raise ValueError("this is no study folder, so nothing is counted; `workbook lab` makes one")
+        raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
     with study.changing(found.id, part) as entry:
         entry.tick([known[each - 1] for each in facts] or list(known), known)
     status = "ticked" if len(entry.ticked) == len(known) else "read"
-    claim = "All is there." if status == "ticked" else Facts.claim
+    claim = f"{len(entry.ticked)} of {len(known)} ticked off."
     record = {"problem": found.id, "part": part, "status": status}
     return Report(
         status, found.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
