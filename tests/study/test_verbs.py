@@ -279,7 +279,8 @@ def test_what_is_printed_is_kept_and_shortened_in_the_report(capfd):
         return 0
 
     message = judged(attempt, "wrong")
-    assert "printed   working\n            working" in message and len(message) < 2_500
+    assert "printed   working\n            working" in message and "working ..." in message
+    assert message.count("working") == 10 and len(message) < 2_500
     assert capfd.readouterr() == ("", "")
 
 

@@ -407,7 +407,7 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     if ways:
         few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
         said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
-        return Wrong(f"That is not right for: {ways[0].quantity}.", got=got, mistake=said)
+        return Wrong(f"That is not the right number ({ways[0].quantity}).", got=got, mistake=said)
     claim = "That is not the number, and no stated assumption gives it."
     hint = HINTS.get(part[:2])
     ratios = [

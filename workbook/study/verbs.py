@@ -38,7 +38,7 @@ from workbook.study.problems import Problem
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
 TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
-PRINTED = 600  # characters of the learner's print-out that a report quotes
+PRINTED = (10, 600)  # lines and characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
 
@@ -189,8 +189,10 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     except Exception as error:
         return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
     if report.status in ("wrong", "almost") and isolation.output:
-        printed = isolation.output
-        printed = printed if len(printed) <= PRINTED else f"{printed[:PRINTED]} ..."
+        lines, characters = PRINTED
+        printed = "\n".join(isolation.output.splitlines()[:lines])[:characters]
+        if len(printed) < len(isolation.output.rstrip("\n")):
+            printed += " ..."
         report = replace(report, rows=(*report.rows, ("printed", printed)))
     if report.status != "not attempted" and (study := progress.current()) is not None:
         with progress.stopping_no_cell():
@@ -217,7 +219,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
         ticking = f'If it does, run `tick("{found.id}"{part})`.'
         if len(report.facts) > 1:
             by_number = f'`tick("{found.id}"{part or ", None"}, 1)`'
-            ticking += f" To tick off some of it, add their numbers: {by_number}."
+            ticking += f" To tick off only some of them, name their numbers: {by_number}."
         then += (ticking,)
     elif entry.is_solved and not then and report.status != "correct":
         then = ("This part is solved already, and stays so.",)
