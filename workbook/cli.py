@@ -161,7 +161,7 @@ def run_study(options: argparse.Namespace) -> None:
             raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
     record = progress.Progress(study)
-    if options.reset is not None or options.update is not None or options.tick:
+    if options.make or options.reset or options.update is not None or options.tick:
         print(progress.summary(record))  # what was done just now stays in sight
     else:
         columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -85,7 +85,7 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
     assert "OUR" not in "".join(sources(folder / "02_bpe.ipynb").values())
     verbs, ours, more, *rest = by_role["setup"].splitlines()
     assert verbs == "from workbook import answer, check" and ours.endswith("import bpe")
-    assert more.startswith("from workbook import look_up") and rest == ["", "TWO = 2"]
+    assert more.startswith("from workbook import look_up, tick  # ") and rest == ["", "TWO = 2"]
     roles = [role(c) for c in copy.cells]
     assert roles[roles.index("answer") + 1] == "look_up"
     assert roles[-1] == "evidence", "a code problem is answered in code"

@@ -55,12 +55,12 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
 
     A cell notes a digest of its text as "original", the notebook one of all of its cells.
     """
-    cells, has_look_up = [], False
+    cells, has_verbs = [], False
     for cell in deepcopy(worked.cells):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        if role(cell) == "setup" and not has_look_up:
-            cell.source, has_look_up = _with_look_up(cell.source), True
+        if role(cell) == "setup" and not has_verbs:
+            cell.source, has_verbs = _with_verbs(cell.source), True
         if role(cell) == "answer":
             cells += _answer_cells(cell)
         else:
@@ -88,12 +88,12 @@ def _note_originals(copy: NotebookNode) -> None:
     copy.metadata["workbook"] = NotebookNode(original=hashlib.sha256(whole).hexdigest()[:16])
 
 
-def _with_look_up(source: str) -> str:
-    """Add one import to the code of the import cell."""
+def _with_verbs(source: str) -> str:
+    """Import in the import cell what only a learner needs."""
     imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
     lines = source.split("\n")
     last = imports[-1].end_lineno if imports else 0
-    lines.insert(last, "from workbook import look_up  # our answers, for afterwards")
+    lines.insert(last, "from workbook import look_up, tick  # our answers; what yours say")
     return "\n".join(lines)
 
 
