@@ -22,6 +22,7 @@ from workbook.export.pandoc import (
 )
 from workbook.export.states import (
     CORRECT,
+    LEFT,
     SIGNS,
     STAND_IN,
     UNANSWERED,
@@ -167,8 +168,8 @@ class _Composer:
         problem = entry.problem
         worth = {None: "no points given", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [code(entry.id), node("Space"), *words(problem.title)]
-        short = "; ".join(f"{part}: {line}" if part else line for part, line in entry.short)
-        state = f"{entry.in_words} ({short})" if short else entry.in_words
+        short = [f"{part}: {line}" if part else line for part, line in entry.short if line != LEFT]
+        state = f"{entry.in_words} ({'; '.join(short)})" if short else entry.in_words
         said = words(f"{worth} · {SIGNS[entry.state]} {state}")
         blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
         if not (entry.answers or entry.listings):

@@ -19,6 +19,7 @@ ANSWERED = "answered"
 STAND_IN = "answered on a stand-in corpus"
 WRONG = "wrong"
 UNANSWERED = "unanswered"
+LEFT = "its code is almost correct; run its check to see what is left"
 SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", WRONG: "✗", UNANSWERED: "○"}
 
 
@@ -163,8 +164,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
             else:
                 listings = [(f"{problem.id}.py", kept.source)]
                 if kept.best == "almost":
-                    line = "its code is almost correct: `check` says which corner is open"
-                    short.append(("", line))
+                    short.append(("", LEFT))
                 if prove and kept.trouble is None:
                     kept.trouble = mine.why_not_alone(kept.source, problem.id)
                 if kept.trouble:
