@@ -270,6 +270,13 @@ def test_the_users_own_interrupt_passes():
         check("train_bpe", interrupted)
 
 
+def test_code_in_words_is_marked_without_its_backticks():
+    report = check("softmax", torch.softmax)
+    assert ("got", "`torch`'s ready `softmax`") in report.rows
+    page = report._repr_html_()
+    assert "</code>&#x27;s ready <code" in page and "`" not in page
+
+
 def test_what_is_printed_is_kept_and_shortened_in_the_report(capfd):
     def attempt(n):
         for _ in range(2_000):

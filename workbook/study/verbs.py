@@ -99,7 +99,7 @@ class Report:
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align:left;vertical-align:top">{escape(label)}</th>'
-            f'<td style="text-align:left">{_code(text)}</td></tr>'
+            f'<td style="text-align:left">{_value(text)}</td></tr>'
             for label, text in self.rows
         )
         facts = "".join(
@@ -472,6 +472,11 @@ def _panel(status: Status, *pieces: str) -> str:
 
 def _code(text: str) -> str:
     return f'<code style="white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</code>'
+
+
+def _value(text: str) -> str:
+    """Show a value as code, or words that name some: no literal begins with a backtick."""
+    return _prose(text) if text.startswith("`") else _code(text)
 
 
 def _prose(text: str) -> str:
