@@ -109,7 +109,9 @@ def test_it_is_found_where_it_was_installed_and_keeps_data_with_the_user(install
 
 def test_an_attempt_is_checked(installed):
     (installed.work / "mine.py").write_text(SOFTMAX)
-    assert "correct" in installed.workbook("check", "softmax", "mine.py")
+    said = installed.workbook("check", "softmax", "mine.py")
+    assert "correct" in said and "Not counted: there is no study folder" in said
+    assert not (installed.work / "study").exists()
     installed.workbook("check", "softmax", "mine.py:wrong", status=1)
 
 

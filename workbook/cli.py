@@ -146,7 +146,8 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     from workbook.study import copy, progress, update, verbs
 
-    study = progress.nearest()
+    found = progress.around() or settings.study_folder()
+    study = found if options.make else progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
         copy.make(study)
@@ -208,21 +209,26 @@ def run_check(options: argparse.Namespace) -> int:
         verdict = Path(folder, "verdict.json")
         arguments = (problem.id, part, str(path), name, str(verdict))
         code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
-        counted = {**os.environ, "WORKBOOK_STUDY": str(nearest(path))}
+        study = nearest(path)
+        if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
+            study = None  # in a folder of other things nothing is made
+        environment = {**os.environ, **({"WORKBOOK_STUDY": str(study)} if study else {})}
         # -P: no file of the learner's folder is imported in place of Python's own
         judging = [sys.executable, "-P", "-c", code]
-        ended = subprocess.run(judging, check=False, env=counted).returncode
+        ended = subprocess.run(judging, check=False, env=environment).returncode
         if ended in (130, -signal.SIGINT):
             raise KeyboardInterrupt
         if not verdict.exists():
             raise OSError(f"the check could not begin: Python ended with status {ended}")
         written = verdict.read_text()
     status, words = (
-        json.loads(written) if written else (1, str(ended_early(problem, part, ended, path)))
+        json.loads(written) if written else (1, str(ended_early(problem, part, ended, study)))
     )
     if status == 2:
         raise ValueError(words)
     print(words)
+    if study is None:
+        print("Not counted: there is no study folder; `workbook study --make` makes one here.")
     return status
 
 
@@ -243,9 +249,9 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
     Path(verdict).write_text(json.dumps(outcome))
 
 
-def ended_early(problem: problems.Problem, part: str | None, ended: int, path: Path):
+def ended_early(problem: problems.Problem, part: str | None, ended: int, study: Path | None):
     """Report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import Progress, nearest, stopping_no_cell
+    from workbook.study.progress import Progress, stopping_no_cell
     from workbook.study.verbs import Report
 
     if ended < 0:
@@ -254,8 +260,8 @@ def ended_early(problem: problems.Problem, part: str | None, ended: int, path: P
     else:
         how = f"with exit status {ended}"
         likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
-    if part or not problem.parts:
-        with stopping_no_cell(), Progress(nearest(path)).changing(problem.id, part) as entry:
+    if study and (part or not problem.parts):
+        with stopping_no_cell(), Progress(study).changing(problem.id, part) as entry:
             entry.reach("wrong")
     claim = f"It ended the Python process, {how}, before the check was over."
     return Report("wrong", problem.id, part, claim, likely=likely)
@@ -528,7 +534,7 @@ def stages_of(names: list[str], scale: str | None) -> dict:
         "folder",
         metavar="FOLDER",
         nargs="?",
-        help="your study folder; default: the worked notebooks",
+        help="default: the study folder that you are in, or else the worked notebooks",
     ),
     argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
     argument(
@@ -541,9 +547,11 @@ def stages_of(names: list[str], scale: str | None) -> dict:
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.export import export
+    from workbook.study.progress import current
 
+    inside = current()
     lines = export(
-        options.folder,
+        options.folder or (inside and inside.folder),
         edition=options.edition,
         strict=options.strict,
         name=options.name,

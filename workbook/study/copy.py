@@ -17,10 +17,11 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from workbook import config
 from workbook.study import notebooks, problems
 from workbook.study.mine import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, Progress, nearest
+from workbook.study.progress import MARK, Progress, around, nearest, remember
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -31,11 +32,12 @@ RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook f
 def make(folder: str | Path | None = None) -> list[Path]:
     """Add the notebooks that a study folder lacks; return what was added.
 
-    The folder is by default the nearest one. What is there already is the learner's and stays
-    as it is; a line is printed for each addition.
+    The folder is by default the one around us, or else the usual one. What is there already is the
+    learner's and stays as it is; a line is printed for each addition.
     """
-    folder = Path(folder or nearest())
+    folder = Path(folder or around() or config.study_folder())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
+    remember(folder)
     added = [path for path in notebooks.find() if not (folder / path.name).exists()]
     for path in added:
         notebooks.write(folder / path.name, fresh(path))

@@ -14,7 +14,7 @@ import zmq
 from workbook import config
 from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK, nearest
+from workbook.study.progress import MARK, around
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -24,12 +24,12 @@ NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and a
 def start(port: int | None = None) -> None:
     """Serve JupyterLab until Ctrl-C or a termination signal; make a study folder, or what it lacks.
 
-    It is the nearest one, as for every command. A `port` that was asked for must be free;
+    It is the one around us, or else the usual one. A `port` that was asked for must be free;
     without one the next free port is taken.
     """
     if port is not None:
         require_free(port)
-    folder = nearest()
+    folder = around() or config.study_folder()
     copy.make(folder)  # and what an update brought is added to it
     for notice in update.notices(folder):
         print(notice)

@@ -11,16 +11,17 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
 
 from workbook import config
-from workbook.files import locked, write_json
+from workbook.files import atomic_write, locked, write_json
 from workbook.study.problems import PROBLEMS, Problem
 
 MARK = ".workbook"
+LAST_MADE = "study-folder.txt"  # in the data folder of an installed package
 VERSION = 2
 # What a part has reached, from less to more, with its sign. Of a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off.
@@ -170,11 +171,11 @@ def current(start: str | os.PathLike | None = None) -> Progress | None:
     return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
 
 
-def nearest(beside: Path | None = None) -> Path:
-    """Find the study folder that a command means, which may not be made yet.
+def around(beside: Path | None = None) -> Path | None:
+    """Find the study folder that we are in, or else `study/` in one of the folders above us.
 
-    It is the one that we are in, or else `study/` in one of the folders above us, or above the file
-    `beside`, or else the usual one.
+    The folders above the file `beside` come last. In a checkout it is the checkout's own, which may
+    not be made yet.
     """
     if (inside := current()) is not None:
         return inside.folder
@@ -185,7 +186,27 @@ def nearest(beside: Path | None = None) -> Path:
             for folder in (up, up / "study"):
                 if (folder / MARK).is_dir():
                     return folder
-    return config.study_folder()
+    return None
+
+
+def nearest(beside: Path | None = None) -> Path:
+    """Find the study folder that a command counts in: the one around, or the one made last."""
+    found = around(beside)
+    if found is None and config.checkout() is None:
+        with suppress(OSError):
+            last = Path((config.data_folder() / LAST_MADE).read_text(encoding="utf-8"))
+            found = last if (last / MARK).is_dir() else None
+    return found or config.study_folder()
+
+
+def remember(study: Path) -> None:
+    """Note a study folder that was made, for commands that are called elsewhere.
+
+    A checkout has its study folder at a known place.
+    """
+    if config.checkout() is None:
+        with atomic_write(config.data_folder() / LAST_MADE) as file:
+            file.write(str(study.resolve()))
 
 
 @contextmanager
