@@ -128,6 +128,60 @@ CASES = {
         "attempt",
         ("attempt()", 3),
     ),
+    "a base that is another class by now, cells that ran again": (
+        [
+            "def again(k):\n    return again(k - 1) if k else 0",
+            "class Base:\n    n = 1",
+            "class attempt(Base):\n    def run(self):\n        return self.n + again(2)",
+            "def again(k):\n    return again(k - 1) if k else 0",
+            "class Base:\n    noise = 1",
+        ],
+        "attempt",
+        ("attempt().run()", 1),
+    ),
+    "a table that a loop fills from what is deleted, other loops, what the attempt fills": (
+        [
+            "for i in range(2):\n    noise = i",
+            "two = [5, 6]\nTABLE, SEEN = {}, []\n"
+            "for i in range(2):\n    TABLE[i] = two[i]\ndel two",
+            "def attempt():\n    SEEN.append(1)\n    return TABLE[1]",
+            "for i in range(2):\n    SEEN.append(attempt())\n    noise = i",
+        ],
+        "attempt",
+        ("attempt()", 6),
+    ),
+    "constants that are others by now, and one below an error": (
+        [
+            "K = 1\nM = 10",
+            "def make():\n    return K",
+            "N = make()",
+            "def attempt(k=K):\n    return k + N + M",
+            "K = 2",
+            "1/0\nM = 'noise'",
+        ],
+        "attempt",
+        ("attempt()", 12),
+    ),
+    "methods that are added later, a class that is its own base": (
+        [
+            "def add_to(made):\n    return lambda f: setattr(made, f.__name__, f)",
+            "class attempt:\n    pass",
+            "def __init__(self):\n    self.n = 3\nattempt.__init__ = __init__",
+            "@add_to(attempt)\ndef run(self):\n    return self.n",
+            "class attempt(attempt):\n    two = 2",
+        ],
+        "attempt",
+        ("attempt().run() + attempt.two", 5),
+    ),
+    "names that functions set, names in strings, what Python's parser takes for one line": (
+        [
+            "n = None\ndef start():\n    global n\n    n = {'a': 1}\nstart()",
+            "SIZE = 4\n\x0cWORD = 'a\u2028b'\nM = 5",
+            "def attempt():\n    return n['a'] + globals()['SIZE'] + len(WORD) + M",
+        ],
+        "attempt",
+        ("attempt()", 13),
+    ),
 }
 
 
@@ -148,6 +202,32 @@ def test_it_reads_as_it_was_typed():
     assert source.startswith("import re\nfrom collections import Counter\nfrom math import floor\n")
     assert "\n\n# as in the paper\nPAT = r'x+'  # one or more\n\n" in source
     assert source.index("TABLE = {}") < source.index("TABLE[i]") < source.index("TABLE.update")
+
+
+def test_a_cell_that_ran_again_is_written_once():
+    cell = "SIZE = 1\ndef f(k):\n    return f(k - SIZE) if k else 0"
+    source, told = played([cell, "table = [f(3)]", cell, "def g():\n    return f(2), table"], "g")
+    assert told is None and source.count("def f") == source.count("SIZE = 1") == 1
+
+
+def test_what_only_a_notebook_can_do_is_named():
+    words = played(["def f():\n    !ls"], "f")[1]
+    assert "`def f():` has a magic or a shell command in it" in words
+
+
+def test_names_of_the_learners_own_files_are_found(tmp_path, monkeypatch):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "__init__.py").write_text("")
+    (tmp_path / "parts" / "sizes.py").write_text("N = 2\n")
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        low_part="def low(x): return x + 1\n",
+        main="import parts.sizes\nfrom low_part import *\n"
+        "def run(x): return low(x) * parts.sizes.N\n",
+    )
+    source = gather(main.run, ("run",))
+    assert why_not_alone(source, "x") is None and values(source)["run"](1) == 4
 
 
 def test_a_name_that_stands_for_something_else_stays():
@@ -253,6 +333,12 @@ def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     assert mine.status_of(file.read_text(), "softmax") == "almost"
     assert mine.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
+
+
+def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
+    (tmp_path / "mine").write_text("a file where a folder should be")
+    (kept, trouble), said = mine.keep(tmp_path, problems.get("softmax"), square, "correct", Part())
+    assert "def square" in kept and trouble == "" and "not as a file" in said
 
 
 def test_what_does_not_import_by_itself_is_kept_and_told(tmp_path):

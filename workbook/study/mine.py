@@ -15,10 +15,11 @@ import symtable
 import sys
 import sysconfig
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import count
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -38,6 +39,9 @@ LIBRARIES = tuple(
     | {Path(sysconfig.get_path("platlib")).resolve(), Path(__file__).resolve().parents[1]}
 )
 CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
+Place = tuple[int, int, int]  # the cell that ran, and the line and column in it
+END = (sys.maxsize, 0, 0)
+COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}  # as a table of symbols names them
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 RUN_AS_CODE = {"time", "timeit", "capture", "prun"}  # cell magics whose cell is plain Python
 
@@ -61,7 +65,7 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
         raise NotKeptError(f"expected {' and '.join(names)}, got {len(attempts)} objects")
     if len(names) == 2:  # in the order of the names, as the check takes them
         attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
-    gathered = _Gathered()
+    gathered = _Gathered(attempts=frozenset(getattr(a, "__name__", "") for a in attempts))
     homes = [_home(each) for each in attempts]
     held = [gathered.expression(*each) for each in zip(attempts, homes, strict=True)]
     return gathered.module(dict(zip(names, held, strict=True)))
@@ -120,46 +124,75 @@ def keep(
         source = f"{first}\n{limited(GATHER_SECONDS, lambda: gather(attempt, names))}"
         is_known = (source, "") == (before.source, before.trouble)
         trouble = "" if is_known else why_not_alone(source, problem.id) or ""
+        advice = "Define all that it needs in this notebook or file, and check again."
     except (NotKeptError, TimedOut) as error:
+        advice = "Change that, and check again."
         source, trouble = f"{first}\n{_as_written(attempt)}", str(error)
         if source == f"{first}\n":
             return None, f"It is not kept: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
-    if path.exists() and path.read_text(encoding="utf-8") not in (before.source, source):
-        names = (path.with_name(f"{problem.id}-{n}.py") for n in count(1))
-        path.replace(next(name for name in names if not name.exists()))
-    with atomic_write(path) as file:
-        file.write(source)
+    try:
+        _write(path, source, before.source)
+    except OSError as error:
+        return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
     # As JupyterLab shows it; in full only for a command that was called somewhere else.
     is_near = Path.cwd() in (folder, folder.parent)
     where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
     if trouble:
-        return (source, trouble), (
-            f"{where}, which does not work by itself: {trouble}. Define all that it needs in this"
-            " notebook or file, and check again."
-        )
+        return (source, trouble), (f"{where}, which does not work by itself: {trouble}. {advice}")
     return (source, ""), f"{where}: it holds all that it needs, and imports by itself."
+
+
+def _write(path: Path, source: str, before: str) -> None:
+    if path.exists() and path.read_text("utf-8", errors="replace") not in (before, source):
+        names = (path.with_name(f"{path.stem}-{n}.py") for n in count(1))
+        path.replace(next(name for name in names if not name.exists()))
+    with atomic_write(path) as file:
+        file.write(source)
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
     """One statement of a cell, or of the top level of a file."""
 
-    place: tuple[int, int, int]  # the cell that ran, and the line and column in it
+    place: Place
     node: ast.stmt
     text: str
     cell: str  # all of the cell's code
     binds: frozenset[str]
-    reads: frozenset[str]  # names of the namespace that it needs, now or when it is called
+    surely: frozenset[str]  # those that it binds whatever happens, unlike under an `if`
+    now: frozenset[str]  # names of the namespace that it reads when it runs
+    later: frozenset[str]  # names that its functions read when they are called
     sets: frozenset[str]  # names whose items or attributes it sets
     calls: frozenset[str]  # names whose methods it calls, and does nothing with the result
+    asks: frozenset[str]  # names that it calls when it runs, by a decorator too
 
     def makes(self, name: str, value: Any) -> bool:
         """True where it binds a name, or changes the value that the name stands for."""
         if name in self.binds:
             return True
+        if isinstance(value, type) and name in self.now:
+            own = (each for each in value.__mro__ if each.__module__ == value.__module__)
+            if any(map(self.holds, own)):
+                return True  # a method that a decorator, or `setattr`, adds to a class
         is_set = name in self.sets and not isinstance(value, ModuleType)
         return is_set or (name in self.calls and isinstance(value, CONTAINERS))
+
+    def sets_global(self, name: str) -> bool:
+        """True for a function that says `global` of a name."""
+        says = (each for each in ast.walk(self.node) if isinstance(each, ast.Global))
+        is_function = isinstance(self.node, ast.FunctionDef)
+        return is_function and name in self.later and any(name in each.names for each in says)
+
+    @property
+    def is_call(self) -> bool:
+        """True for a call whose result is not used."""
+        return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call)
+
+    @property
+    def is_plain(self) -> bool:
+        """True for a number or string that gets a name."""
+        return isinstance(self.node, ast.Assign) and isinstance(self.node.value, ast.Constant)
 
     @property
     def is_import(self) -> bool:
@@ -177,9 +210,15 @@ class Statement:
         return inside and self.is_beside(value)
 
     def binds_anew(self, name: str) -> bool:
-        """True where nothing of what the name stood for before is left, as under an `if`."""
-        may_not = isinstance(self.node, ast.If | ast.For | ast.While | ast.Try | ast.With)
-        return name in self.binds and name not in self.reads and not may_not
+        """True where nothing of what the name stood for before is left."""
+        return name in self.surely and name not in self.now
+
+    def says_otherwise(self, name: str, value: Any) -> bool:
+        """True where it assigns another number or string than the name stands for."""
+        match self.node:
+            case ast.Assign([ast.Name(target)], ast.Constant(constant)) if target == name:
+                return type(constant) is not type(value) or constant != value
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +228,22 @@ class _Namespace:
     names: dict[str, Any]
     statements: list[Statement]
 
-    def makers_of(self, name: str) -> list[Statement]:
-        """Find the statements that made what a name stands for now, in the order they ran."""
+    def makers_of(self, name: str, moment: Place, attempts: frozenset[str]) -> list[Statement]:
+        """Find the statements that made what a name stood for at a moment, in the order they ran.
+
+        What calls one of the `attempts` only filled what these fill whenever they are called.
+        """
         value = self.names.get(name)
-        here = [statement for statement in self.statements if statement.makes(name, value)]
+        setters = {each.node.name for each in self.statements if each.sets_global(name)}
+        here = [
+            each
+            for each in self.statements
+            if each.place < moment
+            and (each.makes(name, value) or (each.is_call and setters & each.asks))
+            and (name in each.binds or name in attempts or not attempts & each.asks)
+        ]
+        if any(name in e.surely and not e.says_otherwise(name, value) for e in here):
+            here = [e for e in here if not e.says_otherwise(name, value)]
         for holds in (Statement.holds, Statement.is_beside):
             # Other cells hold other versions of it, or broke off above theirs.
             if any(holds(each, value) for each in here if name in each.binds):
@@ -212,11 +263,12 @@ class _Gathered:
 
     spaces: dict[int, _Namespace] = field(default_factory=dict)  # by the id of the dict of names
     taken: dict[Statement, _Namespace] = field(default_factory=dict)
-    seen: set[tuple[int, str]] = field(default_factory=set)
+    seen: set[tuple] = field(default_factory=set)  # names by moment, and statements
+    attempts: frozenset[str] = frozenset()  # the names of what is gathered
     imports: dict[str, None] = field(default_factory=dict)
     values: dict[int, dict[str, str]] = field(default_factory=dict)  # that nobody wrote, by space
-    owners: dict[str, tuple[Any, str]] = field(default_factory=dict)  # of names in the new module
-    fields: dict[str, set[str]] = field(default_factory=dict)  # asked of the learner's modules
+    owners: dict[str, tuple] = field(default_factory=dict)  # of names in the new module
+    fields: dict[str, dict] = field(default_factory=dict)  # asked of the learner's modules
 
     def expression(self, attempt: Any, names: dict[str, Any]) -> str:
         """Gather what an attempt needs, and return the expression that stands for it."""
@@ -240,7 +292,7 @@ class _Gathered:
             self._need(space, path[0])
             return ".".join(path)
         if isinstance(attempt, FunctionType) and (written := _lambda(attempt)):
-            for read in _analyse(written)[1]:
+            for read in frozenset.union(*_reads(written)):
                 self._need(space, read)
             return f"({written})"
         raise NotKeptError("it has no name; give it one before the check")
@@ -257,44 +309,81 @@ class _Gathered:
             self.spaces[id(names)] = space
         return self.spaces[id(names)]
 
-    def _need(self, space: _Namespace, name: str) -> None:
-        """Take the statements that made a name, and those that made what they read."""
-        if (id(space.names), name) in self.seen:
+    def _need(self, space: _Namespace, name: str, moment: Place = END) -> None:
+        """Take the statements that made a name until a moment, and those that made what they read.
+
+        A statement that ran needed what its names stood for then, such as the base of a class; a
+        function needs what they stand for when it is called.
+        """
+        if (id(space.names), name, moment) in self.seen:
             return
-        self.seen.add((id(space.names), name))
-        if name not in space.names or re.fullmatch("__.*__", name):
-            return  # Python's own, every module's own, or a name that no call has asked for
-        value = space.names[name]
+        self.seen.add((id(space.names), name, moment))
+        value = space.names.get(name)
         if isinstance(value, ModuleType) and not _is_library(value):
-            self._own(name, value)
+            self._own(space, name, value)
             self._give(space, name, "")  # written when all that is asked of it is known
             return
-        makers = space.makers_of(name)
+        makers = space.makers_of(name, moment, self.attempts)
+        if not makers and moment != END:
+            self._need(space, name)
+            return
+        if not makers and (name not in space.names or re.fullmatch("__.*__", name)):
+            if name == "display" and _shell() is not None:
+                self.imports["from IPython.display import display"] = None
+            return  # Python's own, every module's own, or a name that no call has asked for
         if not makers and hasattr(builtins, name):
             return  # a kernel has an `open` of its own
         if not makers or any(statement.is_import for statement in makers):
             self._import(space, name, value, makers)
             return
-        self._own(name, value, "\n".join(statement.text for statement in makers))
+        self._own(space, name, value, "\n".join(statement.text for statement in makers))
         for statement in makers:
             self._take(space, statement)
 
-    def _take(self, space: _Namespace, statement: Statement) -> None:
-        if statement in self.taken:
+    def _take(self, space: _Namespace, statement: Statement, moment: Place = END) -> None:
+        """Take a statement, and what its functions need when they are called at a moment."""
+        if (statement, moment) in self.seen:
             return
+        self.seen.add((statement, moment))
         self.taken[statement] = space
-        for name in sorted(statement.reads):
-            self._need(space, name)
+        reads = statement.now | statement.later
+        if "get_ipython" in reads:
+            raise NotKeptError(
+                f"`{_first_line(statement.text)}` has a magic or a shell command in it, which only"
+                " a notebook can run; write it without"
+            )
+        for name in sorted(statement.now):
+            self._need(space, name, statement.place)
+        for name in sorted(statement.later):
+            self._need(space, name, moment)
+        for name in statement.asks:  # whose functions are called at this moment already
+            for maker in space.makers_of(name, statement.place, self.attempts):
+                if maker in self.taken:
+                    self._take(space, maker, statement.place)
         for node in ast.walk(statement.node):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                module = space.names.get(node.value.id)
-                if isinstance(module, ModuleType) and not _is_library(module):
-                    self._need(self._space(vars(module)), node.attr)
-                    self.fields.setdefault(node.value.id, set()).add(node.attr)
+            if isinstance(node, ast.Attribute):
+                self._need_of_module(space, _dotted(node))
+            elif (
+                isinstance(node, ast.Constant) and "globals" in reads and node.value in space.names
+            ):
+                self._need(space, node.value)  # as in `globals()["SIZE"]`
             elif not all(map(_is_library, _imported(node, space.names))):
                 raise NotKeptError(
                     f"`{ast.unparse(node)}` is not at the top of its file, so put it there"
                 )
+
+    def _need_of_module(self, space: _Namespace, path: list[str]) -> None:
+        """Take what `module.name` asks of the learner's own modules, also of one inside another."""
+        names, fields = space.names, self.fields
+        for name, asked in pairwise(path):
+            module = names.get(name)
+            if not isinstance(module, ModuleType) or _is_library(module):
+                return
+            fields = fields.setdefault(name, {})
+            fields.setdefault(asked, {})
+            names = vars(module)
+            if not isinstance(names.get(asked), ModuleType) or _is_library(names[asked]):
+                self._need(self._space(names), asked)
 
     def _give(self, space: _Namespace, name: str, value: str) -> None:
         """Have a name assigned before the statements of its namespace."""
@@ -302,7 +391,7 @@ class _Gathered:
 
     def _import(self, space: _Namespace, name: str, value: Any, makers: list[Statement]) -> None:
         """Take a name that was imported, or that is there although no statement has made it."""
-        self._own(name, value)
+        self._own(space, name, value)
         for statement in makers:
             for alias in statement.node.names if statement.is_import else ():
                 if (alias.asname or alias.name.partition(".")[0]) != name:
@@ -328,6 +417,8 @@ class _Gathered:
             module, there = found
             as_name = "" if there == name else f" as {name}"
             self.imports[f"from {module} import {there}{as_name}"] = None
+        elif (names := _starred(name, value, space)) is not None:
+            self._need(self._space(names), name)
         else:
             try:
                 self._give(space, name, _literal(value))
@@ -336,14 +427,15 @@ class _Gathered:
                     f"`{name}` was made by no statement of a cell or file, so make it by one"
                 ) from None
 
-    def _own(self, name: str, value: Any, text: str = "") -> None:
+    def _own(self, space: _Namespace, name: str, value: Any, text: str = "") -> None:
         """Note what a name of the new module stands for; NotKeptError where it is two things.
 
         One thing is one object, a number or string, or what the same `text` made in each file.
         """
-        other, made_by = self.owners.setdefault(name, (value, text))
+        owner, other, made_by = self.owners.setdefault(name, (space, value, text))
         is_equal = isinstance(value, str | bytes | int | float) and other == value
-        if other is not value and not is_equal and not (text and made_by == text):
+        is_one = owner is space or other is value or is_equal or (text and made_by == text)
+        if not is_one:
             raise NotKeptError(f"two of your files mean different things by `{name}`: rename one")
 
     def module(self, held: dict[str, str]) -> str:
@@ -373,11 +465,18 @@ class _Gathered:
         for name, value in self.values.get(id(space.names), {}).items():
             if not value:
                 self.imports["from types import SimpleNamespace"] = None
-                fields = ", ".join(f"{each}={each}" for each in sorted(self.fields.get(name, ())))
-                value = f"SimpleNamespace({fields})"
+                value = _written(self.fields.get(name, {}))
             yield f"{name} = {value}"
         taken = [statement for statement, owner in self.taken.items() if owner is space]
-        yield from (each.text for each in sorted(taken, key=lambda each: each.place))
+        written: dict[str, str] = {}  # by name, the last definition of it
+        for each in sorted(taken, key=lambda each: each.place):
+            # The same cell may have run before and after another one that needs it.
+            if {written.get(name) for name in each.binds} == {each.text} and not each.sets:
+                continue
+            yield each.text
+            for name in each.binds | each.sets | each.calls:
+                is_whole = isinstance(each.node, DEFINITIONS) or each.is_plain
+                written[name] = each.text if is_whole and name in each.binds else ""
 
 
 def _statements(names: dict[str, Any]) -> list[Statement]:
@@ -433,7 +532,7 @@ def _is_main_guard(node: ast.stmt) -> bool:
 
 def _text(cell: str, node: ast.stmt) -> str:
     """Return a statement as it was typed, with its decorators and the comments right above it."""
-    lines = cell.splitlines()
+    lines = re.split("\r\n?|\n", cell)  # `splitlines` knows more line ends than Python's parser
     first = min([node.lineno, *(each.lineno for each in _decorators(node))])
     before = lines[node.lineno - 1].encode()[: node.col_offset]
     after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()
@@ -449,31 +548,133 @@ def _decorators(node: ast.stmt) -> list[ast.expr]:
 
 
 @lru_cache(maxsize=10_000)
-def _analyse(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """List the names that a statement binds, and those that it takes from around it."""
+def _analyse(text: str) -> tuple[frozenset[str], ...]:
+    """List the names that a statement binds, surely binds, reads now, and reads later."""
     try:
-        top = symtable.symtable(text, "<statement>", "exec")
-    except SyntaxError:  # such as `await` at the top level, which only IPython runs
-        return frozenset(), frozenset()
-    binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
-    reads = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
-    match ast.parse(text).body[0]:
-        case ast.AugAssign(ast.Name(name)):
-            reads.add(name)  # which the table of symbols does not say
-    inner = list(top.get_children())
-    while inner:
-        table = inner.pop()
-        inner += table.get_children()
-        reads |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
-    return frozenset(binds), frozenset(reads)
+        table, node = symtable.symtable(text, "<statement>", "exec"), ast.parse(text).body[0]
+    except SyntaxError:
+        return (frozenset(),) * 4
+    binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    flow = _Flow()
+    flow.visit(node)
+    if isinstance(node, ast.Delete):
+        binds = set()
+    return frozenset(binds), frozenset(flow.bound), *_reads(text)
 
 
-def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """List the names whose items or attributes a statement sets, and those whose methods it calls.
+def _reads(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """List the names that code takes from around it when it runs, and when it is called."""
+    flow = _Flow()
+    flow.visit(ast.parse(text))
+    later = set()
+    tables = [(symtable.symtable(text, "<statement>", "exec"), False)]
+    while tables:
+        table, called = tables.pop()
+        if called:
+            later |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+        for inner in table.get_children():
+            is_function = inner.get_type() == "function" and inner.get_name() not in COMPREHENSIONS
+            tables.append((inner, called or is_function))
+    return frozenset(flow.now), frozenset(later)
+
+
+class _Flow:
+    """Collects the names that code reads when it runs, before it has bound them, and those that
+    it has surely bound in the end. The bodies of functions run later."""
+
+    def __init__(self):
+        self.bound: set[str] = set()
+        self.now: set[str] = set()
+
+    def visit(self, *nodes: Any) -> None:
+        """Visit nodes, and lists of them, in the order in which they run."""
+        for node in nodes:
+            if isinstance(node, list):
+                self.visit(*node)
+            elif node is not None:
+                self._visit(node)
+
+    def _visit(self, node: ast.AST) -> None:
+        match node:
+            case ast.Name(name, ast.Store()) | ast.MatchAs(name=str(name)):
+                self.visit(getattr(node, "pattern", None))
+                self.bound.add(name)
+            case ast.Name(name):
+                self.now |= {name} - self.bound
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                self.visit(getattr(node, "patterns", None))
+                self.bound.add(name)
+            case ast.alias():
+                self.bound.add(node.asname or node.name.partition(".")[0])
+            case ast.Assign():
+                self.visit(node.value, node.targets)
+            case ast.AnnAssign():
+                self.visit(node.annotation, node.value, node.target if node.value else None)
+            case ast.AugAssign():
+                self.now |= set(_root(node.target)) - self.bound
+                self.visit(node.value, node.target)
+            case ast.NamedExpr():
+                self.visit(node.value, node.target)
+            case ast.For() | ast.AsyncFor():
+                self.visit(node.iter)
+                self._either([], [node.target, node.body, node.orelse])
+            case ast.While():
+                self.visit(node.test)
+                self._either([], [node.body, node.orelse])
+            case ast.If():
+                self.visit(node.test)
+                self._either(node.body, node.orelse)
+            case ast.Try() | ast.TryStar():
+                self._either([node.body, node.orelse], *([each] for each in node.handlers))
+                self.visit(node.finalbody)
+            case ast.ExceptHandler():
+                self.visit(node.type)
+                self.bound |= {node.name} - {None}
+                self.visit(node.body)
+            case ast.Match():
+                self.visit(node.subject)
+                self._either([], *([case] for case in node.cases))
+            case ast.ClassDef():
+                self.visit(node.decorator_list, node.bases, node.keywords)
+                self._inside(node.body)
+                self.bound.add(node.name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.visit(node.decorator_list, node.args, node.returns)
+                self.bound.add(node.name)
+            case ast.Lambda():
+                self.visit(node.args)
+            case ast.DictComp():
+                self._inside(node.generators, node.key, node.value)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                self._inside(node.generators, node.elt)
+            case ast.comprehension():
+                self.visit(node.iter, node.target, node.ifs)
+            case _:
+                self.visit(*ast.iter_child_nodes(node))
+
+    def _either(self, *branches: list) -> None:
+        """Visit branches of which one runs: bound is what all of them bind."""
+        before, after = self.bound, []
+        for branch in branches:
+            self.bound = set(before)
+            self.visit(branch)
+            after.append(self.bound)
+        self.bound = set.intersection(*after)
+
+    def _inside(self, *nodes: Any) -> None:
+        """Visit a block whose names are its own."""
+        before, self.bound = self.bound, set(self.bound)
+        self.visit(*nodes)
+        self.bound = before
+
+
+def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """List the names whose items or attributes a statement sets, those whose methods it calls and
+    does nothing with the result, and all that it calls.
 
     What a function would do if it were called does not count.
     """
-    sets, calls = [], []
+    sets, calls, asks = [], [], []
     for each in ast.walk(node) if not isinstance(node, DEFINITIONS) else ():
         is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
         if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
@@ -483,7 +684,10 @@ def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
             if isinstance(call.func, ast.Name) and call.func.id == "setattr" and call.args:
                 sets += _root(call.args[0])
             calls += _root(call.func)
-    return frozenset(sets), frozenset(calls)
+        if isinstance(each, ast.Call):
+            asks += _root(each.func)
+    asks += [name for each in _decorators(node) for name in _root(getattr(each, "func", each))]
+    return frozenset(sets), frozenset(calls), frozenset(asks)
 
 
 def _root(node: ast.expr) -> list[str]:
@@ -491,6 +695,25 @@ def _root(node: ast.expr) -> list[str]:
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return [node.id] if isinstance(node, ast.Name) else []
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """Return the names of an expression such as `a.b.c`; [] where it begins with no name."""
+    path = []
+    while isinstance(node, ast.Attribute):
+        path.insert(0, node.attr)
+        node = node.value
+    return [node.id, *path] if isinstance(node, ast.Name) else []
+
+
+def _written(fields: dict[str, dict]) -> str:
+    """Write an object with the fields that are asked of a module."""
+    values = [f"{name}={_written(own) if own else name}" for name, own in sorted(fields.items())]
+    return f"SimpleNamespace({', '.join(values)})"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def _code_around(function: FunctionType) -> str:
@@ -513,7 +736,7 @@ def _as_written(attempt: Any) -> str:
     for each in attempts if isinstance(attempts, tuple | list) else [attempt]:
         own = [f for f in _functions(each) if not _is_library_file(f.__globals__.get("__file__"))]
         try:
-            texts += [inspect.getsource(each)] if own else []
+            texts += [textwrap.dedent(inspect.getsource(each))] if own else []
         except (TypeError, OSError):
             texts += [_code_around(own[0])]
     return "\n\n".join(texts)
@@ -558,7 +781,8 @@ def _imported(node: ast.AST, names: dict[str, Any]) -> Iterator[ModuleType]:
     if isinstance(node, ast.ImportFrom):
         modules = [_module(node, names), *(names.get(_bound(alias)) for alias in node.names)]
     elif isinstance(node, ast.Import):
-        modules = [sys.modules.get(alias.name) for alias in node.names]
+        above = [accumulate(alias.name.split("."), "{}.{}".format) for alias in node.names]
+        modules = [sys.modules.get(name) for names in above for name in names]
     yield from (module for module in modules if isinstance(module, ModuleType))
 
 
@@ -594,6 +818,16 @@ def _importable(name: str, value: Any, statements: list[Statement]) -> tuple[str
             for there in (name, own):
                 if getattr(module, there, None) is value:
                     return module_name, there
+    return None
+
+
+def _starred(name: str, value: Any, space: _Namespace) -> dict[str, Any] | None:
+    """Return the names of the learner's file whose star import has brought in a value."""
+    for statement in reversed(space.statements):
+        if isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*":
+            module = _module(statement.node, space.names)
+            if module is not None and not _is_library(module) and vars(module).get(name) is value:
+                return vars(module)
     return None
 
 

@@ -208,7 +208,10 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
     if found.form == "script":
         kept_for.add("read")
     if report.status in kept_for and found.form and not isinstance(attempt, str):
-        kept, words = mine.keep(study.folder, found, attempt, report.status, before)
+        try:
+            kept, words = mine.keep(study.folder, found, attempt, report.status, before)
+        except Exception as error:  # counted all the same
+            words = f"Its code could not be kept: {failure(error)}."
         then = (words,)
     with study.changing(found.id, report.part) as entry:
         entry.reach(report.status)
