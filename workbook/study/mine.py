@@ -42,6 +42,7 @@ CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
 Place = tuple[int, int, int]  # the cell that ran, and the line and column in it
 END = (sys.maxsize, 0, 0)
 COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}  # as a table of symbols names them
+MAY_SKIP = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # what stands below them
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 RUN_AS_CODE = {"time", "timeit", "capture", "prun"}  # cell magics whose cell is plain Python
 
@@ -552,120 +553,41 @@ def _analyse(text: str) -> tuple[frozenset[str], ...]:
     """List the names that a statement binds, surely binds, reads now, and reads later."""
     try:
         table, node = symtable.symtable(text, "<statement>", "exec"), ast.parse(text).body[0]
-    except SyntaxError:
+    except SyntaxError:  # such as `await` at the top level, which only IPython runs
         return (frozenset(),) * 4
     binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
-    flow = _Flow()
-    flow.visit(node)
-    if isinstance(node, ast.Delete):
-        binds = set()
-    return frozenset(binds), frozenset(flow.bound), *_reads(text)
+    binds = set() if isinstance(node, ast.Delete) else binds
+    return frozenset(binds), frozenset(() if isinstance(node, MAY_SKIP) else binds), *_reads(text)
 
 
 def _reads(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """List the names that code takes from around it when it runs, and when it is called."""
-    flow = _Flow()
-    flow.visit(ast.parse(text))
-    later = set()
-    tables = [(symtable.symtable(text, "<statement>", "exec"), False)]
+    now, later, targets = set(), set(), []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.AugAssign):
+            now |= set(_root(node.target))  # which the table of symbols does not say
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            targets.append(node.target)
+        elif isinstance(node, ast.withitem) and node.optional_vars:
+            targets.append(node.optional_vars)
+    tables = [(symtable.symtable(text, "<statement>", "exec"), now)]
     while tables:
-        table, called = tables.pop()
-        if called:
-            later |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+        table, reads = tables.pop()
+        is_inner = table.get_type() != "module"
+        reads |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if (symbol.is_global() if is_inner else symbol.is_referenced())
+        }
         for inner in table.get_children():
             is_function = inner.get_type() == "function" and inner.get_name() not in COMPREHENSIONS
-            tables.append((inner, called or is_function))
-    return frozenset(flow.now), frozenset(later)
+            tables.append((inner, later if is_function else reads))
+    made = {node.id for each in targets for node in ast.walk(each) if _is_stored(node)}
+    return frozenset(now - made), frozenset(later)
 
 
-class _Flow:
-    """Collects the names that code reads when it runs, before it has bound them, and those that
-    it has surely bound in the end. The bodies of functions run later."""
-
-    def __init__(self):
-        self.bound: set[str] = set()
-        self.now: set[str] = set()
-
-    def visit(self, *nodes: Any) -> None:
-        """Visit nodes, and lists of them, in the order in which they run."""
-        for node in nodes:
-            if isinstance(node, list):
-                self.visit(*node)
-            elif node is not None:
-                self._visit(node)
-
-    def _visit(self, node: ast.AST) -> None:
-        match node:
-            case ast.Name(name, ast.Store()) | ast.MatchAs(name=str(name)):
-                self.visit(getattr(node, "pattern", None))
-                self.bound.add(name)
-            case ast.Name(name):
-                self.now |= {name} - self.bound
-            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                self.visit(getattr(node, "patterns", None))
-                self.bound.add(name)
-            case ast.alias():
-                self.bound.add(node.asname or node.name.partition(".")[0])
-            case ast.Assign():
-                self.visit(node.value, node.targets)
-            case ast.AnnAssign():
-                self.visit(node.annotation, node.value, node.target if node.value else None)
-            case ast.AugAssign():
-                self.now |= set(_root(node.target)) - self.bound
-                self.visit(node.value, node.target)
-            case ast.NamedExpr():
-                self.visit(node.value, node.target)
-            case ast.For() | ast.AsyncFor():
-                self.visit(node.iter)
-                self._either([], [node.target, node.body, node.orelse])
-            case ast.While():
-                self.visit(node.test)
-                self._either([], [node.body, node.orelse])
-            case ast.If():
-                self.visit(node.test)
-                self._either(node.body, node.orelse)
-            case ast.Try() | ast.TryStar():
-                self._either([node.body, node.orelse], *([each] for each in node.handlers))
-                self.visit(node.finalbody)
-            case ast.ExceptHandler():
-                self.visit(node.type)
-                self.bound |= {node.name} - {None}
-                self.visit(node.body)
-            case ast.Match():
-                self.visit(node.subject)
-                self._either([], *([case] for case in node.cases))
-            case ast.ClassDef():
-                self.visit(node.decorator_list, node.bases, node.keywords)
-                self._inside(node.body)
-                self.bound.add(node.name)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.visit(node.decorator_list, node.args, node.returns)
-                self.bound.add(node.name)
-            case ast.Lambda():
-                self.visit(node.args)
-            case ast.DictComp():
-                self._inside(node.generators, node.key, node.value)
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-                self._inside(node.generators, node.elt)
-            case ast.comprehension():
-                self.visit(node.iter, node.target, node.ifs)
-            case _:
-                self.visit(*ast.iter_child_nodes(node))
-
-    def _either(self, *branches: list) -> None:
-        """Visit branches of which one runs: bound is what all of them bind."""
-        before, after = self.bound, []
-        for branch in branches:
-            self.bound = set(before)
-            self.visit(branch)
-            after.append(self.bound)
-        self.bound = set.intersection(*after)
-
-    def _inside(self, *nodes: Any) -> None:
-        """Visit a block whose names are its own."""
-        before, self.bound = self.bound, set(self.bound)
-        self.visit(*nodes)
-        self.bound = before
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
