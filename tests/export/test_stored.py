@@ -57,7 +57,7 @@ def test_it_holds_their_answers_and_code(half_filled):
     assert said[0].startswith("Write-up, edition 2025")
 
 
-CODE = """# softmax: kept when its check said correct
+CODE = """# softmax, kept when its check said correct
 import torch
 
 def softmax(x, dim):

@@ -335,6 +335,13 @@ def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
 
 
+@pytest.mark.parametrize("id", [each.id for each in problems.PROBLEMS.values() if each.form])
+def test_the_first_line_says_nothing_to_python(id):
+    first = mine.KEPT.format(id, "correct")
+    compile(f"{first}\n".encode(), "kept", "exec")
+    assert mine.status_of(first, id) == "correct"
+
+
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
     (kept, trouble), said = mine.keep(tmp_path, problems.get("softmax"), square, "correct", Part())

@@ -431,7 +431,7 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
             "problem": "train_bpe",
             "part": None,
             "status": "correct",
-            "source": "# train_bpe: kept when its check said correct\n"
+            "source": "# train_bpe, kept when its check said correct\n"
             'train_bpe = (lambda n: n * n)\n\n__all__ = ["train_bpe"]\n',
             "trouble": "",
         }

@@ -30,7 +30,7 @@ from workbook.study.problems import Problem
 from workbook.study.progress import SIGNS, Part
 
 FOLDER = "mine"
-KEPT = "# {}: kept when its check said {}"  # the first line of a file
+KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
 GATHER_SECONDS = 5
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
 MOST_CHARACTERS = 10_000  # of a value that no statement of a cell has made
