@@ -48,6 +48,7 @@ def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
     write_up = states.assess(folder, "2025")
     found = {entry.problem.id: entry.in_words for entry in write_up.entries if entry.listings}
     assert found == {"softmax": "code almost correct", "rope": "code correct"}
+    assert [entry.id for entry in write_up.entries if entry.is_done] == ["rope"]
     assert any("to see what is left" in line for line in write_up.missing)
     assert "what is left" not in text_of(compose(write_up).blocks)  # its reader sees "almost"
 

@@ -55,8 +55,8 @@ class Entry:
 
     @property
     def is_done(self) -> bool:
-        """Whether every part is answered, and none wrong."""
-        return not self.open and not self.wrong
+        """Whether every part is answered, and none wrong or almost correct only."""
+        return not self.open and not self.wrong and not self.almost
 
     @property
     def state(self) -> str:
