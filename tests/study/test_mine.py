@@ -284,6 +284,12 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
     assert values(source)["Mine"]().run(5) == 12 and "json" not in source
 
 
+def test_a_file_may_import_itself(tmp_path, monkeypatch):
+    text = "import main as own\ndef low(x): return x + 1\ndef run(x): return own.low(x)\n"
+    source = gather(loaded(tmp_path, monkeypatch, main=text).run, ("run",))
+    assert why_not_alone(source, "x") is None and values(source)["run"](1) == 2
+
+
 def test_two_meanings_of_one_name_are_refused(tmp_path, monkeypatch):
     main = loaded(
         tmp_path,

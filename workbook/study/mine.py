@@ -463,10 +463,14 @@ class _Gathered:
 
     def _blocks(self, space: _Namespace) -> Iterator[str]:
         """Write what was taken from a namespace, in the order in which it ran."""
+        itself: list[str] = []
         for name, value in self.values.get(id(space.names), {}).items():
             if not value:
                 self.imports["from types import SimpleNamespace"] = None
                 value = _written(self.fields.get(name, {}))
+                if vars(space.names[name]) is space.names:  # a module that imports itself
+                    itself.append(f"{name} = {value}")
+                    continue
             yield f"{name} = {value}"
         taken = [statement for statement, owner in self.taken.items() if owner is space]
         written: dict[str, str] = {}  # by name, the last definition of it
@@ -478,6 +482,7 @@ class _Gathered:
             for name in each.binds | each.sets | each.calls:
                 is_whole = isinstance(each.node, DEFINITIONS) or each.is_plain
                 written[name] = each.text if is_whole and name in each.binds else ""
+        yield from itself
 
 
 def _statements(names: dict[str, Any]) -> list[Statement]:
