@@ -76,6 +76,16 @@ def test_a_file_may_import_its_neighbour(attempt, tmp_path):
     assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
 
 
+def test_a_file_of_a_package_may_import_relatively(attempt, tmp_path):
+    package = tmp_path / "src" / "my_package_of_parts"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "neighbour.py").write_text("ANSWER = b'\\xc3\\x28'")
+    (package / "part.py").write_text("from .neighbour import ANSWER\n")
+    asked = ["check", "unicode2", f"{package / 'part.py'}:ANSWER", "--part", "c"]
+    assert cli.main(asked) == 0
+
+
 def test_a_file_name_may_have_two_lines(attempt):
     renamed = attempt.rename(attempt.with_name("a\nb.py"))
     assert cli.main(["check", "unicode2", f"{renamed}:ANSWER", "--part", "c"]) == 0

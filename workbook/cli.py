@@ -301,14 +301,18 @@ def load_module(path: Path):
     from workbook.checks.guard import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name, root = path.stem, path.resolve().parent
+    while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
+        name, root = f"{root.name}.{name}", root.parent
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
         raise ValueError(f"{path} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     # Where Python has a module of this name, as in random.py, everybody else goes on to get that.
     if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
-        sys.modules[path.stem] = module  # worker processes look its functions up by name
-    sys.path.append(str(path.resolve().parent))  # the file may import its neighbours
+        sys.modules[name] = module  # worker processes look its functions up by name
+    # The file may import its neighbours.
+    sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
     try:
         limited(TOTAL_SECONDS, lambda: spec.loader.exec_module(module))
     except KeyboardInterrupt:

@@ -348,6 +348,24 @@ def test_the_first_line_says_nothing_to_python(id):
     assert mine.status_of(first, id) == "correct"
 
 
+def test_what_works_by_itself_stays(tmp_path, monkeypatch):
+    softmax = problems.get("softmax")
+    (kept, _), _ = mine.keep(tmp_path, softmax, square, "correct", Part())
+    monkeypatch.setattr(mine, "why_not_alone", lambda *_: "OSError: no such file")
+    before = Part(source=kept, trouble="")
+    again, said = mine.keep(tmp_path, softmax, partial(square, dim=1), "correct", before)
+    assert again is None and "What was kept before stays" in said
+    assert (tmp_path / "mine" / "softmax.py").read_text() == kept
+
+
+def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
+    text = "# -*- coding: latin-1 -*-\r\nNAME = 'caf\xe9'\r\ndef f(): return NAME\r\n"
+    (tmp_path / "accented.py").write_bytes(text.encode("latin-1"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = gather(__import__("accented").f, ("f",))
+    assert values(source)["f"]() == "caf\xe9"
+
+
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
     (kept, trouble), said = mine.keep(tmp_path, problems.get("softmax"), square, "correct", Part())

@@ -19,6 +19,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from importlib.util import decode_source
 from itertools import accumulate, count, pairwise
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -116,8 +117,8 @@ def keep(
             hand, and is not overwritten but moved aside.
 
     Where not all that it needs is found, its own lines are kept. Returns the source and why it does
-    not import by itself ("": it does), None where it is nobody's own code; and a sentence for the
-    learner.
+    not import by itself ("": it does), None where it is nobody's own code, or what was kept before
+    works and this does not; and a sentence for the learner.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     first = KEPT.format(problem.id, status)
@@ -131,6 +132,8 @@ def keep(
         source, trouble = f"{first}\n{_as_written(attempt)}", str(error)
         if source == f"{first}\n":
             return None, f"It is not kept: {trouble}."
+    if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
+        return None, f"What was kept before stays, as this does not work by itself: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     try:
         _write(path, source, before.source)
@@ -493,8 +496,8 @@ def _statements(names: dict[str, Any]) -> list[Statement]:
         return [statement for place, cell in enumerate(cells) for statement in _parsed(cell, place)]
     file = names.get("__file__")  # None for a folder without an `__init__.py`
     try:
-        source = Path(file).read_text(encoding="utf-8") if file else ""
-    except (OSError, UnicodeError):
+        source = decode_source(Path(file).read_bytes()) if file else ""
+    except (OSError, SyntaxError, UnicodeError):
         return []
     return list(_parsed(source, 0))
 
