@@ -99,3 +99,10 @@ def test_the_last_answer_counts(tmp_path):
     write_up = states.assess(tmp_path, "2025")
     assert write_up.entries[0].answers["a"].text == "Second."
     assert any("more than once" in note for note in write_up.notes)
+
+
+def test_a_folder_among_the_kept_files_is_left_alone(tmp_path):
+    folder = learner(tmp_path, passed={"softmax": "def softmax(x, dim): ..."})
+    (folder / "mine" / "linear.py").mkdir(parents=True)
+    found = {each.problem.id: each.listings for each in states.assess(folder, "2025").entries}
+    assert found["softmax"] and not found["linear"]

@@ -210,6 +210,14 @@ def test_a_cell_that_ran_again_is_written_once():
     assert told is None and source.count("def f") == source.count("SIZE = 1") == 1
 
 
+def test_a_file_that_was_run_is_gathered_too(tmp_path):
+    (tmp_path / "parts.py").write_text("import math\nN = 2.5\ndef low(): return math.floor(N)\n")
+    cells = [f"%run {tmp_path / 'parts.py'}", "from einops import *\nM = low()"]
+    source, told = played([*cells, "def f(): return M, rearrange"], "f")
+    assert told is None and values(source)["f"]()[0] == 2
+    assert "from einops import rearrange" in source
+
+
 def test_what_only_a_notebook_can_do_is_named():
     words = played(["def f():\n    !ls"], "f")[1]
     assert "`def f():` has a magic or a shell command in it" in words

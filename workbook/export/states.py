@@ -281,7 +281,7 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
         part.best = max(part.best, seen.best, key=RISING.index)
         if not part.source:
             part.source, part.trouble = seen.source, seen.trouble
-    for path in sorted((folder / mine.FOLDER).glob("*.py")):
+    for path in filter(Path.is_file, sorted((folder / mine.FOLDER).glob("*.py"))):
         source = path.read_text(encoding="utf-8", errors="replace")
         said = mine.status_of(source, path.stem)
         if said and path.stem in PROBLEMS:

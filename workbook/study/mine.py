@@ -337,6 +337,12 @@ class _Gathered:
             return  # Python's own, every module's own, or a name that no call has asked for
         if not makers and hasattr(builtins, name):
             return  # a kernel has an `open` of its own
+        others = value.__globals__ if isinstance(value, FunctionType) else space.names
+        is_theirs = others is not space.names and not _is_library_file(others.get("__file__"))
+        if not makers and is_theirs and others.get(name) is value:
+            self._need(self._space(others), name)  # of a file that `%run` ran, before this
+            self.spaces = {id(others): self.spaces.pop(id(others)), **self.spaces}
+            return
         if not makers or any(statement.is_import for statement in makers):
             self._import(space, name, value, makers)
             return
