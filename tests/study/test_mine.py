@@ -310,20 +310,34 @@ def test_two_meanings_of_one_name_are_refused(tmp_path, monkeypatch):
         gather(main.run, ("run",))
 
 
-def test_a_file_that_is_imported_inside_a_function_is_told(tmp_path, monkeypatch):
+def test_what_a_function_imports_from_another_file_is_found(tmp_path, monkeypatch):
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        inner="# a file of its own\nfrom __future__ import annotations\n"
+        "N: NoSuchName = 2\ndef helper(x): return x * N\ndef more(x: NoSuchName): return x + 1\n",
+        main="def run(x):\n    from inner import (\n        helper,\n        more as plus,\n    )\n"
+        "    return plus(helper(x))\n",
+    )
+    assert main.run(3) == 7
+    source = gather(main.run, ("run",))
+    assert why_not_alone(source, "x") is None and values(source)["run"](3) == 7
+
+
+def test_a_module_that_is_imported_inside_a_function_is_told(tmp_path, monkeypatch):
     main = loaded(
         tmp_path,
         monkeypatch,
         inner="def helper(x): return x\n",
-        main="def run(x):\n    from inner import helper\n    return helper(x)\n",
+        main="def run(x):\n    import inner\n    return inner.helper(x)\n",
     )
     assert main.run(3) == 3
-    with pytest.raises(NotKeptError, match="from inner import helper` is not at the top"):
+    with pytest.raises(NotKeptError, match="import inner` is not at the top"):
         gather(main.run, ("run",))
     (source, trouble), said = mine.keep(
         tmp_path, problems.get("softmax"), main.run, "correct", Part()
     )
-    assert "return helper(x)" in source and "not at the top" in trouble and trouble in said
+    assert "return inner.helper(x)" in source and "not at the top" in trouble and trouble in said
     assert mine.keep(tmp_path, problems.get("softmax"), math.floor, "correct", Part())[0] is None
 
 

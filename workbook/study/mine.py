@@ -271,6 +271,7 @@ class _Gathered:
     attempts: frozenset[str] = frozenset()  # the names of what is gathered
     imports: dict[str, None] = field(default_factory=dict)
     values: dict[int, dict[str, str]] = field(default_factory=dict)  # that nobody wrote, by space
+    texts: dict[Statement, str] = field(default_factory=dict)  # of those that are not as typed
     owners: dict[str, tuple] = field(default_factory=dict)  # of names in the new module
     fields: dict[str, dict] = field(default_factory=dict)  # asked of the learner's modules
 
@@ -378,9 +379,23 @@ class _Gathered:
             ):
                 self._need(space, node.value)  # as in `globals()["SIZE"]`
             elif not all(map(_is_library, _imported(node, space.names))):
-                raise NotKeptError(
-                    f"`{ast.unparse(node)}` is not at the top of its file, so put it there"
-                )
+                self._need_inside(space, statement, node)
+
+    def _need_inside(
+        self, space: _Namespace, statement: Statement, node: ast.Import | ast.ImportFrom
+    ) -> None:
+        """Take what a function imports from the learner's own files, which the module then has."""
+        module = _module(node, space.names) if isinstance(node, ast.ImportFrom) else None
+        if module is None or any(
+            isinstance(vars(module).get(a.name), ModuleType) for a in node.names
+        ):
+            raise NotKeptError(f"`{ast.unparse(node)}` is not at the top of its file; put it there")
+        for alias in node.names:
+            self._need(self._space(vars(module)), alias.name)
+        renamed = [f"{a.asname} = {a.name}" for a in node.names if a.asname not in (None, a.name)]
+        written = ast.get_source_segment(statement.cell, node)
+        text = self.texts.get(statement, statement.text)
+        self.texts[statement] = text.replace(written, "; ".join(renamed) or "pass")
 
     def _need_of_module(self, space: _Namespace, path: list[str]) -> None:
         """Take what `module.name` asks of the learner's own modules, also of one inside another."""
@@ -463,9 +478,11 @@ class _Gathered:
             raise NotKeptError("it is not your own code, but imported")
         blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
         top = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
-        ran = (each.text for space in self.spaces.values() for each in space.statements)
-        if "from __future__ import annotations" in ran:  # holds in the cells below too
-            top.insert(0, "from __future__ import annotations")
+        ran = (
+            ast.unparse(e.node) for s in self.spaces.values() for e in s.statements if e.is_import
+        )
+        if (future := "from __future__ import annotations") in ran:  # holds in the cells below too
+            top.insert(0, future)
         names = ", ".join(f'"{name}"' for name in handed_out)
         parts = ["\n".join(top), *blocks, *last, f"__all__ = [{names}]"]
         return "\n\n".join(filter(None, parts)) + "\n"
@@ -487,7 +504,7 @@ class _Gathered:
             # The same cell may have run before and after another one that needs it.
             if {written.get(name) for name in each.binds} == {each.text} and not each.sets:
                 continue
-            yield each.text
+            yield self.texts.get(each, each.text)
             for name in each.binds | each.sets | each.calls:
                 is_whole = isinstance(each.node, DEFINITIONS) or each.is_plain
                 written[name] = each.text if is_whole and name in each.binds else ""
