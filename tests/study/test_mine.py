@@ -259,6 +259,7 @@ def test_a_module_that_does_not_import_says_why():
         "ModuleNotFoundError: No module named 'no_such_thing'"
     )
     assert why_not_alone("import os\nos._exit(3)", "x") == "Python ended with status 3"
+    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
 
 
 def test_an_import_that_never_ends_is_stopped(monkeypatch):

@@ -5,18 +5,22 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_runs
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from workbook.training import checkpoints, devices, log
 from workbook.training import train as trainer
 from workbook.training.train import CHECKPOINTS, train
 
 CURVE = ["train_loss", "validation_loss", "gradient_norm", "tokens"]
+
+STRESS = int(os.environ.get("STRESS", "1"))
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +102,35 @@ def test_a_signal_to_one_process_saves_and_ends_all_and_the_run_goes_on(tmp_path
     assert log.load_json(folder / log.OUTCOME)["status"] == "stopped"
     train(one.config, folder, tiny_runs.data())  # with as many processes as one likes
     compare(folder, one)
+
+
+def part_often(rank, ports):
+    """Be one of two processes that train a step, and part at once, by each of these ports."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    sys.setswitchinterval(1)  # so that gloo's thread has to wait for Python's lock
+    for port in ports:
+        os.environ["MASTER_PORT"] = str(port)
+        with suppress(KeyboardInterrupt), devices.process_group("cpu"):
+            model = DistributedDataParallel(torch.nn.Linear(50, 50))
+            model(torch.ones(4, 50)).sum().backward()
+            raise KeyboardInterrupt
+        del model
+
+
+@pytest.mark.stress
+def test_processes_that_part_do_not_wait_for_each_other():
+    with ExitStack() as held:
+        free = [held.enter_context(socket.socket()) for _ in range(10 * STRESS)]
+        for each in free:
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in free]
+    both = [tiny_runs.forked(part_often, rank, ports) for rank in (0, 1)]
+    for process in both:
+        process.join(60 + 10 * STRESS)
+        process.kill()  # where it hangs
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
 
 
 def test_under_torchrun_an_error_in_one_ends_all_and_keeps_the_last_checkpoint(tmp_path):

@@ -86,11 +86,11 @@ def why_not_alone(source: str, name: str) -> str | None:
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / f"{name}.py").write_text(source, encoding="utf-8")
-        # -P: no file of the folder is imported in place of Python's own
-        code = f"import sys; sys.path.append({folder!r}); import {name}"
+        # First in the path: a library may have the name of a problem.
+        code = f"import sys; sys.path.insert(0, {folder!r}); import {name}"
         try:
             ended = subprocess.run(
-                [sys.executable, "-P", "-c", code],
+                [sys.executable, "-c", code],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

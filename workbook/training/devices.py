@@ -156,6 +156,9 @@ def matmul_peak(
     return 2 * size**3 / best_seconds(lambda: left @ right, device)
 
 
+GROUPS: list = []  # that processes were connected by
+
+
 @contextmanager
 def process_group(wanted_device: str = "auto") -> Iterator[None]:
     """Connect the processes that torchrun started; without torchrun, do nothing.
@@ -173,6 +176,9 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
         yield
         distributed.barrier()  # nobody closes a connection that another one still uses
     finally:
+        # Whoever drops the last reference to a group waits for gloo's thread, and holds Python's
+        # lock meanwhile, which that thread may be waiting for: so a reference stays.
+        GROUPS.append(distributed.group.WORLD)
         distributed.destroy_process_group()
 
 
