@@ -146,8 +146,7 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     from workbook.study import copy, progress, update, verbs
 
-    found = progress.around() or settings.study_folder()
-    study = found if options.make else progress.nearest()
+    study = progress.home() if options.make else progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
         copy.make(study)

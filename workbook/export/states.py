@@ -4,6 +4,7 @@ import ast
 import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from workbook import config
@@ -298,8 +299,7 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
 
 def _is_ours(source: str) -> bool:
     """Tell code whose every function and class stands word for word in the package."""
-    files = sorted(config.PACKAGE.rglob("*.py"))
-    package = "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
+    package = _package()
     try:
         nodes = ast.parse(source).body
     except SyntaxError:
@@ -307,6 +307,13 @@ def _is_ours(source: str) -> bool:
     made = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     segments = [ast.get_source_segment(source, node) for node in made]
     return bool(made) and all(_lines(segment) in package for segment in segments)
+
+
+@cache
+def _package() -> str:
+    """Read the package's own code, once for all the problems of a write-up."""
+    files = sorted(config.PACKAGE.rglob("*.py"))
+    return "\n".join(_lines(path.read_text(encoding="utf-8")) for path in files)
 
 
 def _lines(source: str) -> str:

@@ -17,11 +17,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from workbook import config
 from workbook.study import notebooks, problems
 from workbook.study.mine import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, Progress, around, nearest, remember
+from workbook.study.progress import MARK, Progress, home, nearest, remember
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -35,7 +34,7 @@ def make(folder: str | Path | None = None) -> list[Path]:
     The folder is by default the one around us, or else the usual one. What is there already is the
     learner's and stays as it is; a line is printed for each addition.
     """
-    folder = Path(folder or around() or config.study_folder())
+    folder = Path(folder or home())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     remember(folder)
     added = [path for path in notebooks.find() if not (folder / path.name).exists()]

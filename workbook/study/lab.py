@@ -14,7 +14,7 @@ import zmq
 from workbook import config
 from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK, around
+from workbook.study.progress import MARK, home
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -29,7 +29,7 @@ def start(port: int | None = None) -> None:
     """
     if port is not None:
         require_free(port)
-    folder = around() or config.study_folder()
+    folder = home()
     copy.make(folder)  # and what an update brought is added to it
     for notice in update.notices(folder):
         print(notice)

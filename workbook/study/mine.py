@@ -61,8 +61,7 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
 
     Raises: NotKeptError where no statement of a cell or file has made what is needed.
     """
-    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
-    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    attempts = _each(attempt)
     if len(attempts) != len(names):
         raise NotKeptError(f"expected {' and '.join(names)}, got {len(attempts)} objects")
     if len(names) == 2:  # in the order of the names, as the check takes them
@@ -682,11 +681,16 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             yield each
 
 
+def _each(attempt: Any) -> list:
+    """List the objects of an attempt: those of a pair or a dict, or the one that it is."""
+    values = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
 def _as_written(attempt: Any) -> str:
     """Return the learner's own lines of an attempt, and no more, or else the cell around them."""
-    attempts = attempt.values() if isinstance(attempt, dict) else attempt
     texts = []
-    for each in attempts if isinstance(attempts, tuple | list) else [attempt]:
+    for each in _each(attempt):
         own = [f for f in _functions(each) if not _is_library_file(f.__globals__.get("__file__"))]
         try:
             texts += [textwrap.dedent(inspect.getsource(each))] if own else []

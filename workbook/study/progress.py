@@ -199,6 +199,11 @@ def nearest(beside: Path | None = None) -> Path:
     return found or config.study_folder()
 
 
+def home() -> Path:
+    """Find the study folder to make and to open: the one around us, or else the usual one."""
+    return around() or config.study_folder()
+
+
 def remember(study: Path) -> None:
     """Note a study folder that was made, for commands that are called elsewhere.
 
@@ -249,12 +254,15 @@ def overview(study: Progress, columns: int | None = None) -> str:
             states = _states(problem, done.get(problem.id, {}))
             head = f"  {problem.ids[edition]:<29}{worth:>3}  "
             lines += _in_columns(head, states, columns)
-    return "\n".join([*lines, "", summary(study)])
+    return "\n".join([*lines, "", _summary(done, edition)])
 
 
 def summary(study: Progress) -> str:
     """Say in two lines how much is solved and answered, and what comes next."""
-    done, edition = study.read(), config.edition()
+    return _summary(study.read(), config.edition())
+
+
+def _summary(done: dict[str, dict[str, Part]], edition: str) -> str:
     everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
     most = sum(problem.points[edition] or 0 for problem, _ in everything)
     earned = sum(points(problem, parts, edition) for problem, parts in everything)
