@@ -173,6 +173,19 @@ save_checkpoint, load_checkpoint = store, load
 """
 
 
+def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
+    attempt.write_text(f'{SOFTMAX}\ndef other(x, dim):\n    return x\n\n__all__ = ["other"]\n')
+    assert cli.main(["check", "softmax", str(attempt)]) == 0, capsys.readouterr()
+    attempt.write_text(
+        f"{SOFTMAX.replace('softmax', 'stable')}\ndef softmax(x):\n    return x\n\n"
+        "def last(x, dim):\n    return softmax(stable(x, dim))\n"
+    )
+    assert cli.main(["check", "softmax", f"{attempt}:last"]) == 0, capsys.readouterr()
+    kept = study / "mine" / "softmax.py"
+    assert '__all__ = ["last"]' in kept.read_text()
+    assert cli.main(["check", "softmax", str(kept)]) == 0, capsys.readouterr()
+
+
 def test_a_pair_is_found_by_its_two_names(attempt, study, capsys):
     attempt.write_text(PAIR)
     assert cli.main(["check", "checkpointing", str(attempt)]) == 0, capsys.readouterr()

@@ -239,7 +239,7 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
         found = problems.get(problem)
         found.checker()  # imported before an attempt can be in its way
         Path(verdict).touch()  # from here on, what ends the process is the attempt
-        report = verbs.check(problem, load_attempt(Path(path), name, found.names), part)
+        report = verbs.check(problem, load_attempt(Path(path), name, found), part)
         outcome = (0 if report.status == "correct" else 1, str(report))
     except (OSError, ValueError) as error:
         outcome = (2, str(error))
@@ -278,16 +278,18 @@ def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
     return Path(path), name or ""
 
 
-def load_attempt(path: Path, name: str, names: tuple[str, ...]):
-    """Load the object of this name from the file `path`, or else what the problem calls `names`.
+def load_attempt(path: Path, name: str, problem: problems.Problem):
+    """Load the object of this name from the file `path`, or else what the problem asks for.
 
-    A file whose `__all__` has as many other names means those.
+    In a file that was kept for a learner `__all__` says what that is: the problem's own name may
+    stand for something else there.
     """
+    from workbook.study import mine
+
     defined = vars(load_module(path))
-    asked = (name,) if name else names
-    handed_out = defined.get("__all__", ())
-    if not name and len(handed_out) == len(names):
-        asked = tuple(handed_out)
+    asked = (name,) if name else problem.names
+    if not name and mine.status_of(path.read_text("utf-8", errors="replace"), problem.id):
+        asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
     for name in asked:
         if name not in defined:
             raise ValueError(f"{path} defines no {name}; add the name of yours, as in {path}:NAME")
