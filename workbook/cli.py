@@ -284,11 +284,11 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     In a file that was kept for a learner `__all__` says what that is: the problem's own name may
     stand for something else there.
     """
-    from workbook.study import mine
+    from workbook.study import keeping
 
     defined = vars(load_module(path))
     asked = (name,) if name else problem.names
-    if not name and mine.status_of(path.read_text("utf-8", errors="replace"), problem.id):
+    if not name and keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id):
         asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
     for name in asked:
         if name not in defined:

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from workbook.study import notebooks, problems
-from workbook.study.mine import FOLDER as KEPT
+from workbook.study.keeping import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, home, nearest, remember
 

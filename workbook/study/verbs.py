@@ -31,7 +31,7 @@ from workbook.checks.verdicts import (
     failure,
     kind_of,
 )
-from workbook.study import answers, mine, problems, progress
+from workbook.study import answers, keeping, problems, progress
 from workbook.study.answers import look_up
 from workbook.study.problems import Problem
 
@@ -209,7 +209,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
         kept_for.add("read")
     if report.status in kept_for and found.form and not isinstance(attempt, str):
         try:
-            kept, words = mine.keep(study.folder, found, attempt, report.status, before)
+            kept, words = keeping.keep(study.folder, found, attempt, report.status, before)
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {failure(error)}."
         then = (words,)
