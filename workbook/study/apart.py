@@ -80,7 +80,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
 
 def result(function: str, *arguments: Any, seconds: float) -> Any:
-    """The one value that a generator function yields in a process of its own. Raises: EndedError."""
+    """The one value that a generator function of ours yields there. Raises: as `results`."""
     *_, found = results(function, *arguments, seconds=seconds)
     return found
 
@@ -97,9 +97,7 @@ def _lines(process, reader, seconds: float, printed: Path) -> Iterator[tuple[str
                 begun, line = time.monotonic(), ""
         if over:
             if process.returncode:
-                raise EndedError(
-                    f"Python ended with status {process.returncode}; {_tail(printed)}"
-                )
+                raise EndedError(f"Python ended with status {process.returncode}; {_tail(printed)}")
             return
         if time.monotonic() - begun > seconds:
             raise EndedError(f"nothing came for {seconds:g} s, so it was stopped; {_tail(printed)}")
