@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbook.study import apart
+from workbook.checks import apart
 
-HERE = "tests.study.test_apart:"
+HERE = "tests.checks.test_apart:"
 
 
 def counts(n):

@@ -31,7 +31,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is no
 sys.path.insert(0, {root!a})
 import workbook  # this one, whichever is installed
 sys.path.append(sys.path.pop(0))
-from workbook.study import apart
+from workbook.checks import apart
 apart.serve({function!a}, {arguments!a}, {results!a})
 """
 
