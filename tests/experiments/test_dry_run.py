@@ -29,6 +29,7 @@ from workbook.experiments.dry_run import (
 )
 from workbook.experiments.studies import STUDIES, at_rate
 from workbook.training import checkpoints, presets, train
+from workbook.training.parts import Parts
 from workbook.training.presets import varied
 from workbook.training.train import Trainer
 
@@ -176,7 +177,7 @@ class TestCorpora:
 
 def a_trainer(config):
     data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=np.ones(config.model.vocab_size))
-    trainer = Trainer(config, None, data)
+    trainer = Trainer(config, None, data, Parts.ours(config))
     trainer.update()
     return trainer
 

@@ -13,6 +13,7 @@ from workbook import cli
 from workbook.experiments import plans, records, results, studies
 from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import data as training_data
 from workbook.training import train
 from workbook.training.presets import varied
 
@@ -27,7 +28,7 @@ def made_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
-    for module in (plans, train):
+    for module in (plans, training_data):
         monkeypatch.setattr(module, "train_data", lambda config: data)
     made = []
     begin = train.Trainer.begin

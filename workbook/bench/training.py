@@ -40,6 +40,7 @@ from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
+from workbook.training.parts import Parts
 from workbook.training.train import Trainer, train
 from workbook.transformer.model import PARTS, TransformerLM
 
@@ -223,9 +224,9 @@ def plain_loop(
         yield
 
 
-def ours(config: TrainConfig, data: TrainData) -> Loop:
-    """`workbook train`, its log included."""
-    with open_trainer(config, data) as trainer:
+def ours(config: TrainConfig, data: TrainData, parts: Parts | None = None) -> Loop:
+    """`workbook train`, its log included; of other parts where these are given."""
+    with open_trainer(config, data, parts) as trainer:
         while True:
             loss, norm = trainer.update()
             trainer.check_finite(loss, norm)
@@ -235,10 +236,13 @@ def ours(config: TrainConfig, data: TrainData) -> Loop:
 
 
 @contextmanager
-def open_trainer(config: TrainConfig, data: TrainData) -> Iterator[Trainer]:
+def open_trainer(
+    config: TrainConfig, data: TrainData, parts: Parts | None = None
+) -> Iterator[Trainer]:
     """A trainer that is about to take its first step, with a log that nobody keeps."""
+    parts = parts or Parts.ours(config)
     with TemporaryDirectory() as folder:
-        trainer = Trainer(replace(config, eval_tokens=2_048), Path(folder), data)
+        trainer = Trainer(replace(config, eval_tokens=2_048), Path(folder), data, parts)
         with trainer.open_log(()):
             trainer.begin(None)
             yield trainer

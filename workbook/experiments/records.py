@@ -34,7 +34,7 @@ def find(config: TrainConfig) -> Run | None:
 
 def load(folder: Path) -> Run:
     """The run in a folder, with the config that is stored there."""
-    asked = log.config(folder)
+    asked = {name: value for name, value in log.config(folder).items() if name != "parts"}
     model, optimizer = ModelConfig(**asked["model"]), OptimizerConfig(**asked["optimizer"])
     return Run(TrainConfig(**asked | {"model": model, "optimizer": optimizer}), folder)
 

@@ -129,7 +129,7 @@ def stream(
 
 
 def write(
-    model: TransformerLM,
+    model: Callable[[Tensor], Tensor],
     tokenizer: Tokenizer,
     prompt: str,
     max_new_tokens: int,
@@ -137,16 +137,21 @@ def write(
     top_p: Number = 1.0,
     top_k: int | None = None,
     generator: torch.Generator | None = None,
+    decoding: Callable[..., list[int]] | None = None,
 ) -> Iterator[str]:
     """Yield the continuation of a text as it is generated, up to `<|endoftext|>`.
 
-    An empty prompt begins a new document. The other arguments are those of `decode`.
+    An empty prompt begins a new document. `decoding` is a learner's function in the place of ours,
+    called with the first six arguments of `decode`. The others are those of `decode`.
     """
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
-    drawn = stream(
-        model, [prompt_ids], max_new_tokens, temperature, top_p, end_id, top_k, generator
-    )
+    how = (max_new_tokens, temperature, top_p, end_id)
+    if decoding is not None:
+        return decode_stream(tokenizer, decoding(model, prompt_ids, *how))
+    if not isinstance(model, TransformerLM):  # one of a learner's, which has no caches
+        return decode_stream(tokenizer, decode(model, prompt_ids, *how, top_k, generator))
+    drawn = stream(model, [prompt_ids], *how, top_k, generator)
     return decode_stream(tokenizer, (new_id for _, new_id in drawn))
 
 

@@ -15,6 +15,7 @@ from workbook import lazy
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {
     "DivergedError": "train",
+    "Parts": "parts",
     "Run": "train",
     "TrainData": "data",
     "Trainer": "train",

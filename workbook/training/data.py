@@ -5,7 +5,7 @@ inputs         4  92  8  30              a window of context_length tokens, anyw
 targets           92  8  30  5           the same window one token later
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,14 +14,16 @@ import numpy as np
 import torch
 from jaxtyping import Int, Integer
 from torch import Tensor
+from tqdm import tqdm
 
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
+from workbook.files import file_state, write_json
 from workbook.tokenization import token_files
 from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import loss_bounds
+from workbook.training import log, loss_bounds
 
 
 def get_batch(
@@ -78,6 +80,7 @@ def windows(
 
 
 BLOCK = 1 << 22  # tokens read at a time
+SAMPLE = 20_000  # characters that a learner's tokenizer is compared with ours on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +108,14 @@ class TrainData:
         return hashes
 
 
-def train_data(config: TrainConfig) -> TrainData:
+def train_data(
+    config: TrainConfig, make: Callable[..., Tokenizer] | None = None, maker: str = ""
+) -> TrainData:
     """The data that a config asks for, encoded first unless that was done before.
 
+    `make` makes a learner's tokenizer of our vocabulary, and `maker` names its source. Where it
+    cuts a sample as ours does, the tokens are those of ours; else it encodes the text, document by
+    document.
     Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError where the model
     has another vocabulary than the corpus' tokenizer.
     """
@@ -118,10 +126,21 @@ def train_data(config: TrainConfig) -> TrainData:
             f" vocab_size={config.model.vocab_size:,}; give the model"
             f" vocab_size={tokenizer.vocab_size}"
         )
-    train, validation = (
-        encoded(tokenizer, folder, corpora.path(config.corpus, split, size))
+    texts = [
+        corpora.path(config.corpus, split, size)
         for split, size in (("train", config.corpus_bytes), ("validation", None))
-    )
+    ]
+    if make is not None:
+        ours = tokenizer
+        tokenizer = make(ours.vocab, ours.merges, ours.special_tokens)
+        sample = next(token_files.read_text(texts[1]))[:SAMPLE]
+        if tokenizer.encode(sample) == ours.encode(sample):
+            train, validation = (encoded(ours, folder, text) for text in texts)
+        else:
+            folder = f"{folder}-mine-{maker}"
+            train, validation = (encoded_by(tokenizer, folder, text) for text in texts)
+    else:
+        train, validation = (encoded(tokenizer, folder, text) for text in texts)
     facts = corpora.record(corpora.path(config.corpus, "validation"))
     entropy = facts.get("bits_per_byte")
     bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
@@ -145,6 +164,28 @@ def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     """
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
     token_files.tokenize_file(tokenizer, text, target)
+    return read_tokens(target)
+
+
+def encoded_by(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
+    """The tokens of a corpus file by a learner's tokenizer, which is given whole documents."""
+    target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
+    made_from = target.with_suffix(".json")
+    state = list(file_state(text))
+    if not (target.is_file() and made_from.is_file() and log.load_json(made_from) == state):
+        with tqdm(desc=target.stem, total=state[0], unit="B", unit_scale=True) as bar:
+
+            def ids() -> Iterator[int]:
+                rest = ""
+                for block in token_files.read_text(text):
+                    *documents, rest = (rest + block).split(corpora.END_OF_TEXT)
+                    for document in documents:
+                        yield from tokenizer.encode(document + corpora.END_OF_TEXT)
+                    bar.update(len(block.encode()))
+                yield from tokenizer.encode(rest)
+
+            token_files.write_tokens(target, ids(), tokenizer.vocab_size)
+        write_json(made_from, state)
     return read_tokens(target)
 
 

@@ -15,27 +15,27 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, write_json
-from workbook.optimizer import optimizers
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData, get_batch, random_starts, train_data, windows
+from workbook.training.data import TrainData
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
-from workbook.transformer.model import PARTS, TransformerLM
+from workbook.training.parts import Parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,7 @@ class Run:
 
     config: TrainConfig
     folder: Path
+    parts: Parts | None = field(default=None, kw_only=True)  # it is made of; None: ours
 
     @cached_property
     def log(self) -> "pd.DataFrame":
@@ -128,23 +129,37 @@ class Run:
         path = self.folder / log.SAMPLE
         return log.load_json(path) if path.is_file() else None
 
-    def model(self) -> TransformerLM:
+    @property
+    def made_of(self) -> dict[str, str]:
+        """Where the parts are that are not ours, by their names; empty where all are ours."""
+        return log.config(self.folder).get("parts", {}).get("places", {})
+
+    def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
         state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
-        model = TransformerLM.from_config(self.config.model)
+        model = (self.parts or Parts.ours(self.config)).model(self.config.model)
         checkpoints.restore(state, model)
         return model.eval()
 
 
-def run_folder(config: TrainConfig) -> Path:
+def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
     """The folder of a run of this config inside the data folder: each config has its own.
 
-    A run whose precision is forced has another one, so a model in one precision never passes for
-    that in another.
+    A run of other parts has another one, and so has a run whose precision is forced: a model never
+    passes for another.
     """
     asked = devices.asked_precision(config.precision)
     forced = f"-{asked}" if asked != config.precision else ""
-    return data_folder() / "trained" / f"{config.name}-{config.key}{forced}"
+    made_of = f"-mine-{parts.key}" if parts and parts.made_by else ""
+    return data_folder() / "trained" / f"{config.name}-{config.key}{forced}{made_of}"
+
+
+def asked_for(config: TrainConfig, parts: Parts) -> dict:
+    """All that decides how a run goes, as its folder keeps it."""
+    asked = asdict(config)
+    if parts.made_by:
+        asked["parts"] = {"key": parts.key, "places": parts.places}
+    return asked
 
 
 def train(
@@ -152,15 +167,20 @@ def train(
     folder: str | os.PathLike | None = None,
     data: TrainData | None = None,
     listeners: Sequence[log.Listener] = (),
+    parts: Parts | None = None,
 ) -> Run:
     """Train, or finish what an earlier call has begun; a finished run is not done again.
 
     `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
     on; None: the config's corpus. Each of `listeners` is called with every record of the log.
+    `parts` is what the run is made of; None: ours.
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError where a
     checkpoint cannot be written. All of them leave the last checkpoint.
     """
-    run = Run(config, Path(folder) if folder is not None else run_folder(config))
+    parts = parts or Parts.ours(config)
+    run = Run(
+        config, Path(folder) if folder is not None else run_folder(config, parts), parts=parts
+    )
     if is_done(run):  # asked without a lock, so that it works on a read-only disk too
         return run
     before = checkpoints.random_state()
@@ -170,13 +190,13 @@ def train(
             first = devices.process_rank() == 0
             with locked(run.folder) if first else nullcontext():
                 if first:
-                    log.claim(run.folder, asdict(config))
+                    log.claim(run.folder, asked_for(config, parts))
                 state = devices.from_first_process(
                     lambda: checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
                 )
                 with devices.first_process_first():  # it makes the files that the others open
-                    data = data or train_data(config)
-                trainer = Trainer(config, run.folder, data)
+                    data = data or parts.train_data(config)
+                trainer = Trainer(config, run.folder, data, parts)
                 with trainer.open_log(listeners), guards.stop_on_signal() as stop:
                     trainer.begin(state)
                     trainer.run_to_end(stop)
@@ -191,8 +211,10 @@ def is_done(run: Run) -> bool:
         return False
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
     asked = devices.asked_precision(run.config.precision)
+    parts = run.parts or Parts.ours(run.config)
     return (
         state.get("config") == run.config.key
+        and state.get("parts", "") == parts.key
         and state.get("finished", False)
         and asked in ("auto", state.get("precision"))
     )
@@ -200,17 +222,17 @@ def is_done(run: Run) -> bool:
 
 def trained(
     config: TrainConfig, listeners: Sequence[log.Listener] = ()
-) -> tuple[TransformerLM, Tokenizer]:
+) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
     run = train(config, listeners=listeners)
-    return run.model(), train_data(config).tokenizer
+    return run.model(), run.parts.train_data(config).tokenizer
 
 
 class Trainer:
     """A run in progress: the model, and all that changes from step to step."""
 
-    def __init__(self, config: TrainConfig, folder: Path, data: TrainData):
-        self.config, self.folder, self.data = config, folder, data
+    def __init__(self, config: TrainConfig, folder: Path, data: TrainData, parts: Parts):
+        self.config, self.folder, self.data, self.parts = config, folder, data, parts
         self.processes = devices.process_count()
         self.is_first = devices.process_rank() == 0
         if config.batch_size % (config.accumulation * self.processes):
@@ -225,14 +247,13 @@ class Trainer:
         devices.tune(self.device)
         checkpoints.seed_everything(config.seed)
         # Drawn on the CPU: the same weights whatever the device.
-        self.model = TransformerLM.from_config(config.model).to(self.device)
+        self.model = parts.model(config.model).to(self.device)
         # `forward` shares its weights with `model`, which is what is evaluated and saved: the names
         # in a checkpoint are the same with and without torch.compile and several processes.
         self.forward = devices.compiled(self.model) if config.compile else self.model
         if self.processes > 1:
             self.forward = DistributedDataParallel(self.forward)
-        self.cross_entropy = PARTS[config.model.kernels].cross_entropy
-        self.optimizer = optimizers.from_config(self.model.parameters(), config.optimizer)
+        self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
         self.scaler = torch.amp.GradScaler(
             self.device.type, enabled=self.precision == torch.float16
         )
@@ -243,6 +264,8 @@ class Trainer:
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
+        # Whether the learner's checkpoints, where the parts have such, keep all; None: not tried.
+        self.theirs_keep_all: bool | None = None
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
@@ -273,7 +296,8 @@ class Trainer:
             )
             write_json(self.folder / log.ENVIRONMENT, environment)
             context = self.config.model.context_length
-            batch = get_batch(self.data.train, 2, context, self.device, torch.Generator())
+            order = torch.Generator()
+            batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
             self.flags = guards.before_training(self.model, self.data, *batch)
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
@@ -331,20 +355,22 @@ class Trainer:
     def update(self) -> tuple[Tensor, Tensor]:
         """Take one step; return the loss of its batch and the norm of the gradients."""
         config, context = self.config, self.config.model.context_length
-        starts = random_starts(len(self.data.train), config.batch_size, context, self.order)
+        batch = self.parts.get_batch(
+            self.data.train, config.batch_size, context, self.device, self.order
+        )
         # Every process draws the same batch, and computes its share of the sequences.
-        share = starts.chunk(self.processes)[devices.process_rank()]
+        share = [each.chunk(self.processes)[devices.process_rank()] for each in batch]
+        self.on_part("data")
         loss = torch.zeros((), device=self.device)
-        for number, part in enumerate(share.chunk(config.accumulation), 1):
-            inputs, targets = windows(self.data.train, part, context, self.device)
-            self.on_part("data")
+        parts = zip(*(each.chunk(config.accumulation) for each in share), strict=True)
+        for number, (inputs, targets) in enumerate(parts, 1):
             # Gradients of the parts add up in each process; only with the last part are they
             # averaged over the processes.
             last = self.processes == 1 or number == config.accumulation
             with nullcontext() if last else self.forward.no_sync():
                 with devices.autocast(self.device, self.precision):
                     # Divided here, so that the sum over the parts is the mean of the batch.
-                    part_loss = self.cross_entropy(self.forward(inputs), targets)
+                    part_loss = self.parts.loss(self.forward(inputs), targets)
                     part_loss = part_loss / config.accumulation
                 self.on_part("forward")
                 self.scaler.scale(part_loss).backward()
@@ -353,7 +379,7 @@ class Trainer:
             self.on_part("backward")
         loss = devices.process_mean(loss)
         self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled up: clip true ones
-        norm = optimizers.clip_gradients(self.model.parameters(), config.optimizer.max_l2_norm)
+        norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
         self.on_part("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
@@ -374,7 +400,7 @@ class Trainer:
         that has passed.
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
-        return optimizers.cosine_schedule(
+        return self.parts.schedule(
             max(self.step, round(self.limit.share(self.clock()) * end)),
             schedule.max_learning_rate,
             schedule.min_learning_rate,
@@ -472,6 +498,7 @@ class Trainer:
         checkpoints.keep(
             {
                 "config": self.config.key,
+                "parts": self.parts.key,
                 "precision": devices.name_of(self.precision),
                 "data": self.made_from,
                 "iteration": self.step,
@@ -486,11 +513,46 @@ class Trainer:
                 "seconds": self.elapsed(),
                 "flags": self.flags,
                 "log": self.log.position(),
+                **self.theirs(),
             },
             self.folder / CHECKPOINTS,
             self.config.keep_checkpoints,
         )
         self.outcome("running")
+
+    def theirs(self) -> dict[str, Tensor]:
+        """The file of the learner's `save_checkpoint`, kept beside our state and loaded from.
+
+        Empty where the parts have none, or where it loses something: then ours alone is used, and
+        a flag says so.
+        """
+        if "save_checkpoint" not in self.parts.made_by or self.theirs_keep_all is False:
+            return {}
+        file = checkpoints.saved_by(
+            self.parts.save_checkpoint, self.model, self.optimizer, self.step
+        )
+        if self.theirs_keep_all is None:
+            model = self.parts.model(self.config.model).to(self.device)
+            optimizer = self.parts.optimizer(model.parameters(), self.config.optimizer)
+            self.load_theirs(file, model, optimizer)
+        return {"theirs": file} if self.theirs_keep_all else {}
+
+    def load_theirs(self, file: Tensor, model: nn.Module, optimizer: Optimizer) -> None:
+        """Load a file of the learner's into a model and an optimizer, and note what it lacks."""
+        step = checkpoints.loaded_by(self.parts.load_checkpoint, file, model, optimizer)
+        lost = checkpoints.difference(model.state_dict(), self.model.state_dict(), "model")
+        lost += checkpoints.difference(
+            optimizer.state_dict(), self.optimizer.state_dict(), "optimizer"
+        )
+        lost += [] if step == self.step else [f"the step ({step!r} comes back for {self.step})"]
+        self.theirs_keep_all = not lost
+        where = self.parts.made_by["save_checkpoint"].where
+        flag = (
+            f"{where} does not bring back {', '.join(lost[:3])}: the workbook's checkpoints are"
+            " used in its place"
+        )
+        if lost and flag not in self.flags:
+            self.flags.append(flag)
 
     def resume(self, state: dict) -> None:
         """Restore the run as it was when `state` was saved, the log as well.
@@ -503,6 +565,11 @@ class Trainer:
             raise ValueError(
                 f"{self.folder} holds a run of another config ({state['config']}, not"
                 f" {self.config.key}); give another folder"
+            )
+        if state.get("parts", "") != self.parts.key:
+            raise ValueError(
+                f"{self.folder} holds a run of other parts, or your code has changed since; give"
+                " another folder"
             )
         now, then = self.made_from, state["data"]
         if changed := [name for name in now if now[name] != then.get(name)]:
@@ -525,6 +592,10 @@ class Trainer:
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch = ClimbWatch(**state["watch"])
         self.finished = state["finished"]
+        if "theirs" in state and "load_checkpoint" in self.parts.made_by:
+            self.load_theirs(state["theirs"], self.model, self.optimizer)
+            if not self.theirs_keep_all:
+                checkpoints.restore(state, self.model, self.optimizer)
         if not self.is_first:
             return
         if self.log.position() < state["log"]:
@@ -542,9 +613,11 @@ class Trainer:
             write_json(self.folder / log.OUTCOME, content)
 
 
-def train_and_print(config: TrainConfig, folder: str | os.PathLike | None = None) -> None:
-    """Train and print how it goes, as the command line does."""
-    place = Path(folder) if folder is not None else run_folder(config)
+def train_and_print(
+    config: TrainConfig, folder: str | os.PathLike | None = None, parts: Parts | None = None
+) -> None:
+    """Train and print how it goes, as the command line does; arguments as in `train`."""
+    place = Path(folder) if folder is not None else run_folder(config, parts)
 
     def show(record: dict) -> None:
         if record["step"] == 0:
@@ -552,7 +625,7 @@ def train_and_print(config: TrainConfig, folder: str | os.PathLike | None = None
             print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
         print(progress_line(config, record), flush=True)
 
-    run = train(config, place, listeners=[show])
+    run = train(config, place, listeners=[show], parts=parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:

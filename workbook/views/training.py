@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
+from workbook.training.parts import Parts
 from workbook.training.train import Run, progress_line, run_folder, train
 from workbook.views import plots
 from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
@@ -136,17 +137,21 @@ class LiveCurve:
 
 
 def train_live(
-    config: TrainConfig, folder=None, data: TrainData | None = None, listeners=()
+    config: TrainConfig,
+    folder=None,
+    data: TrainData | None = None,
+    listeners=(),
+    parts: Parts | None = None,
 ) -> Run:
     """Train as `train` does, with the same arguments, and show a bar and a loss curve meanwhile.
 
     They give way to a picture when the run ends, be it done, interrupted or broken.
     """
-    folder = Path(folder) if folder is not None else run_folder(config)
+    folder = Path(folder) if folder is not None else run_folder(config, parts)
     curve, place = LiveCurve(config), DisplayHandle()
     place.display(curve)
     try:
-        return train(config, folder, data, [curve, *listeners])
+        return train(config, folder, data, [curve, *listeners], parts)
     finally:
         output, metadata = still(config, folder)
         place.update(output, metadata=metadata, raw=True)

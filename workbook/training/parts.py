@@ -1,0 +1,82 @@
+"""What a run is made of: a model, a loss, an optimizer and so on, ours or a learner's.
+
+The trainer, the texts of a run and the benches call the parts of a `Parts`, and nothing of ours by
+its name. So whoever has written a part can put it in the place of ours:
+
+    train(config, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.optimizer import optimizers
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import checkpoints, data
+from workbook.transformer.model import PARTS as KERNELS
+from workbook.transformer.model import TransformerLM
+
+
+class Maker(NamedTuple):
+    """Who made a part that is not ours."""
+
+    where: str  # such as "cs336_basics.model:MyLM"
+    hash: str  # of its source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The parts of a run. Each takes the handout's arguments, in its order.
+
+    `clipping` returns the norm that the gradients had before. `get_batch` draws from the generator
+    that it is given, or from the global ones. `decode` is None for ours: `generation` has it.
+    """
+
+    model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
+    loss: Callable[[Tensor, Tensor], Tensor] = KERNELS["fused"].cross_entropy
+    optimizer: Callable[[Iterable[Tensor], OptimizerConfig], Optimizer] = optimizers.from_config
+    schedule: Callable[[int, float, float, int, int], float] = optimizers.cosine_schedule
+    clipping: Callable[[Iterable[Tensor], float], Tensor] = optimizers.clip_gradients
+    get_batch: Callable[
+        [np.ndarray, int, int, torch.device, torch.Generator], tuple[Tensor, Tensor]
+    ] = data.get_batch
+    save_checkpoint: Callable = checkpoints.save_checkpoint
+    load_checkpoint: Callable = checkpoints.load_checkpoint
+    tokenizer: Callable[[Mapping[int, bytes], Sequence, Sequence[str]], Tokenizer] = Tokenizer
+    decode: Callable[..., list[int]] | None = None
+    made_by: Mapping[str, Maker] = field(default_factory=dict)  # by the fields that are not ours
+
+    @classmethod
+    def ours(cls, config: TrainConfig) -> "Parts":
+        """Our parts, with the kernels that a config asks for."""
+        return cls(loss=KERNELS[config.model.kernels].cross_entropy)
+
+    @property
+    def key(self) -> str:
+        """A hash of the sources of all parts that are not ours; "" where all are."""
+        if not self.made_by:
+            return ""
+        hashes = json.dumps({name: maker.hash for name, maker in sorted(self.made_by.items())})
+        return sha256(hashes.encode()).hexdigest()[:8]
+
+    def train_data(self, config: TrainConfig) -> data.TrainData:
+        """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
+        if maker := self.made_by.get("tokenizer"):
+            return data.train_data(config, self.tokenizer, maker.hash)
+        return data.train_data(config)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where the parts that are not ours are, as a log keeps it."""
+        return {name: maker.where for name, maker in self.made_by.items()}
+
+
+NAMES = tuple(each.name for each in fields(Parts) if each.name != "made_by")
