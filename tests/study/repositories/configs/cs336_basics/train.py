@@ -1,0 +1,65 @@
+import sys
+
+import numpy as np
+import torch
+import wandb
+
+from cs336_basics.config import TrainingConfig, TransformerConfig
+from cs336_basics.optimizer import AdamW, CosineSchedule, clip_grad_norm
+from cs336_basics.transformer import TransformerLM
+
+
+def cross_entropy_loss(preds, labels):
+    preds = preds.reshape(-1, preds.shape[-1])
+    labels = labels.reshape(-1)
+    preds = preds - preds.max(dim=1, keepdim=True)[0]
+    correct = preds[torch.arange(len(labels)), labels]
+    return torch.mean(torch.log(torch.exp(preds).sum(dim=1)) - correct)
+
+
+def get_batch(x, batch_size, context_length, device):
+    x = np.asarray(x) if not isinstance(x, np.ndarray) else x
+    starts = torch.randint(0, x.shape[0] - context_length, (batch_size, 1)).numpy()
+    index = starts + np.arange(context_length + 1)
+    rows = torch.from_numpy(x[index].astype("int64")).to(device)
+    return rows[:, :-1], rows[:, 1:]
+
+
+class Checkpoint:
+    @staticmethod
+    def save(model, optimizer, iteration, out):
+        state = dict(model=model.state_dict(), optim=optimizer.state_dict(), it=iteration)
+        torch.save(state, out)
+
+    @staticmethod
+    def load(src, model, optimizer):
+        state = torch.load(src)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optim"])
+        return state["it"]
+
+
+save_checkpoint, load_checkpoint = Checkpoint.save, Checkpoint.load
+
+
+def train(config: TrainingConfig):
+    wandb.init(project=config.project)
+    data = np.memmap(config.data, dtype=np.uint16, mode="r")
+    model = TransformerLM(config.model)
+    optimizer = AdamW(model.parameters(), config.lr, config.betas, weight_decay=0.1)
+    schedule = CosineSchedule(config.lr, config.lr / 10, config.steps // 20, config.steps)
+    for step in range(config.steps):
+        optimizer.param_groups[0]["lr"] = schedule.get_lr(step)
+        length, device = config.model.context_length, config.model.device
+        inputs, labels = get_batch(data, config.batch_size, length, device)
+        loss = cross_entropy_loss(model(inputs), labels)
+        loss.backward()
+        clip_grad_norm(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        wandb.log({"loss": loss.item()})
+    save_checkpoint(model, optimizer, config.steps, "model.pt")
+
+
+if __name__ == "__main__":
+    train(TrainingConfig(TransformerConfig(10_000, 256, 512, 4, 16, 1344, 10_000.0), sys.argv[1]))

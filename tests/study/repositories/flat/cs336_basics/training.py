@@ -1,0 +1,137 @@
+import argparse
+import math
+
+import numpy as np
+import torch
+
+from cs336_basics.model import TransformerLM, softmax
+
+
+def cross_entropy(logits, targets):
+    logits = logits - logits.max(dim=-1, keepdim=True).values
+    log_probs = logits - logits.exp().sum(dim=-1, keepdim=True).log()
+    return -log_probs.gather(-1, targets.unsqueeze(-1)).mean()
+
+
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
+
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["t"] = 0
+                    state["m"] = torch.zeros_like(p)
+                    state["v"] = torch.zeros_like(p)
+                state["t"] += 1
+                t, g = state["t"], p.grad.data
+                state["m"] = beta1 * state["m"] + (1 - beta1) * g
+                state["v"] = beta2 * state["v"] + (1 - beta2) * g**2
+                lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+                p.data -= lr_t * state["m"] / (torch.sqrt(state["v"]) + group["eps"])
+                p.data -= lr * group["weight_decay"] * p.data
+        return loss
+
+
+def get_lr_cosine_schedule(
+    it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+):
+    if it < warmup_iters:
+        return it / warmup_iters * max_learning_rate
+    if it > cosine_cycle_iters:
+        return min_learning_rate
+    progress = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
+    coefficient = 0.5 * (1 + math.cos(math.pi * progress))
+    return min_learning_rate + coefficient * (max_learning_rate - min_learning_rate)
+
+
+def gradient_clipping(parameters, max_l2_norm, eps=1e-6):
+    grads = [p.grad for p in parameters if p.grad is not None]
+    if not grads:
+        return
+    norm = torch.sqrt(sum((g**2).sum() for g in grads))
+    if norm > max_l2_norm:
+        for g in grads:
+            g.mul_(max_l2_norm / (norm + eps))
+
+
+def get_batch(dataset, batch_size, context_length, device):
+    starts = np.random.randint(0, len(dataset) - context_length, size=batch_size)
+    x = np.stack([dataset[s : s + context_length] for s in starts]).astype(np.int64)
+    y = np.stack([dataset[s + 1 : s + 1 + context_length] for s in starts]).astype(np.int64)
+    return torch.from_numpy(x).to(device), torch.from_numpy(y).to(device)
+
+
+def save_checkpoint(model, optimizer, iteration, out):
+    checkpoint = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "iteration": iteration,
+    }
+    torch.save(checkpoint, out)
+
+
+def load_checkpoint(src, model, optimizer):
+    checkpoint = torch.load(src)
+    model.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    return checkpoint["iteration"]
+
+
+@torch.no_grad()
+def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    ids = [int(i) for i in prompt_ids]
+    context_length = getattr(model, "context_length", None) or len(ids) + max_new_tokens
+    new = []
+    for _ in range(max_new_tokens):
+        logits = model(torch.tensor([ids[-context_length:]]))[0, -1]
+        if temperature == 0:
+            probs = torch.zeros_like(logits)
+            probs[logits.argmax()] = 1.0
+        else:
+            probs = softmax(logits / temperature, dim=-1)
+        if top_p < 1.0:
+            sorted_probs, order = torch.sort(probs, descending=True)
+            before = torch.cumsum(sorted_probs, dim=-1) - sorted_probs
+            probs[order[before >= top_p]] = 0.0
+            probs /= probs.sum()
+        next_id = int(torch.multinomial(probs, 1))
+        if next_id == end_id:
+            break
+        ids.append(next_id)
+        new.append(next_id)
+    return new
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--out", default="checkpoint.pt")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--batch_size", type=int, default=32)
+    args = parser.parse_args()
+    data = np.load(args.data, mmap_mode="r")
+    model = TransformerLM(10_000, 256, 512, 4, 16, 1344, 10_000.0)
+    optimizer = AdamW(model.parameters(), lr=args.lr)
+    for it in range(args.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = get_lr_cosine_schedule(it, args.lr, args.lr / 10, 100, args.steps)
+        x, y = get_batch(data, args.batch_size, 256, "cpu")
+        loss = cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        gradient_clipping(model.parameters(), 1.0)
+        optimizer.step()
+        print(it, loss.item())
+    save_checkpoint(model, optimizer, args.steps, args.out)
+
+
+if __name__ == "__main__":
+    main()

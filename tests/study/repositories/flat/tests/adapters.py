@@ -1,0 +1,161 @@
+import torch
+from cs336_basics import model as m
+from cs336_basics.tokenizer import Tokenizer, train_bpe
+from cs336_basics.training import (
+    AdamW,
+    cross_entropy,
+    get_batch,
+    get_lr_cosine_schedule,
+    gradient_clipping,
+    load_checkpoint,
+    save_checkpoint,
+)
+
+
+def run_linear(d_in, d_out, weights, in_features):
+    linear = m.Linear(d_in, d_out)
+    linear.load_state_dict({"weight": weights})
+    return linear(in_features)
+
+
+def run_embedding(vocab_size, d_model, weights, token_ids):
+    embedding = m.Embedding(vocab_size, d_model)
+    embedding.load_state_dict({"weight": weights})
+    return embedding(token_ids)
+
+
+def run_swiglu(d_model, d_ff, w1_weight, w2_weight, w3_weight, in_features):
+    swiglu = m.SwiGLU(d_model, d_ff)
+    swiglu.load_state_dict({"w1.weight": w1_weight, "w2.weight": w2_weight, "w3.weight": w3_weight})
+    return swiglu(in_features)
+
+
+def run_scaled_dot_product_attention(Q, K, V, mask=None):
+    return m.scaled_dot_product_attention(Q, K, V, mask)
+
+
+def run_multihead_self_attention(
+    d_model,
+    num_heads,
+    q_proj_weight,
+    k_proj_weight,
+    v_proj_weight,
+    o_proj_weight,
+    in_features,
+):
+    attn = m.MultiHeadSelfAttention(d_model, num_heads)
+    attn.load_state_dict(
+        {
+            "q_proj.weight": q_proj_weight,
+            "k_proj.weight": k_proj_weight,
+            "v_proj.weight": v_proj_weight,
+            "output_proj.weight": o_proj_weight,
+        }
+    )
+    return attn(in_features)
+
+
+def run_multihead_self_attention_with_rope(
+    d_model,
+    num_heads,
+    max_seq_len,
+    theta,
+    q_proj_weight,
+    k_proj_weight,
+    v_proj_weight,
+    o_proj_weight,
+    in_features,
+    token_positions=None,
+):
+    attn = m.MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
+    attn.load_state_dict(
+        {
+            "q_proj.weight": q_proj_weight,
+            "k_proj.weight": k_proj_weight,
+            "v_proj.weight": v_proj_weight,
+            "output_proj.weight": o_proj_weight,
+        }
+    )
+    return attn(in_features, token_positions)
+
+
+def run_rope(d_k, theta, max_seq_len, in_query_or_key, token_positions):
+    return m.RotaryPositionalEmbedding(theta, d_k, max_seq_len)(in_query_or_key, token_positions)
+
+
+def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights, in_features):
+    block = m.TransformerBlock(d_model, num_heads, d_ff, max_seq_len, theta)
+    block.load_state_dict(weights)
+    return block(in_features)
+
+
+def run_transformer_lm(
+    vocab_size,
+    context_length,
+    d_model,
+    num_layers,
+    num_heads,
+    d_ff,
+    rope_theta,
+    weights,
+    in_indices,
+):
+    lm = m.TransformerLM(
+        vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+    )
+    lm.load_state_dict(weights)
+    return lm(in_indices)
+
+
+def run_rmsnorm(d_model, eps, weights, in_features):
+    norm = m.RMSNorm(d_model, eps)
+    norm.load_state_dict({"weight": weights})
+    return norm(in_features)
+
+
+def run_silu(in_features: torch.Tensor) -> torch.Tensor:
+    return m.silu(in_features)
+
+
+def run_get_batch(dataset, batch_size, context_length, device):
+    return get_batch(dataset, batch_size, context_length, device)
+
+
+def run_softmax(in_features, dim):
+    return m.softmax(in_features, dim)
+
+
+def run_cross_entropy(inputs, targets):
+    return cross_entropy(inputs, targets)
+
+
+def run_gradient_clipping(parameters, max_l2_norm):
+    gradient_clipping(parameters, max_l2_norm)
+
+
+def get_adamw_cls():
+    return AdamW
+
+
+def run_get_lr_cosine_schedule(
+    it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+):
+    return get_lr_cosine_schedule(
+        it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+    )
+
+
+def run_save_checkpoint(model, optimizer, iteration, out):
+    save_checkpoint(model, optimizer, iteration, out)
+
+
+def run_load_checkpoint(src, model, optimizer):
+    return load_checkpoint(src, model, optimizer)
+
+
+def get_tokenizer(vocab, merges, special_tokens=None):
+    return Tokenizer(vocab, merges, special_tokens)
+
+
+def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
+    return train_bpe(input_path, vocab_size, special_tokens, **kwargs)

@@ -1,0 +1,86 @@
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+
+def nll(logits: Tensor, targets: Tensor) -> Tensor:
+    shifted = logits - logits.amax(-1, keepdim=True).detach()
+    hit = torch.take_along_dim(shifted, targets.unsqueeze(-1), dim=-1).squeeze(-1)
+    return torch.mean(shifted.exp().sum(-1).log() - hit)
+
+
+class Adam(torch.optim.Optimizer):
+    """AdamW."""
+
+    def __init__(self, params, lr=3e-4, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+        for beta in betas:
+            if not 0 <= beta < 1:
+                raise ValueError(f"bad beta {beta}")
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
+
+    def step(self, closure: Callable | None = None):
+        loss = closure() if closure else None
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                state, grad = self.state[weight], weight.grad.data
+                if "moments" not in state:
+                    state["moments"] = (torch.zeros_like(grad), torch.zeros_like(grad))
+                    state["t"] = 1
+                first, second = state["moments"]
+                (b1, b2), t = group["betas"], state["t"]
+                first = b1 * first + (1 - b1) * grad
+                second = b2 * second + (1 - b2) * grad * grad
+                rate = group["lr"] * math.sqrt(1 - b2**t) / (1 - b1**t)
+                shrunk = weight.data * (1 - group["lr"] * group["weight_decay"])
+                weight.data = shrunk - rate * first / (second.sqrt() + group["eps"])
+                state["moments"], state["t"] = (first, second), t + 1
+        return loss
+
+
+def lr_at(step: int, lr_max: float, lr_min: float, warmup_steps: int, cosine_steps: int) -> float:
+    if step < warmup_steps:
+        fraction = step / warmup_steps
+        return fraction * lr_max
+    if step >= cosine_steps:
+        return lr_min
+    fraction = (step - warmup_steps) / (cosine_steps - warmup_steps)
+    weight = 0.5 + 0.5 * math.cos(math.pi * fraction)
+    return weight * lr_max + (1 - weight) * lr_min
+
+
+def clip_(parameters: Iterable[torch.nn.Parameter], limit: float) -> None:
+    held = [p for p in parameters if p.grad is not None]
+    squares = sum(float(p.grad.pow(2).sum()) for p in held)
+    length = math.sqrt(squares)
+    if length <= limit:
+        return
+    for p in held:
+        p.grad.data = p.grad.data * (limit / (length + 1e-6))
+
+
+def sample_windows(ids: npt.NDArray, batch: int, ctx: int, device: str) -> tuple[Tensor, Tensor]:
+    at = np.random.choice(len(ids) - ctx, size=batch)
+    xs = torch.stack([torch.as_tensor(np.array(ids[i : i + ctx], dtype=np.int64)) for i in at])
+    ys = torch.stack(
+        [torch.as_tensor(np.array(ids[i + 1 : i + ctx + 1], dtype=np.int64)) for i in at]
+    )
+    return xs.to(device), ys.to(device)
+
+
+def dump(model, optimizer, iteration, out) -> None:
+    torch.save({"w": model.state_dict(), "o": optimizer.state_dict(), "i": iteration}, out)
+
+
+def restore(src, model, optimizer) -> int:
+    saved = torch.load(src, weights_only=True)
+    model.load_state_dict(saved["w"])
+    optimizer.load_state_dict(saved["o"])
+    return saved["i"]

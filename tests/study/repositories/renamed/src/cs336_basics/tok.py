@@ -1,0 +1,119 @@
+import os
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import regex as re
+
+RULE = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+
+
+def cut(text, specials):
+    """The text around special tokens, and these, in turns: text, special, text ..."""
+    if not specials:
+        return [text]
+    rule = "|".join(re.escape(s) for s in sorted(specials, key=len, reverse=True))
+    return re.split(f"({rule})", text)
+
+
+def join(symbols, a, b):
+    done, i = [], 0
+    while i < len(symbols):
+        step = 2 if symbols[i : i + 2] == (a, b) else 1
+        done.append(b"".join(symbols[i : i + step]))
+        i += step
+    return tuple(done)
+
+
+def learn_bpe(input_path: str | os.PathLike, vocab_size: int, special_tokens: list[str]):
+    with open(input_path, "rb") as handle:
+        text = str(handle.read(), "utf-8", "replace")
+    corpus = Counter()
+    for part in cut(text, special_tokens)[::2]:
+        corpus.update(m.group() for m in RULE.finditer(part))
+    corpus = {tuple(bytes([b]) for b in word.encode()): n for word, n in corpus.items()}
+    tokens = [s.encode() for s in special_tokens] + [bytes([b]) for b in range(256)]
+    merges = []
+    while len(tokens) < vocab_size:
+        seen = defaultdict(int)
+        for word, n in corpus.items():
+            for i in range(len(word) - 1):
+                seen[word[i], word[i + 1]] += n
+        if not seen:
+            break
+        top = max(seen.values())
+        a, b = max(pair for pair in seen if seen[pair] == top)
+        corpus = {join(word, a, b) if a in word else word: n for word, n in corpus.items()}
+        tokens.append(a + b)
+        merges.append((a, b))
+    return dict(enumerate(tokens)), merges
+
+
+class BPE:
+    def __init__(self, vocab, merges, special_tokens=None):
+        self.specials = tuple(special_tokens or ())
+        self.bytes_of = dict(vocab)
+        for special in self.specials:
+            if special.encode() not in self.bytes_of.values():
+                self.bytes_of[max(self.bytes_of) + 1] = special.encode()
+        self.id_of = {piece: i for i, piece in self.bytes_of.items()}
+        self.order = {pair: place for place, pair in enumerate(merges)}
+        self.cache = {}
+
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        with open(vocab_filepath) as lines:
+            vocab = {i: bytes.fromhex(line) for i, line in enumerate(lines)}
+        with open(merges_filepath) as lines:
+            merges = [tuple(map(bytes.fromhex, line.split())) for line in lines]
+        return cls(vocab, merges, special_tokens)
+
+    def encode(self, text):
+        ids = []
+        for place, part in enumerate(cut(text, self.specials)):
+            if place % 2:
+                ids.append(self.id_of[part.encode()])
+            else:
+                for match in RULE.finditer(part):
+                    ids += self.word(match.group())
+        return ids
+
+    def word(self, word):
+        if word not in self.cache:
+            symbols = tuple(bytes([b]) for b in word.encode())
+            while len(symbols) > 1:
+                pairs = set(pairwise(symbols))
+                pair = min(pairs, key=lambda pair: self.order.get(pair, len(self.order)))
+                if pair not in self.order:
+                    break
+                symbols = join(symbols, *pair)
+            self.cache[word] = [self.id_of[symbol] for symbol in symbols]
+        return self.cache[word]
+
+    def encode_iterable(self, iterable):
+        rest = ""
+        for piece in iterable:
+            rest += piece
+            end = self.settled(rest)
+            yield from self.encode(rest[:end])
+            rest = rest[end:]
+        yield from self.encode(rest)
+
+    def settled(self, text):
+        """Up to where more text cannot change how the text is cut."""
+        longest = max(map(len, self.specials), default=1)
+        end = start = 0
+        for place, part in enumerate(cut(text, self.specials)):
+            stop = start + len(part)
+            if start > len(text) - longest:  # a special token may begin before it is all there
+                break
+            if place % 2:
+                end = stop
+            else:
+                for space in re.finditer(r"(?<=\S)\s", part):
+                    if start + space.start() <= len(text) - longest:
+                        end = start + space.start()
+            start = stop
+        return end
+
+    def decode(self, ids):
+        return b"".join(self.bytes_of[i] for i in ids).decode("utf-8", "replace")
