@@ -328,6 +328,30 @@ def load_module(path: Path):
     return module
 
 
+@command(
+    "adopt",
+    "find your parts in your checkout of the course's repository",
+    argument("path", metavar="PATH", help="its folder; nothing in it is changed"),
+    argument(
+        "--set",
+        metavar="PROBLEM=MODULE:NAME",
+        action="append",
+        default=[],
+        help="where a part is, for one that is not found; `--set PROBLEM=` looks for it again",
+    ),
+)
+def run_adopt(options: argparse.Namespace) -> None:
+    """Find your parts in your checkout of the course's repository, and note where they are.
+
+    What it imports and the functions in its tests/adapters.py run, in a process of their own. The
+    file `adopted.toml` in your study folder says what was found, and you may edit it.
+    """
+    from workbook.study import progress, repository
+
+    given = repository.given(options.set)
+    print(repository.adopt(options.path, given, progress.nearest()))
+
+
 @command("data list", "show the corpora, and which are on this disk")
 def run_data_list(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora

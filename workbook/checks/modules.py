@@ -265,7 +265,7 @@ def _takes_positions(forward: Any) -> bool:
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
     """Call a learner's class or module, with what is compiled as it is written."""
     try:
-        with _uncompiled():
+        with uncompiled():
             return call(function, *args, seconds=QUICK, given=given, **kwargs)
     except Wrong as failure:
         if "before Module.__init__" in str(failure.error):
@@ -274,7 +274,7 @@ def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
 
 
 @contextmanager
-def _uncompiled() -> Iterator[None]:
+def uncompiled() -> Iterator[None]:
     """Let `torch.compile` do nothing: it takes many times as long as any case of a check.
 
     Its code is exchanged, because an attempt may have it under another name; to stop it in the
