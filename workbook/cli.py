@@ -410,7 +410,12 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
         print(f"{path}  {number:,} ids")
 
 
-@command("train", "train a model; continues where it stopped", presets.add_options)
+@command(
+    "train",
+    "train a model; continues where it stopped",
+    presets.add_options,
+    argument("--mine", action="store_true", help="with your own parts in the place of ours"),
+)
 def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset."""
     from workbook.experiments import dry_run
@@ -419,7 +424,17 @@ def run_train(options: argparse.Namespace) -> int:
     config = presets.chosen(options)
     if options.dry_run:
         return dry_run.report([config])
-    train.train_and_print(config, options.folder)
+    parts = None
+    if options.mine:
+        from workbook.study import mine
+
+        parts = mine.parts()
+        if not parts.made_by:
+            raise ValueError(mine.NONE)
+        config = mine.rehearsed(config, parts)
+        if os.environ.get("RANK", "0") == "0":
+            print(parts)
+    train.train_and_print(config, options.folder, parts)
     return 0
 
 
@@ -445,14 +460,20 @@ def run_generate(options: argparse.Namespace) -> None:
     from workbook.generation import formats
     from workbook.generation.generate import write
 
-    model, tokenizer = formats.open_model(options.folder)
+    decoding = None
+    if formats.is_of_other_parts(options.folder):
+        from workbook.study import mine
+
+        model, tokenizer, decoding = mine.open_run(Path(options.folder))
+    else:
+        model, tokenizer = formats.open_model(options.folder)
     if tokenizer is None:
         raise ValueError(f"{options.folder} has no tokenizer.json, so no text can go in or out")
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     print(options.prompt, end="", flush=True)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    for piece in write(model, tokenizer, options.prompt, *how):
+    for piece in write(model, tokenizer, options.prompt, *how, decoding):
         print(piece, end="", flush=True)
     print()
 
@@ -627,6 +648,18 @@ def run_bench_generate(options: argparse.Namespace) -> None:
     from workbook.bench import generation
 
     print(generation.run(options.rounds))
+
+
+@command(
+    "bench mine",
+    "your tokenizer and your loop beside ours and one library",
+    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
+    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
+)
+def run_bench_mine(options: argparse.Namespace) -> None:
+    from workbook.study import mine
+
+    print(mine.bench(options.preset, options.rounds))
 
 
 @command(

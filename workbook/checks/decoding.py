@@ -440,9 +440,34 @@ class Learner:
 
     def run(self, model: Model, case: Case) -> Tokens:
         """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
+        end_id = case.end_id
+        end_token = model.vocab_size - 1 if end_id is None else end_id
+        tokenizer = Letters(model.vocab_size, end_token)
+        model.tokenizer, model.most_calls = tokenizer, case.max_new_tokens + len(case.prompt) + 8
+        new, handed_in, given = self.asked(model, tokenizer, case, end_token)
+        ends = end_id is not None and new[-1:] == [end_id]
+        habits = {
+            "prompt": self.with_prompt,
+            "counted": self.form.counted,
+            "end": ends,
+            "gradients": model.with_gradients,
+            "context": model.longest > model.context_length,
+            "eval": not model.training,
+            "changed": self.form.prompt != "text"
+            and np.ravel(handed_in).tolist() != list(case.prompt),
+        }
+        self.notes |= {name for name, holds in habits.items() if holds}
+        return Tokens(new[:-1] if ends else new, given)
+
+    def asked(
+        self, model: Any, tokenizer: Any, case: Case, end_token: int, seconds: float = 5.0
+    ) -> tuple[list[int], Any, Words]:
+        """The new ids behind the prompt, what was handed in as the prompt, and the call in words.
+
+        `model` has the sizes that are asked for as attributes. Raises: Wrong.
+        """
         prompt, end_id = list(case.prompt), case.end_id
-        tokenizer = Letters(model.vocab_size, model.vocab_size - 1 if end_id is None else end_id)
-        end = ENDS[self.form.end](tokenizer.ids[END_OF_TEXT])
+        end = ENDS[self.form.end](end_token)
         if end_id is None and self.defaults.get("end_token") is None:
             end = None
         handed_in = PROMPTS[self.form.prompt]([*prompt], tokenizer)
@@ -460,29 +485,17 @@ class Learner:
         arguments[self.limit] = limit
         if self.limit not in ASKED:
             del arguments["max_new_tokens"]
-        model.tokenizer, model.most_calls = tokenizer, case.max_new_tokens + len(prompt) + 8
         options = {"optional": self.optional, "extras": {"tokenizer": tokenizer}}
-        result = call_part(self.attempt, arguments, given=given, **options)
+        result = call_part(self.attempt, arguments, given=given, seconds=seconds, **options)
         if inspect.isgenerator(result):
-            result = call(lambda: list(result), given=given)
+            result = call(lambda: list(result), given=given, seconds=seconds)
         ids = ids_of(result, given, tokenizer)
         if ids[: len(prompt)] == prompt and (len(prompt) > 1 or self.with_prompt):
             self.with_prompt, ids = True, ids[len(prompt) :]
-        ends = end_id is not None and ids[-1:] == [end_id]
-        habits = {
-            "prompt": self.with_prompt,
-            "counted": self.form.counted,
-            "end": ends,
-            "gradients": model.with_gradients,
-            "context": model.longest > model.context_length,
-            "eval": not model.training,
-            "changed": self.form.prompt != "text" and np.ravel(handed_in).tolist() != prompt,
-        }
-        self.notes |= {name for name, holds in habits.items() if holds}
-        return Tokens(ids[:-1] if ends else ids, given)
+        return ids, handed_in, given
 
 
-def ids_of(result: Any, given: Words, tokenizer: Letters) -> list[int]:
+def ids_of(result: Any, given: Words, tokenizer: Any) -> list[int]:
     """What was returned as a list of ids: a list, a tensor, a list of tensors, or a text."""
     if result is None:
         raise NotAttempted

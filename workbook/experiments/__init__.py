@@ -14,6 +14,7 @@ HOMES = {
     "Run": "records",
     "STUDIES": "studies",
     "claims": "published",
+    "compare": "results",
     "find": "records",
     "judge_accounting": "published",
     "load": "records",

@@ -52,6 +52,18 @@ def table(results: Results) -> pd.DataFrame:
     return differing.join(outcomes).set_index(pd.Index(results, name="run"))
 
 
+def compare(runs: Results) -> pd.DataFrame:
+    """`table`, with whose parts each run was made of where they are not all ours.
+
+    Losses of runs whose tokenizers differ compare in bits per byte alone.
+    """
+    found = table(runs)
+    made_of = [", ".join(run.made_of) or "ours" for run in runs.values()]
+    if set(made_of) != {"ours"}:
+        found.insert(0, "yours", [parts.replace("ours", "") for parts in made_of])
+    return found
+
+
 def settings_of(config: TrainConfig) -> dict:
     """All settings by name, those of the model and the optimizer among them."""
     flat = asdict(config)

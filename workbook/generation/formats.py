@@ -73,6 +73,11 @@ TO_LLAMA = "(heads pair two) d_model -> (heads two pair) d_model"
 FROM_LLAMA = "(heads two pair) d_model -> (heads pair two) d_model"
 
 
+def is_of_other_parts(folder: str | os.PathLike) -> bool:
+    """Whether a folder has a run that was made of other parts than ours."""
+    return (Path(folder) / log.CONFIG).is_file() and "parts" in log.config(folder)
+
+
 def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
     """Load the model of a training run or of `save_model`, and its tokenizer where one is known.
 
@@ -85,6 +90,11 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
         raise FileNotFoundError(
             f"{folder} holds no model; give the folder that `workbook train` or"
             " `workbook export-model` named"
+        )
+    if is_of_other_parts(folder):
+        raise ValueError(
+            f"the model in {folder} is your own, not one of the workbook's; `workbook generate` and"
+            " `mine.open_run` open it"
         )
     config = log.config(folder)
     state = checkpoints.newest(folder / "checkpoints", ["model"])

@@ -121,6 +121,20 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """One paragraph with the colour of a status."""
+
+    status: Status
+    text: str
+
+    def __repr__(self) -> str:
+        return f"{LOOKS[self.status][0]} {self.text}"
+
+    def _repr_html_(self) -> str:
+        return _panel(self.status, _prose(str(self)))
+
+
+@dataclass(frozen=True)
 class Hint:
     """The steps of a hint that were asked for so far."""
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +33,13 @@ class Maker(NamedTuple):
     hash: str  # of its source
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Parts:
     """The parts of a run. Each takes the handout's arguments, in its order.
 
     `clipping` returns the norm that the gradients had before. `get_batch` draws from the generator
-    that it is given, or from the global ones. `decode` is None for ours: `generation` has it.
+    that it is given, or from the global ones. `decode` is given the tokenizer too, after the
+    handout's arguments; it is None for ours, which `generation` has.
     """
 
     model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
@@ -72,6 +74,18 @@ class Parts:
         if maker := self.made_by.get("tokenizer"):
             return data.train_data(config, self.tokenizer, maker.hash)
         return data.train_data(config)
+
+    def __repr__(self) -> str:
+        rows = [(name, *self._whose(name)) for name in NAMES]
+        width = max(len(name) for name in NAMES)
+        return "\n".join(f"{name:<{width}}  {whose:<5}  {at}".rstrip() for name, whose, at in rows)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def _whose(self, name: str) -> tuple[str, str]:
+        maker = self.made_by.get(name)
+        return ("yours", maker.where) if maker else ("ours", "")
 
     @property
     def places(self) -> dict[str, str]:

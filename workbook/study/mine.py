@@ -1,0 +1,721 @@
+"""Your own parts in the place of ours: found, called as a run calls them, named where they fail.
+
+A part is looked for in the repository that `workbook adopt` was shown, and then among the solved
+problems of the study folder. Parts differ in their arguments and in how they hold their weights;
+`checks.calling` and `checks.modules` know how to call them.
+"""
+
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from workbook.bench import measure
+from workbook.bench import tokenizers as tokenizer_bench
+from workbook.bench import training as training_bench
+from workbook.checks import decoding, modules, transformer
+from workbook.checks import tokenizer as tokenizers
+from workbook.checks.calling import bind, call_part, parameters_of
+from workbook.checks.guard import NOT_THEIRS
+from workbook.checks.tensors import Case
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig, data_folder
+from workbook.corpora import corpora
+from workbook.experiments import records
+from workbook.optimizer.optimizers import clip_gradients
+from workbook.study import answers, keeping, problems, progress, repository, verbs
+from workbook.tokenization import token_files
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import checkpoints, devices, log, presets
+from workbook.training.parts import Maker, Parts
+from workbook.training.train import Run
+from workbook.transformer.model import TransformerLM
+
+PROBLEMS = {  # by the part of a run
+    "model": "transformer_lm",
+    "loss": "cross_entropy",
+    "optimizer": "adamw",
+    "schedule": "learning_rate_schedule",
+    "clipping": "gradient_clipping",
+    "get_batch": "data_loading",
+    "save_checkpoint": "checkpointing",
+    "load_checkpoint": "checkpointing",
+    "tokenizer": "tokenizer",
+    "decode": "decoding",
+}
+SECONDS = 120.0  # that one call may take: what takes longer hangs
+NOTHING = Words("")  # for the checks' report of a call, which nobody sees here
+
+
+class PartError(ValueError):
+    """A part of the learner's fails; the message names it, its file and line, and what to do."""
+
+
+class Found(NamedTuple):
+    """A learner's object for a problem, and where it is; or why it could not be imported."""
+
+    where: str
+    thing: Any = None
+    hash: str = ""  # of its source and of all that it imports from beside it
+    trouble: str = ""
+
+
+# --- What there is ------------------------------------------------------------------------------
+
+
+def found(study: Path | None = None) -> dict[str, Found]:
+    """What the learner has for each code problem, by its id: adopted, or kept in a study folder.
+
+    Raises: ValueError where `adopted.toml` is damaged, OSError where the folder that it names is
+    gone.
+    """
+    study = study or progress.nearest()
+    kept = {name: _kept(path) for name, path in _kept_files(study).items()}
+    adopted = repository.read(study)
+    if adopted is None:
+        return kept
+    repository.enter(adopted)
+    return kept | {name: _adopted(adopted, name) for name, where in adopted.parts.items() if where}
+
+
+def _kept_files(study: Path) -> dict[str, Path]:
+    files = sorted((study / keeping.FOLDER).glob("*.py"))
+    return {each.stem: each for each in files if each.stem in problems.PROBLEMS}
+
+
+def _kept(path: Path) -> Found:
+    """What a file of the study folder defines for its problem, which its `__all__` names."""
+    where, name = f"{keeping.FOLDER}.{path.stem}", f"workbook_study_{path.stem}"
+    try:
+        spec = spec_from_file_location(name, path)
+        module = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        names = getattr(module, "__all__", problems.get(path.stem).names)
+        things = tuple(getattr(module, each) for each in names)
+    except Exception as error:
+        return Found(where, trouble=f"{type(error).__name__}: {error}{_place(error)}")
+    where += ":" + ", ".join(names)
+    thing = things if len(things) > 1 else things[0]
+    return Found(where, thing, sha256(path.read_bytes()).hexdigest())
+
+
+def _where(adopted: repository.Adopted, problem: str) -> str:
+    where = adopted.parts.get(problem, "")
+    return where if isinstance(where, str) else ", ".join(where)
+
+
+def _adopted(adopted: repository.Adopted, problem: str) -> Found:
+    where = _where(adopted, problem)
+    try:
+        thing = repository.load(adopted, problem)
+    except Exception as error:
+        return Found(where, trouble=str(error))
+    each = thing if isinstance(thing, tuple) else (thing,)
+    return Found(where, thing, _hash_of(each, adopted.folder))
+
+
+def _hash_of(things: Iterable[Any], folder: Path) -> str:
+    """A hash of the files that objects come from, and of those beside them that these import."""
+    modules, todo = set(), [sys.modules.get(getattr(each, "__module__", "")) for each in things]
+    while todo:
+        module = todo.pop()
+        file = getattr(module, "__file__", None)
+        if module in modules or not file or not Path(file).is_relative_to(folder):
+            continue
+        modules.add(module)
+        for value in vars(module).values():
+            other = value if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            todo.append(sys.modules.get(other) if isinstance(other, str) else other)
+    sources = sorted(Path(each.__file__).read_bytes() for each in modules)
+    return sha256(b"\0".join(sources)).hexdigest()
+
+
+# --- The parts of a run -------------------------------------------------------------------------
+
+
+def parts(study: Path | None = None) -> Parts:
+    """The parts of a run, the learner's in the place of ours wherever there is one.
+
+    Shown, it is a table of whose each part is. A part that cannot be imported is there too, and
+    raises PartError when it is called.
+
+    Args:
+        study: the study folder; None: the nearest one.
+    """
+    study = study or progress.nearest()
+    there = found(study)
+    theirs: dict[str, Callable] = {}
+    made_by: dict[str, Maker] = {}
+    for name, problem in PROBLEMS.items():
+        if problem in there:
+            each = there[problem]
+            theirs[name] = partial(MAKERS[name], Learners(name, each, study))
+            where = f"{each.where} (broken: {each.trouble})" if each.trouble else each.where
+            made_by[name] = Maker(where, each.hash)
+    return replace(Parts(), **theirs, made_by=made_by)
+
+
+class Learners:
+    """A learner's object for a part, to be called with our arguments."""
+
+    def __init__(self, part: str, found: Found, study: Path):
+        self.part, self.where, self.study = part, found.where, study
+        self.thing, self.trouble, self.adapted = found.thing, found.trouble, False
+        if isinstance(self.thing, tuple):
+            self.thing = self.thing[part == "load_checkpoint"]
+
+    def takes_adapter(self) -> bool:
+        """Call the checkout's adapter from now on, which knows how; False where there is none."""
+        adopted = None if self.adapted else repository.read(self.study)
+        if adopted is None or self.where != _where(adopted, PROBLEMS[self.part]):
+            return False
+        self.adapted = True
+        adapter = repository.adapter(adopted, PROBLEMS[self.part])
+        if self.part == "optimizer" and adapter is not None:
+            adapter = adapter()  # it returns the class
+        if isinstance(adapter, tuple):
+            adapter = adapter[self.part == "load_checkpoint"]
+        self.thing = adapter or self.thing
+        return adapter is not None
+
+    def __call__(self, values: Mapping[str, Any], **options: Any) -> Any:
+        """Call it with these values, by the handout's names. Raises: PartError."""
+        return self.tried(
+            lambda: call_part(self.thing, values, given=NOTHING, seconds=SECONDS, **options)
+        )
+
+    def tried(self, function: Callable[[], Any]) -> Any:
+        """What a function that runs the learner's code returns. Raises: PartError."""
+        if self.trouble:
+            raise self.error(f"cannot be imported: {self.trouble}")
+        try:
+            return function()
+        except PartError:
+            raise
+        except NotAttempted as error:
+            raise self.error(f"is still to write{_place(error.__cause__)}") from error
+        except Exception as error:
+            of_call = isinstance(error, Wrong)
+            cause = (error.error or error.__cause__) if of_call else error
+            # Where it cannot be called as the problem says, their adapter knows how.
+            if not (of_call and cause) and self.takes_adapter():
+                return self.tried(function)
+            if of_call and not error.error:
+                said = " ".join(filter(None, (error.claim, error.mistake)))
+            else:
+                said = f"{type(cause).__name__}: {cause}"
+            raise self.error(f"fails: {said}{_place(cause or error)}") from error
+
+    def error(self, what: str) -> PartError:
+        """What is said of a failure of this part."""
+        advice = f'`check("{PROBLEMS[self.part]}", ...)` or `workbook check --all` says more'
+        return PartError(f"your {self.part} ({self.where}) {what}; {advice}")
+
+    def expect(self, holds: bool, what: str) -> None:
+        """Raise PartError unless a result is what is asked for."""
+        if not holds:
+            raise self.error(what)
+
+
+def _place(error: BaseException | None) -> str:
+    """The learner's file and line that an error comes from, such as ", in model.py, line 31"."""
+    while error is not None:
+        frames = [frame for frame in traceback.walk_tb(error.__traceback__)]
+        for frame, line in reversed(frames):
+            code = frame.f_code
+            if not code.co_filename.startswith(NOT_THEIRS):
+                return f", in {code.co_filename}, line {line}, `{code.co_name}`"
+        error = error.__cause__
+    return ""
+
+
+class Model(nn.Module):
+    """A learner's model as a run needs it: token ids in, logits out, nothing else."""
+
+    def __init__(self, learners: Learners, config: ModelConfig):
+        super().__init__()
+        self.learners, self.config = learners, config
+        self.recipe = learners.tried(lambda: recipe(learners, config))
+        self.theirs = learners.tried(self.recipe.make).train()
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        logits = self.learners.tried(partial(_called, self.recipe.call, self.theirs, token_ids))
+        asked = (*token_ids.shape, self.config.vocab_size)
+        is_tensor = isinstance(logits, Tensor)
+        got = tuple(logits.shape) if is_tensor else type(logits).__name__
+        self.learners.expect(
+            is_tensor and got == asked, f"returns {got}, and logits of shape {asked} are asked for"
+        )
+        return logits
+
+    def fill(self, weights: Mapping[str, Tensor]) -> None:
+        """Copy weights, by the course's names, into the learner's parameters. Raises: PartError."""
+        modules.fill(self.theirs, self.places(weights))
+
+    def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights by the course's names as the learner's parameters hold them, by their names."""
+        return self.learners.tried(lambda: self.recipe.places(weights))
+
+    def named_learners(self) -> dict[str, Tensor]:
+        """The learner's parameters by the names that `places` gives."""
+        return modules.own_parameters(self.theirs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:  # of the learner's own, which their `decode` may ask for
+            return getattr(super().__getattr__("theirs"), name)
+
+
+def _called(function: Callable, *args: Any) -> Any:
+    """Call the learner's code: what goes wrong becomes `Wrong`."""
+    return call(function, *args, given=NOTHING, seconds=SECONDS)
+
+
+def recipe(learners: Learners, config: ModelConfig) -> "repository.TracedModel | NamedModel":
+    """How the learner's model is made, filled and called: as their adapter does it, or by names.
+
+    Raises: Wrong, ValueError.
+    """
+    usual = ModelConfig(**{name: getattr(config, name) for name in SIZES})
+    for name in ("norm", "position", "ffn", "tie_embeddings"):
+        if getattr(config, name) != getattr(usual, name):
+            raise learners.error(
+                f"has no {name}={getattr(config, name)!r}: change your code and train it as"
+                f" {name}={getattr(usual, name)!r}, which makes it another run"
+            )
+    adopted = repository.read(learners.study)
+    if adopted is not None and adopted.parts.get("transformer_lm"):
+        try:
+            if (adapter := repository.adapter(adopted, "transformer_lm")) is not None:
+                return repository.TracedModel(adapter, config)
+        except ValueError as trouble:
+            try:
+                return NamedModel(learners.thing, config)
+            except Wrong:
+                raise learners.error(f"cannot be trained: {trouble}") from trouble
+    return NamedModel(learners.thing, config)
+
+
+SIZES = (
+    "vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta",
+)  # fmt: skip
+
+
+class NamedModel:
+    """A learner's model whose arguments and weights are told by their names.
+
+    Where names leave several ways open, the one is taken that gives our logits, or comes nearest.
+    """
+
+    def __init__(self, attempt: Any, config: ModelConfig):
+        self.learner = modules.Learner(attempt, transformer.MODEL, transformer.ReadyRope)
+        arguments = {name: getattr(config, name) for name in SIZES}
+        ours = TransformerLM.from_config(config).eval()
+        ids = torch.arange(2 * min(5, config.context_length)).reshape(2, -1) % config.vocab_size
+        weights = {name: each.detach() for name, each in ours.named_parameters()}
+        self.case = Case("TransformerLM", {"token_ids": ids}, arguments, weights)
+        self.heads, self.way = config.num_heads, 0
+        self.learner.module = module = self.make().eval()
+        self.trouble: Wrong | None = None  # why it cannot be filled, which training need not
+        try:
+            ways = self._ways(module, weights)
+        except Wrong as trouble:
+            self.trouble = trouble
+            return
+        with torch.no_grad():
+            expected, distances = ours(ids), [math.inf] * len(ways)
+            for number, way in enumerate(ways):
+                modules.fill(module, way.weights)
+                with suppress(Exception):  # told when it is trained
+                    distances[number] = (self.call(module, ids) - expected).abs().max().item()
+        self.way = distances.index(min(distances))
+
+    def _ways(self, module: nn.Module, weights: Mapping[str, Tensor]) -> list[modules.Layout]:
+        return modules.layouts(module, weights, self.heads)
+
+    def make(self) -> nn.Module:
+        """A new model, with the learner's own first weights. Raises: Wrong."""
+        return self.learner.make(self.case).train()
+
+    def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights by the course's names as the learner's parameters hold them. Raises: Wrong."""
+        if self.trouble:
+            raise self.trouble
+        return self._ways(self.learner.module, weights)[self.way].weights
+
+    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+        """The logits. Raises: Wrong, and what the model raises."""
+        positions = torch.arange(ids.shape[-1], device=ids.device)
+        length = ids.shape[-1]
+        extras = {
+            "token_positions": positions,
+            "mask": torch.ones(length, length, dtype=torch.bool, device=ids.device).tril(),
+            "rope": None,
+        }
+        args, kwargs, _ = bind(module.forward, {"token_ids": ids}, extras=extras, given=NOTHING)
+        result = module(*args, **kwargs)
+        return result[0] if isinstance(result, tuple) else result
+
+
+def _loss(learners: Learners, logits: Tensor, targets: Tensor) -> Tensor:
+    """Their loss; of tokens in one row, because some know no other form."""
+    loss = learners({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
+    shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+    learners.expect(shape == (), f"returns {shape}, and one number is asked for")
+    if not loss.isfinite() and logits.isfinite().all():
+        raise learners.error(f"is {loss.item()}, though all logits are finite")
+    return loss
+
+
+def _optimizer(
+    learners: Learners, params: Iterable[Tensor], config: OptimizerConfig
+) -> torch.optim.Optimizer:
+    values = {
+        "params": list(params),
+        "lr": config.max_learning_rate,
+        "betas": config.betas,
+        "eps": config.eps,
+        "weight_decay": config.weight_decay,
+    }
+    if not learners.trouble and {"beta1", "beta2"} <= {
+        each.name for each in parameters_of(learners.thing)
+    }:
+        values["beta1"], values["beta2"] = values.pop("betas")
+
+    def made() -> torch.optim.Optimizer:
+        args, kwargs, _ = bind(learners.thing, values, given=NOTHING)
+        return call(learners.thing, *args, given=NOTHING, **kwargs)
+
+    optimizer = learners.tried(made)
+    groups = getattr(optimizer, "param_groups", None)
+    learners.expect(
+        bool(groups) and "lr" in groups[0],
+        'has no param_groups with "lr", which a schedule sets: inherit from torch.optim.Optimizer',
+    )
+    step = optimizer.step
+
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return learners.tried(partial(_called, partial(step, *args, **kwargs)))
+
+    optimizer.step = named
+    return optimizer
+
+
+def _schedule(
+    learners: Learners, it: int, highest: float, lowest: float, warmup: int, end: int
+) -> float:
+    names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
+    rate = learners(dict(zip(names, (it, highest, lowest, warmup, end), strict=True)))
+    try:
+        rate = float(rate)
+    except (TypeError, ValueError) as error:
+        raise learners.error(f"returns {rate!r} for step {it}, and no number") from error
+    learners.expect(0 <= rate < float("inf"), f"returns {rate} for step {it}")
+    return rate
+
+
+def _clipping(learners: Learners, parameters: Iterable[Tensor], limit: float) -> Tensor:
+    parameters = list(parameters)
+    norm = clip_gradients(parameters, float("inf"))  # which scales nothing
+    learners({"parameters": parameters, "max_l2_norm": limit})
+    return norm
+
+
+def _get_batch(
+    learners: Learners,
+    dataset: Any,
+    batch_size: int,
+    context_length: int,
+    device: torch.device,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Their batch. It is drawn from the global generators, which a checkpoint keeps too."""
+    values = {
+        "dataset": dataset,
+        "batch_size": batch_size,
+        "context_length": context_length,
+        "device": str(device),
+    }
+    batch = learners(values, optional=["device"])
+    pair = isinstance(batch, tuple | list) and [type(each) for each in batch] == [Tensor, Tensor]
+    learners.expect(bool(pair), "does not return a pair of tensors")
+    for each in batch:
+        learners.expect(
+            each.shape == (batch_size, context_length) and not each.is_floating_point(),
+            f"returns {tuple(each.shape)} of {each.dtype}, and ids of shape"
+            f" {(batch_size, context_length)} are asked for",
+        )
+    return tuple(each.to(device, torch.int64) for each in batch)
+
+
+def _save_checkpoint(learners: Learners, model, optimizer, iteration: int, out: Path) -> None:
+    values = {"model": model, "optimizer": optimizer, "iteration": iteration, "out": out}
+    learners(values)
+
+
+def _load_checkpoint(learners: Learners, src: Path, model, optimizer) -> Any:
+    return learners({"src": src, "model": model, "optimizer": optimizer})
+
+
+class LearnersTokenizer(Tokenizer):
+    """Our tokenizer, whose texts and ids a learner's encodes and decodes."""
+
+    def __init__(self, learners: Learners, vocab, merges, special_tokens):
+        super().__init__(vocab, merges, special_tokens)
+        self.learners = learners
+        specials = list(special_tokens)
+        values = {"vocab": dict(vocab), "merges": list(merges), "special_tokens": specials}
+
+        def made() -> Any:
+            args, kwargs, _ = bind(learners.thing, values, given=NOTHING)
+            return call(learners.thing, *args, given=NOTHING, seconds=SECONDS, **kwargs)
+
+        self.theirs = learners.tried(made)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text. Raises: PartError."""
+        return self._in_one_form("encode", text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids. Raises: PartError."""
+        return self._in_one_form("decode", list(ids))
+
+    def _in_one_form(self, method: str, value: Any) -> Any:
+        def run() -> Any:
+            result = _called(getattr(self.theirs, method), value)
+            return tokenizers.in_one_form(result, method, NOTHING)
+
+        return self.learners.tried(run)
+
+
+def _decode(
+    learners: Learners,
+    model: nn.Module,
+    prompt_ids: list[int],
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    end_id: int | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> list[int]:
+    """The new ids of their function, which is asked in the form that it understands."""
+
+    def run() -> list[int]:
+        learner = decoding.Learner(learners.thing)
+        learner.find_form()
+        length = model.config.context_length
+        case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
+        theirs = getattr(tokenizer, "theirs", tokenizer)
+        new, *_ = learner.asked(model, theirs, case, end_id or 0, SECONDS)
+        return new[: new.index(end_id)] if end_id in new else new
+
+    return learners.tried(run)
+
+
+MAKERS: dict[str, Callable] = {
+    "model": Model,
+    "loss": _loss,
+    "optimizer": _optimizer,
+    "schedule": _schedule,
+    "clipping": _clipping,
+    "get_batch": _get_batch,
+    "save_checkpoint": _save_checkpoint,
+    "load_checkpoint": _load_checkpoint,
+    "tokenizer": LearnersTokenizer,
+    "decode": _decode,
+}
+
+
+def rehearsed(config: TrainConfig, parts: Parts) -> TrainConfig:
+    """The config, in float32 where the learner's parts work in that alone.
+
+    One step with two short sequences is tried, before a long run is begun.
+    Raises: PartError where it does not work in float32 either.
+    """
+    device = devices.pick_device(config.device)
+    precision = devices.pick_precision(device, config.precision)
+    state = checkpoints.random_state()
+    try:
+        _one_step(config, parts, device, precision)
+    except (PartError, RuntimeError):
+        if precision == torch.float32:
+            raise
+        _one_step(config, parts, device, torch.float32)
+        config = replace(config, precision="float32")
+        print(f"your parts do not work in {devices.name_of(precision)}: float32 is used")
+    finally:
+        checkpoints.restore_random_state(state)
+    return config
+
+
+def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype) -> None:
+    model = parts.model(config.model).to(device)
+    optimizer = parts.optimizer(model.parameters(), config.optimizer)
+    length = min(16, config.model.context_length)
+    ids = torch.arange(2 * length + 1, device=device) % config.model.vocab_size
+    inputs, targets = (ids[start:][: 2 * length].reshape(2, length) for start in (0, 1))
+    with devices.autocast(device, precision):
+        loss = parts.loss(model(inputs), targets)
+    if not loss.isfinite():
+        whose = parts.made_by.get("model")
+        raise PartError(
+            f"the first loss of your model ({whose.where if whose else 'ours'}) is {loss.item()}:"
+            " its logits are not finite, which often is a mask that hides all, or a softmax that"
+            ' does not subtract the largest; `check("transformer_lm", ...)` says more'
+        )
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        raise PartError(
+            f"no gradient gets through your parts: {error}; `workbook twin` says which part it is"
+        ) from error
+    parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
+    optimizer.step()
+
+
+def bench(preset: str, rounds: int) -> str:
+    """Time your tokenizer and your loop beside ours and another library's, in turns; the tables.
+
+    Args:
+        preset: whose model and corpus are taken, such as "laptop".
+        rounds: how often each is timed.
+    """
+    theirs = parts()
+    if not theirs.made_by:
+        raise ValueError(NONE)
+    config = replace(presets.get(preset), device="cpu")
+    shown = []
+    if "tokenizer" in theirs.made_by:
+        _, ours = token_files.tokenizer_for(config.corpus)
+        text = next(token_files.read_text(corpora.path(config.corpus, "validation")))[:BENCHED]
+        made = theirs.tokenizer(ours.vocab, ours.merges, ours.special_tokens)
+        ways = {"yours": made.encode, "workbook": ours.encode}
+        if find_spec("tiktoken"):
+            known = tokenizer_bench.tiktoken_of(ours)
+            ways["tiktoken"] = partial(known.encode, allowed_special="all")
+        for way in ways.values():
+            way(text[:1000])  # compiles ours
+        works = {name: partial(measure.seconds, partial(way, text)) for name, way in ways.items()}
+        took = measure.in_turns(works, rounds, "encoding")
+        size = len(text.encode()) / 1e6
+        shown.append(_table(took, size, "MB/s"))
+    config = rehearsed(config, theirs)
+    data = training_bench.random_data(config)
+    tokens = config.batch_size * config.model.context_length
+    with ExitStack() as stack:
+        loops = {
+            "yours": training_bench.ours(config, data, theirs),
+            "workbook": training_bench.ours(config, data),
+            "nanogpt": training_bench.nanogpt(config, data),
+        }
+        for loop in loops.values():
+            stack.callback(loop.close)
+            next(loop)  # allocates memory
+        works = {
+            name: partial(measure.seconds, partial(next, loop)) for name, loop in loops.items()
+        }
+        took = measure.in_turns(works, 5 * rounds, "training")
+    shown.append(_table(took, tokens, "tokens/s"))
+    return "\n\n".join(shown)
+
+
+def _table(took: Mapping[str, list[float]], amount: float, unit: str) -> str:
+    speeds = {name: [amount / each for each in runs] for name, runs in took.items()}
+    return measure.table(speeds, unit, lambda name: "workbook")
+
+
+NONE = (
+    "you have no parts yet: solve a code problem in a study folder, or show your repository to"
+    " `workbook adopt PATH`"
+)
+BENCHED = 200_000  # characters that tokenizers are timed on
+
+
+# --- Their runs, and their parts in the notebooks -----------------------------------------------
+
+
+def runs() -> dict[str, Run]:
+    """The runs of your own parts that `workbook train --mine` made, by name, the oldest first.
+
+    Those that your code of today made can give their model back.
+    """
+    logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
+    found = (of_folder(each.parent) for each in sorted(logs, key=lambda each: each.stat().st_mtime))
+    return {run.folder.name: run for run in found}
+
+
+def of_folder(folder: Path) -> Run:
+    """The run in a folder, with your parts where they are those that made it."""
+    run = records.load(folder)
+    made_of = log.config(folder).get("parts", {})
+    own = parts() if made_of else None
+    return replace(run, parts=own if own and own.key == made_of["key"] else None)
+
+
+def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
+    """The model, the tokenizer and `decode` of a run that your parts made.
+
+    Raises: ValueError where your code is no longer the one that made it.
+    """
+    run = of_folder(folder)
+    if run.parts is None:
+        raise ValueError(
+            f"{folder} was made by other code than yours is now, so its weights fit no model here;"
+            " put that code back, or train again"
+        )
+    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
+
+
+def now_yours(*names: str) -> Callable:
+    """Run the function below with your parts, where you have all that are named.
+
+        @mine.now_yours("optimizer")
+        def _(parts):
+            ...
+
+    Without them, and outside of a study folder, nothing happens and nothing is shown. What your
+    code does wrong is shown in a panel, and the notebook goes on.
+
+    Args:
+        names: of parts, such as "model", or of code problems, such as "train_bpe".
+    """
+
+    def run(function: Callable[[Parts], Any]) -> None:
+        study = progress.current()
+        if study is None:
+            return
+        try:
+            there = found(study.folder)
+            if not all(PROBLEMS.get(name, name) in there for name in names):
+                return
+            shown = function(parts(study.folder))
+        except Exception as error:
+            shown = verbs.Panel("wrong", f"Your part does not run here: {error}")
+        if shown is not None:
+            answers.display_or_print(shown)
+
+    return run
+
+
+def own(problem: str) -> Callable:
+    """Your function or class for a code problem, to be called as you wrote it.
+
+    Raises: PartError where it is missing, or cannot be imported.
+    """
+    each = found().get(problems.get(problem).id)
+    if each is None or each.trouble:
+        why = f"cannot be imported: {each.trouble}" if each else "is not there yet"
+        raise PartError(f"your {problem} {why}")
+    return each.thing
