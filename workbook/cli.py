@@ -594,11 +594,26 @@ def stages_of(names: list[str], scale: str | None) -> dict:
     ),
     argument("--name", help="your name, for the first page; remembered for the next time"),
     argument("--to", metavar="FOLDER", default="build", help="where to write; default: build"),
+    argument(
+        "--adapters",
+        metavar="FOLDER",
+        type=Path,
+        help="write no write-up, but your solved code as a repository of the course, with the"
+        " adapters that its own tests call",
+    ),
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.export import export
-    from workbook.study.progress import current
+    from workbook.study.progress import current, nearest
 
+    if options.adapters is not None:
+        from workbook.export import adapters
+
+        if options.strict or options.name is not None:
+            raise ValueError("--adapters writes no write-up; leave out --strict and --name")
+        study = Path(options.folder) if options.folder else nearest()
+        print(*adapters.export(study, options.adapters), sep="\n")
+        return
     inside = current()
     lines = export(
         options.folder or (inside and inside.folder),

@@ -242,7 +242,7 @@ WITHOUT_ROPE = "It cannot do without RoPE, as the ablation of chapter 7 will wan
 def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     """Praise for what is right, with remarks on what the course leaves open; raises `Wrong`."""
     case, learner, remarks, lacks_rope, whole = part.gradients, None, [], False, part
-    if not case.weights and (not case.arguments or _is_plain(attempt)):
+    if not case.weights and (not case.arguments or is_plain(attempt)):
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
         if case.arguments:
@@ -296,7 +296,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     return found.verdict(part.praise, remarks)
 
 
-def _is_plain(attempt: Any) -> bool:
+def is_plain(attempt: Any) -> bool:
     """Whether it is a function, or a class of objects that are called, but no module of torch."""
     is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
     return inspect.isfunction(attempt) or (is_class and work_of(attempt) in CALLED)
