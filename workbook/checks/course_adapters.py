@@ -171,11 +171,14 @@ class Writer:
         raise Wrong(f"Nothing tells how to write {verdicts.kind_of(value)}.")
 
     def call(self, call: Call) -> str:
-        """Write a call; a single argument by its place, others by their names."""
+        """Write a call; a single argument by its place, others by their names, in their order."""
+        asked = [p.name for p in parameters_of(getattr(call.function, "forward", call.function))]
         arguments = [self.code(value) for value in call.args]
-        named = {name: self._argument(name, value) for name, value in call.kwargs.items()}
-        asked = parameters_of(getattr(call.function, "forward", call.function))
-        if not arguments and len(named) == 1 and asked and asked[0].name in named:
+        names = sorted(
+            call.kwargs, key=lambda name: (name not in asked, [*asked, name].index(name))
+        )
+        named = {name: self._argument(name, call.kwargs[name]) for name in names}
+        if not arguments and names == asked[:1]:
             arguments, named = list(named.values()), {}
         arguments += [f"{name}={code}" for name, code in named.items()]
         return f"{self.code(call.function)}({', '.join(arguments)})"
@@ -209,14 +212,22 @@ class Writer:
 
     def _imported(self, value: Any) -> str | None:
         """The name of an object of the learner's modules, which is imported."""
-        for path, home in self.parts.homes.items():
+        path = getattr(value, "__qualname__", "").split(".")  # of a static method
+        for module, home in self.parts.homes.items():
             for name, each in vars(home).items():
-                if each is value:
+                inside = path[1:] if inspect.isclass(each) and name == path[0] else []
+                if each is value or (inside and _attribute(each, inside) is value):
                     own = f"{name}_" if name in self.taken else name
                     renamed = "" if own == name else f" as {own}"
-                    self.imports[f"from {path} import {name}{renamed}"] = None
-                    return own
+                    self.imports[f"from {module} import {name}{renamed}"] = None
+                    return ".".join([own, *(inside if each is not value else [])])
         return None
+
+
+def _attribute(value: Any, path: list[str]) -> Any:
+    for name in path:
+        value = getattr(value, name, None)
+    return value
 
 
 # Weights.
@@ -381,11 +392,22 @@ class Parts:
             with suppress(Wrong, NotAttempted):
                 self.of(problem)
         for home in self.homes.values():
-            for name, each in vars(home).items():
-                is_own = getattr(each, "__module__", None) == home.__name__
+            own = [each for each in vars(home).values() if _module_of(each) == home.__name__]
+            methods = [
+                getattr(kind, name)
+                for kind in own
+                if inspect.isclass(kind)
+                for name, each in vars(kind).items()
+                if isinstance(each, staticmethod)
+            ]
+            for each in (*own, *methods):
                 works = verdicts.work_of(each) if inspect.isclass(each) else callable(each)
-                if SILU.fullmatch(name.strip("_")) and is_own and works:
+                if SILU.fullmatch(getattr(each, "__name__", "").strip("_")) and works:
                     yield each
+
+
+def _module_of(value: Any) -> str | None:
+    return getattr(value, "__module__", None)
 
 
 # The adapters.

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 
 from workbook.files import atomic_write, write_json
 from workbook.study import apart, keeping
@@ -19,6 +20,7 @@ from workbook.study.problems import PROBLEMS
 
 PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
 RECORD = ".workbook-export.json"  # of what an export wrote: hashes by file
+WIDTH = 100
 SECONDS = 300  # for one adapter; on a busy machine torch alone takes ten
 COURSE = "https://github.com/stanford-cs336/assignment1-basics"
 HEAD = '''"""The course's adapters for the parts in `cs336_basics`.
@@ -94,7 +96,7 @@ def _module(stubs: dict[str, str], found: dict[str, dict]) -> str:
     functions = []
     for name, stub in stubs.items():
         code, why = found[name]["code"], found[name]["why"]
-        words = f"    # {' '.join(why.split())[:200]}\n" if why else ""
+        words = f"    # {shorten(why, WIDTH - 6, placeholder=' ...')}\n" if why else ""
         functions.append(code or f"{stub}\n{words}    raise NotImplementedError\n")
     return "\n\n".join([HEAD, *functions])
 
@@ -107,8 +109,8 @@ def _report(to: Path, kept: dict[str, str], found: dict[str, dict]) -> list[str]
     almost = [each for each, source in kept.items() if _status(each, source) == "almost"]
     theirs = [each for each, source in kept.items() if _imports_workbook(source)]
     lines = [
-        f"{to}: {len(kept)} solved problems in {PACKAGE}, and {len(done)} of {len(found)} adapters"
-        f" in {ADAPTERS}"
+        f"{to}: {len(kept)} solved problem{'s' * (len(kept) != 1)} in {PACKAGE}, and"
+        f" {len(done)} of {len(found)} adapters in {ADAPTERS}"
     ]
     if almost:
         lines.append(f"  almost right when checked: {', '.join(almost)}")
@@ -153,10 +155,10 @@ def _save(to: Path, files: dict[str, str]) -> list[str]:
         before = {}
     foreign = []
     for name, text in files.items():
-        if (to / name).exists():
-            old = (to / name).read_text("utf-8", errors="replace")
-            if old != text and before.get(name) != _hash(old):
-                foreign.append((name, old))
+        path = to / name
+        old = path.read_text("utf-8", errors="replace") if path.is_file() else None
+        if path.exists() and old != text and (old is None or before.get(name) != _hash(old)):
+            foreign.append((name, old))
     if refused := [name for name, old in foreign if name != ADAPTERS or not _is_blank(old)]:
         raise ValueError(
             f"nothing was written: no export wrote {', '.join(refused)} in {to}, or it was changed"
@@ -183,10 +185,10 @@ def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _is_blank(source: str) -> bool:
-    """Whether no adapter in a file does anything, as the course hands it out."""
+def _is_blank(source: str | None) -> bool:
+    """Whether no adapter in a file does anything, as the course hands it out; None: no file."""
     try:
-        nodes = ast.parse(source).body
+        nodes = ast.parse(source or "").body
     except SyntaxError:
         return False
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
