@@ -24,8 +24,9 @@ from attempts import (
 )
 
 from workbook import cli
+from workbook.checks import apart
 from workbook.export import adapters
-from workbook.study import apart, keeping, problems
+from workbook.study import keeping, problems
 from workbook.study.progress import Part
 
 STYLES = {  # each in other words than the handout's

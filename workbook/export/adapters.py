@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 
+from workbook.checks import apart
 from workbook.files import atomic_write, write_json
-from workbook.study import apart, keeping
+from workbook.study import keeping
 from workbook.study.problems import PROBLEMS
 
 PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
