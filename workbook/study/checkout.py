@@ -206,6 +206,11 @@ class Checkout:
         if "tests" not in sys.modules and (self.folder / "tests").is_dir():
             # A regular package `tests`, which many a library installs, goes before a folder.
             _load_package("tests", self.folder / "tests")
+        for name, file in self.modules.items():
+            if isinstance(error := self.trees[file], SyntaxError):
+                _broken[name] = self._why(error)
+        if not any(isinstance(finder, _StandIns) for finder in sys.meta_path):
+            sys.meta_path.insert(0, _StandIns())
         _mend_torch()
         _entered.add(self.folder)
 
@@ -226,10 +231,36 @@ class Checkout:
             return (
                 self._notebook(name) if name.endswith(".ipynb") else importlib.import_module(name)
             )
-        except (KeyboardInterrupt, GeneratorExit):
+        except KeyboardInterrupt:
             raise
         except BaseException as error:  # a script that ends with sys.exit() too
             raise ValueError(f"{name} cannot be imported: {self._why(error)}") from error
+
+    def imported_adapters(self) -> ModuleType:
+        """Import `tests.adapters`; what one module of the checkout lacks spares the others.
+
+        A module that fails is replaced, and only what is called of it fails later.
+        """
+        while True:
+            try:
+                return self.imported(ADAPTERS)
+            except ValueError as error:
+                broken = self._broken(error.__cause__)
+                if broken is None or broken in _broken:
+                    raise
+                _broken[broken] = str(error)
+
+    def _broken(self, error: BaseException | None) -> str | None:
+        """The module, beside the adapters, whose import failed."""
+        if isinstance(error, ModuleNotFoundError) and error.name not in (None, ADAPTERS):
+            return error.name
+        trace, found = error.__traceback__ if error else None, None
+        while trace is not None:
+            frame = trace.tb_frame
+            if frame.f_code.co_name == "<module>" and self.find(frame.f_globals["__name__"]):
+                found = frame.f_globals["__name__"]
+            trace = trace.tb_next
+        return found if found != ADAPTERS else None
 
     def _why(self, error: BaseException) -> str:
         if isinstance(error, SyntaxError) and error.filename:
@@ -287,6 +318,8 @@ class Checkout:
                     f"{module} has no {path}; it has {', '.join(has) or 'no function or class'}"
                 )
             found = getattr(found, name)
+        if "_workbook_why" in getattr(found, "__dict__", ()):
+            raise ValueError(f"{where} cannot be imported: {found._workbook_why}")
         return found
 
     def _is_own(self, name: str, value: Any, module: str) -> bool:
@@ -428,25 +461,35 @@ def how_to_install(package: str) -> str:
 
 def stand_in(name: str) -> None:
     """Let a module stand for a package that is missing: only what is called later fails."""
-    sys.modules[name].__class__ = _StandIn
-    if not any(isinstance(finder, _Below) for finder in sys.meta_path):
-        sys.meta_path.append(_Below())
+    module = sys.modules[name]
+    module.__class__ = _StandIn
+    package = name.partition(".")[0]
+    needs = f"it needs the package {package}, which is not installed here"
+    vars(module)["_workbook_why"] = f"{needs}: {how_to_install(package)}"
+    if not any(isinstance(finder, _StandIns) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _StandIns())
 
 
 class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        return _missing(self.__name__, name)
+        return _missing(self.__name__, name, self._workbook_why)
 
 
-class _Below:
-    """Finds the modules below a stand-in."""
+_broken: dict[str, str] = {}  # modules of a checkout that cannot be imported, and why
+
+
+class _StandIns:
+    """Finds what takes the place of broken modules, and of all that is below a stand-in."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         is_below = isinstance(sys.modules.get(name.rpartition(".")[0]), _StandIn)
-        return ModuleSpec(name, self, is_package=True) if is_below else None
+        return ModuleSpec(name, self, is_package=True) if is_below or name in _broken else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _StandIn(spec.name)
+        module, above = _StandIn(spec.name), sys.modules.get(spec.name.rpartition(".")[0])
+        why = _broken.get(spec.name) or above._workbook_why
+        vars(module)["_workbook_why"] = why
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         pass
@@ -462,18 +505,15 @@ class _Missing(ABCMeta):
         super().__init__(name, bases, names)
 
     def __getattr__(cls, name: str) -> Any:
-        return _missing(cls._workbook_path, name)
+        return _missing(cls._workbook_path, name, cls._workbook_why)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not _is_importing():
-            package = cls._workbook_path.partition(".")[0]
-            raise ModuleNotFoundError(
-                f"{cls._workbook_path} needs the package {package}, which is not installed here:"
-                f" {how_to_install(package)}",
-                name=package,
-            )
+            raise ModuleNotFoundError(f"{cls._workbook_path} is not there: {cls._workbook_why}")
         is_decorator = len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type)
-        return args[0] if is_decorator else _missing(cls._workbook_path, "result")
+        return (
+            args[0] if is_decorator else _missing(cls._workbook_path, "result", cls._workbook_why)
+        )
 
     def __getitem__(cls, key: Any) -> Any:
         return cls
@@ -484,12 +524,13 @@ class _Missing(ABCMeta):
     __ror__ = __or__
 
 
-def _missing(path: str, name: str) -> Any:
+def _missing(path: str, name: str, why: str) -> Any:
     if name == "__version__":
         return "0"
     if name.startswith("__"):
         raise AttributeError(name)
-    return _Missing(name, (), {"_workbook_path": f"{path}.{name}"})
+    names = {"_workbook_path": f"{path}.{name}", "_workbook_why": why}
+    return _Missing(name, (), names)
 
 
 def _is_importing() -> bool:

@@ -1,10 +1,12 @@
 """Which object of a checkout is which problem's: by its adapters, run and read, and by names."""
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -41,54 +43,51 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "train_bpe": ("run_train_bpe",),
 }
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
-# What learners call them, in lower case and without underscores, the likelier first.
+# What learners call them: patterns in lower case and without underscores, the likelier first.
 NAMES = {
-    "linear": r"linear|(my|custom|naive|simple|basic)?linear(layer|module)?|llinear|lnlinear",
-    "embedding": r"embedding|(my|token|custom|naive|simple|l)?embeddings?(layer|module)?",
-    "rmsnorm": r"rmsnorm|(my|custom|naive|l)?rms(layer)?(norm)?(alization|layer|module)?|"
-    r"rootmeansquare(layer)?norm(alization)?",
-    "silu": r"(my)?(silu|swish|sigmoid)",
-    "softmax": r"softmax|(my|custom|naive|stable|safe|l)?softmax(fn|func|layer|function|stable)?",
-    "rope": r"rotarypositionalembedding|(my|l)?(rope|ropeembedding|rotary|rotrary)(.*embedd?ings?|"
-    r".*encod.*|emb|layer|module|position.*)?|rotary?.*",
-    "positionwise_feedforward": r"swiglu|(my|l)?swiglu(ffn|ff|feedforward|layer|mlp|network)?|"
-    r"position?wisefeedforward(network)?|(l)?(ffn|feedforward|mlp)(network|layer|block)?|"
-    r"swiglu.*|.*swiglu",
-    "scaled_dot_product_attention": r"scaleddotproductattention|.*scaleddot.*att.*|sdpa|"
-    r"(dotproduct|scaled|dot)?att?ention(fn|func|function)?|.*sdpa",
-    "multihead_self_attention": r"multiheadselfattention|(causal)?mul?ti_?head.*att?en.*(rope)?|"
-    r"(causal)?(mha|mhsa|mhattention|selfattention|multiheadattention).*|.*attention(layer|block)?",
-    "transformer_block": r"transformerblock|(my|l|pre.*)?(transformer|decoder|encoder|tf|trans).*"
-    r"(block|layer)|block|encoder|prenormblock|transformer",
-    "transformer_lm": r"transformerlm|(my|l|lt)?transformer(lm|languagemodel|model|decoder)|"
-    r"(.*)(lm|languagemodel|llm)|gpt|transformer|basicsmodel|model",
-    "cross_entropy": r"crossentropy|(my|run|compute|calc|l)?crossentropy(loss|fn|func)?|celoss|ce|"
-    r".*crossentropy.*",
-    "adamw": r"adamw|(my|custom|naive|l)?adamw(optimizer)?|adam(optimizer)?|.*adamw",
-    "learning_rate_schedule": r"schedule|(run|get|compute|calc)?(lr|learningrate)?(cos|cosine).*|"
-    r".*cosine.*|(get)?(lr|learningrate)(schedule|scheduler|scheduling)?|.*(lr|rate).*sched.*|"
-    r".*annealing.*",
-    "gradient_clipping": r"clip|(run|apply|do)?(grad|gradient|gradients|norm)?_?clip(ping|per)?"
-    r"(grad|gradient|gradients|norm|gradnorm|gradsnorm)?.*|.*clip.*",
-    "data_loading": r"getbatch|(run|load|sample|get|make|create|next|random|data)?(data|mini)?"
-    r"(batch|batches|loader|loading)(es)?|data_?load(er|ing)?.*|(get|load|sample)(data|.*batch).*",
-    "tokenizer": r"tokenizer|(my|fast|l)?(bpe)?tokenizer(bpe|fast)?|bpe|bpeencoder|.*tokenizer",
-    "train_bpe": r"trainbpe|(run|my|fast|do)?(train|build|learn)_?(bpe|tokenizer|bytepair.*).*|"
-    r"bpe_?(train|trainer|training)(er|ing)?|tokenizertrain(er|ing)?|trainer|trainbpe.*|bpe",
-    "decoding": r"decode|generate|(.*)generat(e|ion|or).*|(.*_)?(decode|decoding).*|sample.*|"
-    r"inference|(text)?complet(e|ion)",
-    "training_together": r"main|train|train(ing)?(lm|model|loop|transformer.*|llm|together|"
-    r"languagemodel|run)?|run(train|training|trainingloop)?|.*train.*",
+    "linear": "linear .*linear linear(layer|module)",
+    "embedding": "embedding tokenembeddings? .*embedding embeddings?(layer|module)?",
+    "rmsnorm": "rmsnorm rms(layer)?(norm)?(ali[sz]ation|layer|module)? .*rmsnorm "
+    "rootmeansquare(layer)?norm(ali[sz]ation)?",
+    "silu": "silu swish sigmoid",
+    "softmax": "softmax .*softmax softmax.*",
+    "rope": "rotarypositionalembedding rope (rope|rotr?ary)(.*embedd?ings?|.*encod.*|emb|layer) "
+    "(rope|rotr?ary).* .*(rope|rotary)",
+    "positionwise_feedforward": "swiglu swiglu.* .*swiglu position?wisefeedforward(network)? "
+    "(ffn|feedforward|mlp)(network|layer|block)?",
+    "scaled_dot_product_attention": "scaleddotproductattention .*scaleddot.*att.* sdpa "
+    "(dotproduct|scaled|dot)?att?ention(fn|func|function)? .*sdpa",
+    "multihead_self_attention": "multiheadselfattention (causal)?mul?tihead.*att?en.* "
+    "(causal)?(mha|mhsa|selfattention).* .*attention(layer|block)?",
+    "transformer_block": "transformerblock (pre.*)?(transformer|decoder|encoder|tf|trans).*"
+    "(block|layer) .*block encoder transformer",
+    "transformer_lm": "transformerlm .*transformer(lm|languagemodel|model|decoder) "
+    ".*(lm|languagemodel) gpt transformer basicsmodel model",
+    "cross_entropy": "crossentropy .*crossentropy(loss|fn|func)? celoss ce .*crossentropy.*",
+    "adamw": "adamw adamw(optimizer)? .*adamw adam(optimizer)?",
+    "learning_rate_schedule": "schedule (get|compute|calc)?(lr|learningrate)?cos.* .*cosine.* "
+    "(get)?(lr|learningrate)(schedule|scheduler|scheduling)? .*(lr|rate).*sched.* .*annealing.*",
+    "gradient_clipping": "clip grad(ient)?s?(norm)?clip(ping|per)? clip(ping)?grad.* .*clip.*",
+    "data_loading": "getbatch (get|load|sample|make|create|next|random)?(data|mini)?batch(es)? "
+    "data(batch|load(er|ing)?).* (get|load|sample)(data|.*batch).* .*(dataloader|getbatch) "
+    "sample.*data",
+    "tokenizer": "tokenizer bpetokenizer tokenizer(bpe|fast)? bpe bpeencoder .*tokenizer",
+    "train_bpe": "trainbpe (train|build|learn)(bpe|tokenizer|bytepair.*).* .*trainbpe "
+    "bpetrain(er|ing)? tokenizertrain(er|ing)? trainer bpe",
+    "decoding": "decode generate .*generat(e|ion|or).* .*(decode|decoding).* sample.* "
+    "gen(text)? inference (text)?complet(e|ion)",
+    "training_together": "main train train(ing)?(lm|model|loop|llm|together|run)? "
+    "run(train|training|trainingloop)? (do|start|launch|pre)?train.*",
 }
 SAVE, LOAD = (
-    rf"{verb}checkpoint|(my|do)?{verb}(model|training|train)?(checkpoint|ckpt|cp|state)s?|"
-    rf"checkpoint{verb}|{verb}model|{verb}"
+    f"{verb}checkpoint {verb}(model|training|train)?(checkpoint|ckpt|cp|state)s? "
+    f"checkpoint{verb} {verb}model {verb}"
     for verb in ("save", "load")
 )
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token", "tokenizer")
-TRAINS = r"train|main|run|launch"
 SECONDS = 20.0  # for one adapter; a pool of processes takes long to start
 IMPORT_SECONDS = 60.0
+DEPTH = 2  # an adapter may call another one in the package
 INLINE = "its body is in tests/adapters.py"
 
 
@@ -120,23 +119,17 @@ def find(folder: str, runs: bool) -> Iterator[dict]:
     Arguments:
         runs: whether to run the adapters, which says most; a run may end this process.
 
-    Yields dicts: `problem`, `where` (str, two for a pair, None) and `how` in words; at first one
-    with `missing` packages; and `trouble`, a sentence on what cannot be imported.
+    Yields dicts: `problem`, `where` (str, two for a pair, None) and `how` in words; at the
+    end some with a `trouble`, a sentence on what cannot be imported.
     """
     checkout = Checkout(folder)
     checkout.enter()
-    needs = {top: _needed_by(checkout, files) for top, files in checkout.missing.items()}
-    yield {"missing": needs}
     search = _Search(checkout)
     if checkout.find(ADAPTERS):
         yield from search.by_adapters(runs)
     yield from search.by_names()
     for trouble in dict.fromkeys(search.troubles):
         yield {"trouble": trouble}
-
-
-def _needed_by(checkout: Checkout, files: list[Path]) -> list[str]:
-    return [str(file.relative_to(checkout.folder)) for file in files]
 
 
 class _Search:
@@ -170,77 +163,73 @@ class _Search:
     # By the adapters.
 
     def by_adapters(self, runs: bool) -> Iterator[dict]:
-        read = _Adapters(self.checkout)
-        module = None
+        source, module = _source(self.checkout, ADAPTERS), None
         if runs:
             try:
                 with isolated():
-                    module = limited(IMPORT_SECONDS, lambda: self.checkout.imported(ADAPTERS))
+                    module = limited(IMPORT_SECONDS, self.checkout.imported_adapters)
             except (ValueError, TimedOut) as error:
                 self.troubles.append(str(error))
         for problem, names in FUNCTIONS.items():
             if problem == "checkpointing":
-                each = [self.of_adapter(problem, [name], read, module) for name in names]
+                each = [self.of_adapters(problem, [name], source, module) for name in names]
                 if all(each):
                     yield from self.take(problem, [where for where, _ in each], each[0][1])
-            elif found := self.of_adapter(problem, names, read, module):
+            elif found := self.of_adapters(problem, names, source, module):
                 yield from self.take(problem, *found)
 
-    def of_adapter(self, problem, names, read: "_Adapters", module) -> tuple[str, str] | None:
-        """The object that some adapters of a problem use, and how that was found."""
+    def of_adapters(self, problem, names, source: "Source", module) -> tuple[str, str] | None:
+        """The object that one of these functions uses, and how that was found."""
         for name in names:
-            function = read.functions.get(name)
-            if function is None or is_stub(function):
+            if not is_written(source, name):
                 continue
-            if module is not None:
-                seen = observe(self.checkout, module, name)
-                if seen is not None and (where := self.chosen(problem, seen)):
-                    return where, f"{name} calls it"
-                if seen == []:
-                    return f"{ADAPTERS}:{name}", INLINE
-            candidates = [Candidate(each) for each in read.uses(function)]
-            if where := self.chosen(problem, candidates):
-                return where, f"{name} names it"
-            if lost := self.lost(problem, candidates):
-                return lost, f"{name} names it, but it cannot be imported"
-            if self.object(f"{ADAPTERS}:{name}") is not None:
+            seen = observe(self.checkout, module, name) if module is not None else None
+            if seen is not None:
+                classes = [level for level in seen if _form(problem) == "class"]
+                for level, only_classes in (*((e, True) for e in classes), (seen[0], False)):
+                    if where := self.chosen(problem, level, only_classes):
+                        return where, f"{name} calls it"
+            if seen is None or seen[0]:
+                candidates = [Candidate(each) for each in of_adapter(source, name)]
+                if where := self.chosen(problem, candidates):
+                    return where, f"{name} names it"
+                if lost := self.lost(problem, candidates):
+                    return lost, f"{name} names it, but it cannot be imported"
+            # `get_adamw_cls` is no optimizer itself, as it takes nothing.
+            if problem not in ("silu", "adamw") and self.object(f"{ADAPTERS}:{name}") is not None:
                 return f"{ADAPTERS}:{name}", INLINE
         return None
 
-    def chosen(self, problem: str, candidates: list[Candidate]) -> str | None:
+    def chosen(
+        self, problem: str, candidates: list[Candidate], only_classes: bool = False
+    ) -> str | None:
         """The candidate that is likeliest the problem's own, and none other's."""
         ranked = []
         for place, each in enumerate(candidates):
-            value = self.object(each.where)
-            if (
-                value is None
-                or not callable(value)
-                or self.taken.get(id(value), problem) != problem
+            value, name = self.object(each.where), path_of(each.where).rpartition(".")[2]
+            is_class = isinstance(value, type)
+            if not callable(value) or (only_classes and not is_class):
+                continue
+            open_ = FUNCTIONS.keys() - self.found.keys() - {problem}
+            others = any(_is_named(other, name) for other in open_)
+            is_named = _is_named(problem, name)
+            if self.taken.get(id(value), problem) != problem or (
+                # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
+                not is_named and (problem == "silu" or (others and not each.gives))
             ):
                 continue
-            name = each.where.rpartition(":")[2].rpartition(".")[2]
-            rank = (
-                not each.gives,
-                not _is_named(problem, name),
-                any(_is_named(other, name) for other in FUNCTIONS if other != problem),
-                isinstance(value, type) != (_form(problem) == "class"),
-                -place,
-            )
-            ranked.append((rank, each.where, value))
+            unfit = is_class != (_form(problem) == "class")
+            ranked.append(((not each.gives, not is_named, others, unfit, -place), each.where))
         if not ranked:
             return None
-        (gives_not, _, _, _, _), where, value = min(ranked, key=lambda each: each[0])
-        name = where.rpartition(":")[2]
-        others = [o for o in FUNCTIONS if o != problem and _is_named(o, name)]
-        if gives_not and others and not _is_named(problem, name) and problem != "silu":
-            return None  # a helper of another problem, used in a body of its own
-        self.taken.setdefault(id(value), problem)
+        where = min(ranked)[1]
+        self.taken.setdefault(id(self.object(where)), problem)
         return where
 
     def lost(self, problem: str, candidates: list[Candidate]) -> str | None:
         """What an adapter names, where its module cannot be imported here."""
         names = [each.where for each in candidates if self.object(each.where) is None]
-        named = [each for each in names if _is_named(problem, each.rpartition(":")[2])]
+        named = [each for each in names if _is_named(problem, path_of(each))]
         return next(iter(named or names), None)
 
     # By names.
@@ -256,68 +245,53 @@ class _Search:
             elif where := self.named(problem, NAMES[problem]):
                 yield from self.take(problem, where, "by its name")
 
-    def named(self, problem: str, pattern: str) -> str | None:
+    def named(self, problem: str, patterns: str) -> str | None:
         """The object with the likeliest name."""
         ranked = []
         for each in self.definitions:
-            places = [(each.where, each.name, each.node)]
-            if problem in ("decoding", "data_loading", "checkpointing") or (
-                problem in ("train_bpe", "training_together") and each.is_class
-            ):
-                methods = problem in ("decoding",)
-                places += [
-                    (f"{each.where}.{name}", name, node)
-                    for name, node in each.methods.items()
-                    if methods
-                ]
-            for where, name, node in places:
-                rank = self.rank(problem, pattern, each, name, node)
-                if rank is not None:
-                    ranked.append((*rank, where))
-        for *_, where in sorted(ranked):
+            options = [(each.where, each.node)]
+            if problem == "decoding":  # a method of the model, as often as a function
+                options += [(f"{each.where}.{n}", node) for n, node in each.methods.items()]
+            for where, node in options:
+                if (rank := self.rank(problem, patterns, each, node)) is not None:
+                    ranked.append((rank, where))
+        lost = None
+        for _, where in sorted(ranked):
             value = self.object(where)
-            if callable(value) and self.taken.get(id(value), problem) == problem:
+            if value is None:
+                lost = lost or where
+            elif callable(value) and self.taken.get(id(value), problem) == problem:
                 self.taken.setdefault(id(value), problem)
                 return where
-        return self.script() if problem == "training_together" else None
+        return lost or (self.script() if problem == "training_together" else None)
 
-    def rank(self, problem, pattern, definition: Definition, name: str, node) -> tuple | None:
-        plain = name.lower().replace("_", "")
-        alternatives = _alternatives(pattern)
-        place = next((n for n, each in enumerate(alternatives) if re.fullmatch(each, plain)), None)
-        if place is None or is_stub(node):
+    def rank(self, problem: str, patterns: str, definition: Definition, node) -> tuple | None:
+        """How likely a definition is a problem's, the least being the likeliest; None: it is not.
+
+        What has the wrong kind comes last, and before that what lies among tests and scripts.
+        """
+        plain, form, is_class = _plain(node.name), _form(problem), isinstance(node, ast.ClassDef)
+        ways = enumerate(patterns.split())
+        place = next((n for n, each in ways if re.fullmatch(each, plain)), None)
+        if place is None or is_stub(node) or (form == "class" and not is_class):
             return None
-        is_class = isinstance(node, ast.ClassDef)
-        form = _form(problem)
-        if form == "class" and not is_class:
-            return None
-        path = str(definition.file.relative_to(self.checkout.folder)).lower()
+        path = definition.file.relative_to(self.checkout.folder).as_posix().lower()
+        better = 0
         if problem == "decoding":
-            arguments = (
-                [a.arg for a in (*node.args.args, *node.args.kwonlyargs)] if not is_class else []
-            )
-            fits = len({m for a in arguments if (m := meaning(a, GENERATES))} - {"tokenizer"})
-            if is_class or fits < 2 or "tokenizer" in definition.name.lower():
+            if is_class or "tokenizer" in definition.name.lower():
                 return None
-            place = (-fits, place)
+            names = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+            better = -len({meaning(each, GENERATES) for each in names} - {None, "tokenizer"})
+            if better > -2:
+                return None
         elif problem == "training_together":
-            if (
-                is_class
-                or re.search("bpe|tok", f"{path} {plain}")
-                or not re.search(TRAINS, path + plain)
-            ):
+            if is_class or "train" not in path + plain or re.search("bpe|tok", path + plain):
                 return None
-            if not re.search("train", path + plain):
-                return None
-            place = ("train" not in path, place)
-        if form == "class" and problem not in ("tokenizer",):
-            lacks = not _is_module(node) if problem != "adamw" else not node.bases
-        else:
-            lacks = is_class != (form == "class")
-        apart = bool(
-            re.search(r"(^|/)(tests?|scripts?|experiments?|old|backup|examples?)/|test_", path)
-        )
-        return (lacks, place, apart, path.endswith(".ipynb"), len(path))
+            better = "train" not in path
+        has_no_base = form == "class" and problem != "tokenizer" and not node.bases
+        lacks = has_no_base or is_class != (form == "class")
+        apart = bool(re.search(r"(^|/)(tests?|scripts?|experiments?|old|backup|examples?)/", path))
+        return (lacks, better, place, apart, path.endswith(".ipynb"), len(path))
 
     def script(self) -> str | None:
         """The path of a script that trains; it has no function of its own."""
@@ -333,27 +307,19 @@ def _form(problem: str) -> str:
     return PROBLEMS[problem].form if problem in PROBLEMS else "function"
 
 
-def _alternatives(pattern: str) -> list[str]:
-    """The parts of a pattern that stand beside each other at its top level."""
-    parts, depth = [""], 0
-    for sign in pattern.replace("_?", "").replace("_", ""):
-        depth += (sign == "(") - (sign == ")")
-        if sign == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return parts
-
-
 def _is_named(problem: str, name: str) -> bool:
-    plain = name.lower().replace("_", "")
-    if problem == "checkpointing":
-        return any(re.fullmatch(each, plain) for each in (SAVE, LOAD))
-    return any(re.fullmatch(each, plain) for each in _alternatives(NAMES[problem]))
+    patterns = f"{SAVE} {LOAD}" if problem == "checkpointing" else NAMES[problem]
+    return any(re.fullmatch(each, _plain(name)) for each in patterns.split())
 
 
-def _is_module(node: ast.ClassDef) -> bool:
-    return bool(node.bases)
+def _plain(name: str) -> str:
+    plain = name.lower().replace("_", "").rstrip("0123456789")
+    return re.sub("^(my|run)(?=.)", "", plain)
+
+
+def is_written(source: "Source", name: str) -> bool:
+    """Whether `tests/adapters.py` has a function of this name, and it is no stub."""
+    return name in source.top or (name in source.own and not is_stub(source.own[name]))
 
 
 def is_stub(node: ast.AST) -> bool:
@@ -373,8 +339,15 @@ def _definitions(checkout: Checkout) -> Iterator[Definition]:
     """What the files define at their top level, without the tests."""
     for module, file in checkout.modules.items():
         tree = checkout.trees[file]
-        if module.partition(".")[0] != "tests" and isinstance(tree, ast.Module):
+        if module.partition(".")[0] == "tests":
+            continue
+        if isinstance(tree, ast.Module):
             yield from _defined(module, file, _top(tree.body))
+        else:  # in the words of another Python
+            text = file.read_text(encoding="utf-8", errors="replace")
+            heads = re.findall(r"^(?:class|def) \w+", text, re.MULTILINE)
+            body = [ast.parse(f"{h}{'()' * h.startswith('def')}: return 0").body[0] for h in heads]
+            yield from _defined(module, file, body)
     for file in checkout.files:
         if file.suffix == ".ipynb":
             name = file.relative_to(checkout.folder).as_posix()
@@ -399,39 +372,51 @@ def _defined(module: str, file: Path, body) -> Iterator[Definition]:
             yield Definition(f"{module}:{node.name}", node.name, node, file, by_name)
 
 
-class _Adapters:
-    """What `tests/adapters.py` says."""
+class Source:
+    """What a module of the checkout defines, imports and uses, as its text says."""
 
-    def __init__(self, checkout: Checkout):
-        self.checkout = checkout
-        tree = checkout.trees.get(checkout.find(ADAPTERS))
-        self.tree = tree if isinstance(tree, ast.Module) else ast.Module([], [])
-        self.functions = {
-            node.name: node for node in _top(self.tree.body) if isinstance(node, ast.FunctionDef)
-        }
-        self.classes = {n.name for n in self.tree.body if isinstance(n, ast.ClassDef)}
-        self.top = self.aliases(n for n in _top(self.tree.body) if not _is_definition(n))
+    def __init__(self, checkout: Checkout, module: str):
+        self.checkout, self.module, self.file = checkout, module, checkout.find(module)
+        tree = checkout.trees.get(self.file)
+        self.body = tree.body if isinstance(tree, ast.Module) else []
+        self.own: dict[str, ast.stmt] = {}  # the statement that binds a name
+        for node in _top(self.body):
+            if _is_definition(node):
+                self.own[node.name] = node
+            elif isinstance(node, ast.Assign):
+                self.own |= {each.id: node for each in node.targets if isinstance(each, ast.Name)}
+        self.top = self.imported(n for n in _top(self.body) if not _is_definition(n))
 
-    def aliases(self, nodes) -> dict[str, str]:
+    def imported(self, nodes) -> dict[str, str]:
         """What the imports among some statements bind: a "module", or "module:object"."""
         found: dict[str, str] = {}
         for node in nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    if self.checkout.find(alias.name):
-                        name = alias.asname or alias.name.partition(".")[0]
-                        found[name] = alias.name if alias.asname else name
+                    name = alias.asname or alias.name.partition(".")[0]
+                    found[name] = alias.name if alias.asname else name
             elif isinstance(node, ast.ImportFrom):
-                module = _absolute(node)
+                module = self.absolute(node)
                 file = self.checkout.find(module)
                 for alias in node.names:
-                    if self.checkout.find(f"{module}.{alias.name}"):
-                        found[alias.asname or alias.name] = f"{module}.{alias.name}"
-                    elif file and alias.name == "*":
+                    if file and alias.name == "*":
                         found |= {name: f"{module}:{name}" for name in self.starred(file)}
-                    elif file:
-                        found[alias.asname or alias.name] = f"{module}:{alias.name}"
+                    else:
+                        below = f"{module}.{alias.name}"
+                        is_module = self.checkout.find(below)
+                        found[alias.asname or alias.name] = (
+                            below if is_module else f"{module}:{alias.name}"
+                        )
         return found
+
+    def absolute(self, node: ast.ImportFrom) -> str:
+        """The module that an import in this one names."""
+        if not node.level:
+            return node.module or ""
+        is_package = self.file is not None and self.file.stem == "__init__"
+        parts = self.module.split(".")
+        parts = parts[: len(parts) - node.level + is_package]
+        return ".".join([*parts, *([node.module] if node.module else [])])
 
     def starred(self, file: Path) -> Iterator[str]:
         tree = self.checkout.trees.get(file)
@@ -441,24 +426,17 @@ class _Adapters:
             elif isinstance(node, ast.ImportFrom):
                 yield from (a.asname or a.name for a in node.names if a.name != "*")
 
-    def uses(self, function: ast.FunctionDef, seen: frozenset[str] = frozenset()) -> list[str]:
-        """What a function names of the checkout, in order."""
-        names = {**self.top, **self.aliases(ast.walk(function))}
+    def uses(self, statement: ast.stmt) -> list[str]:
+        """What a statement names, its own module's and what that imports, in order."""
+        names = {**self.top, **self.imported(ast.walk(statement))}
         found: list[str] = []
-        for node in [each for statement in function.body for each in ast.walk(statement)]:
+        for node in ast.walk(statement):
             path = _path(node)
-            if not path:
-                continue
-            if path[0] in names:
+            if path and path[0] in names:
                 where = self.resolve(names[path[0]], path[1:])
                 found += [where] if where else []
-            elif path[0] in self.classes:
-                found.append(f"{ADAPTERS}:{path[0]}")
-            elif path[0] in self.functions and path[0] not in {*seen, function.name}:
-                helper = self.functions[path[0]]
-                is_adapter = any(path[0] in each for each in FUNCTIONS.values())
-                found += [] if is_adapter else self.uses(helper, seen | {function.name})
-        # A longer path says more: `Trainer.train` is Trainer's.
+            elif path and self.own.get(path[0], statement) is not statement:
+                found.append(f"{self.module}:{path[0]}")
         return list(dict.fromkeys(found))
 
     def resolve(self, base: str, rest: list[str]) -> str | None:
@@ -470,16 +448,51 @@ class _Adapters:
         return base if ":" in base else None
 
 
+def of_adapter(adapters: Source, name: str) -> list[str]:
+    """What a function of `tests/adapters.py` names of the checkout, through helpers there too."""
+    found, todo = [], [f"{adapters.module}:{name}"]
+    known = {each for names in FUNCTIONS.values() for each in names}
+    for where in todo:  # which grows
+        module, _, path = where.partition(":")
+        node = adapters.own.get(path) if module == adapters.module else None
+        if isinstance(node, ast.FunctionDef):
+            uses = adapters.uses(node)
+            todo += [each for each in uses if each not in todo and path_of(each) not in known]
+        elif adapters.checkout.find(module):
+            found.append(where)
+    return found
+
+
+def path_of(where: str) -> str:
+    """The object's own path in "module:object"."""
+    return where.rpartition(":")[2]
+
+
+def lacking(checkout: Checkout, where: str) -> set[str]:
+    """The missing packages that an object needs: it names them, or what it names does."""
+    found: set[str] = set()
+    todo = [where]
+    for each in todo:  # which grows
+        module, _, path = each.partition(":")
+        top = module.partition(".")[0]
+        if top in checkout.missing:
+            found.add(top)
+        elif checkout.find(module):
+            source = _source(checkout, module)
+            name = path.partition(".")[0]
+            uses = source.uses(source.own[name]) if name in source.own else []
+            uses += [source.top[name]] if name in source.top else []
+            todo += [use for use in uses if use not in todo]
+    return found
+
+
+@cache
+def _source(checkout: Checkout, module: str) -> Source:
+    return Source(checkout, module)
+
+
 def _is_definition(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.ClassDef)
-
-
-def _absolute(node: ast.ImportFrom) -> str:
-    """The module that an import in `tests/adapters.py` names."""
-    if not node.level:
-        return node.module or ""
-    parts = ADAPTERS.split(".")[: -node.level]
-    return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 def _path(node: ast.AST) -> list[str]:
@@ -495,10 +508,11 @@ def _path(node: ast.AST) -> list[str]:
 # By running.
 
 
-def observe(checkout: Checkout, adapters: Any, name: str) -> list[Candidate] | None:
+def observe(checkout: Checkout, adapters: Any, name: str) -> list[list[Candidate]] | None:
     """Run an adapter on small inputs, and tell which objects of the checkout it uses itself.
 
-    Returns None where it fails, or takes too long, and so says nothing.
+    Those that it calls come first, then those that these call. Returns None where it fails, or
+    takes too long, and so says nothing.
     """
     from workbook.study.tracing import arguments_for
 
@@ -508,23 +522,24 @@ def observe(checkout: Checkout, adapters: Any, name: str) -> list[Candidate] | N
     watcher = _Watcher(checkout, adapters.__file__)
     try:
         with isolated():
+            if name == "run_load_checkpoint":  # only theirs knows the form
+                adapters.run_save_checkpoint(**arguments_for("run_save_checkpoint"))
             arguments = arguments_for(name)
             result = limited(SECONDS, lambda: watcher.run(function, arguments))
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return None
-    return watcher.candidates(result)
+    return [watcher.candidates(result, depth) for depth in range(DEPTH)]
 
 
 class _Watcher:
-    """Notes which functions and classes of a checkout its adapters call, not what those call."""
+    """Notes which functions and classes of a checkout its adapters call, and what those call."""
 
     def __init__(self, checkout: Checkout, adapters: str):
-        self.folder, self.adapters = str(checkout.folder), adapters
-        self.depth: list[FrameType] = []  # calls inside of the checkout
-        self.calls: list[tuple[str, Any]] = []  # where, and what came back
-        self.values: list[Any] = []
+        self.folder, self.adapters = f"{checkout.folder}{os.sep}", adapters
+        self.inside: list[tuple[FrameType, list[str]]] = []  # calls in the checkout, not yet over
+        self.calls: list[tuple[int, str, Any]] = []  # how deep, of what, and what came back
 
     def run(self, function, arguments: dict) -> Any:
         sys.setprofile(self.note)
@@ -535,48 +550,52 @@ class _Watcher:
 
     def note(self, frame: FrameType, event: str, value: Any) -> None:
         if event == "call":
-            where = self.where(frame)
-            if where is not None:
-                if where and not self.depth:
-                    self.calls.append((where, None))
-                self.depth.append(frame)
-        elif event == "return" and self.depth and self.depth[-1] is frame:
-            self.depth.pop()
-            if not self.depth and (where := self.where(frame)):
-                self.calls.append((where, value))
+            names = self.names(frame)
+            if names is not None:
+                self.add(names, None)
+                self.inside.append((frame, names))
+        elif event == "return" and self.inside and self.inside[-1][0] is frame:
+            self.add(self.inside.pop()[1], value)
 
-    def where(self, frame: FrameType) -> str | None:
-        """Which object of the checkout runs in a frame; "" of a module that is imported."""
+    def add(self, names: list[str], value: Any) -> None:
+        depth = len(self.inside)
+        is_in_import = any(not names for _, names in self.inside[:DEPTH])
+        if depth < DEPTH and not is_in_import:
+            self.calls += [(depth, name, value) for name in names]
+
+    def names(self, frame: FrameType) -> list[str] | None:
+        """Which objects of the checkout run in a frame; [] of a module that is imported."""
         code = frame.f_code
         if not code.co_filename.startswith(self.folder):
             return None
-        if code.co_name == "<module>":
-            return ""
         path = code.co_qualname
-        if code.co_filename == self.adapters and "." not in path:
+        if code.co_name == "<module>":
+            return []
+        is_adapter = code.co_filename == self.adapters and "." not in path
+        if is_adapter or "<" in path:  # the inside of a decorator, a lambda
             return None
-        if "<" in path:  # the inside of a decorator, a lambda
-            return None
+        module, owner = frame.f_globals.get("__name__"), path.rpartition(".")[0]
+        if not owner:
+            return [f"{module}:{path}"]
         first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        owner = path.rpartition(".")[0]
-        if owner and first is not None:
-            kind = first if isinstance(first, type) else type(first)
-            if any(base.__qualname__ == owner for base in kind.__mro__):
-                return f"{kind.__module__}:{kind.__qualname__}"
-        return f"{frame.f_globals.get('__name__')}:{owner or path}"
+        kind = first if isinstance(first, type) else type(first)
+        if any(base.__qualname__ == owner for base in kind.__mro__):
+            owner, module = kind.__qualname__, kind.__module__
+            if kind is not first:
+                return [f"{module}:{owner}"]
+        return [f"{module}:{owner}", f"{module}:{owner}.{code.co_name}"]  # a static or class method
 
-    def candidates(self, result: Any) -> list[Candidate]:
-        first = result[0] if isinstance(result, tuple) and result else result
+    def candidates(self, result: Any, depth: int) -> list[Candidate]:
+        def parts(value: Any) -> list[Any]:
+            return [value, *(value[:1] if isinstance(value, tuple) else ())]
+
         found: dict[str, bool] = {}
-        for where, value in self.calls:
-            inner = value[0] if isinstance(value, tuple) and value else value
-            gives = value is not None and any(
-                a is b for a in (value, inner) for b in (result, first)
-            )
-            found[where] = found.get(where, False) or gives
+        for at, where, value in self.calls:
+            if at == depth:
+                gives = any(a is b is not None for a in parts(value) for b in parts(result))
+                found[where] = found.get(where, False) or gives
         kind = result if isinstance(result, type) else type(result)
-        where = f"{kind.__module__}:{kind.__qualname__}"
         file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         if file.startswith(self.folder):
-            found[where] = True
+            found[f"{kind.__module__}:{kind.__qualname__}"] = True
         return [Candidate(where, gives) for where, gives in found.items()]

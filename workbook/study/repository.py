@@ -4,7 +4,6 @@
 edited: what a hand changed in it stays when the checkout is adopted again.
 """
 
-import ast
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from workbook.checks import apart
 from workbook.files import atomic_write, locked, write_json
 from workbook.study import problems
 from workbook.study.checkout import ADAPTERS, Checkout, how_to_install
-from workbook.study.finding import CODE, FUNCTIONS, is_stub
+from workbook.study.finding import CODE, FUNCTIONS, Source, is_written, lacking
 from workbook.study.progress import MARK
 from workbook.study.tracing import TracedModel
 
@@ -195,11 +194,11 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
     notes = []
     for name, why in refused.items():
         notes.append(f"{name} = {json.dumps(hand.pop(name))}, as {FILE} said, is not there: {why}.")
-    found, how, missing, troubles = _found(checkout)
+    found, how, troubles = _found(checkout)
     parts = {name: hand.get(name, found.get(name)) for name in CODE}
     adopted = Adopted(checkout.folder, {n: w for n, w in parts.items() if w is not None}, file)
     adopted.how = {name: BY_HAND if name in hand else how.get(name, "") for name in adopted.parts}
-    adopted.notes = [*notes, *_advice(checkout, adopted, missing, troubles)]
+    adopted.notes = [*notes, *_advice(checkout, adopted, troubles)]
     with locked(file.parent / MARK):
         _write(adopted, {name: each for name, each in found.items() if name not in hand})
     return adopted
@@ -234,27 +233,25 @@ def refusals(folder: str, parts: dict[str, Where]):
     yield found
 
 
-def _found(checkout: Checkout) -> tuple[dict[str, Where], dict[str, str], dict, list[str]]:
+def _found(checkout: Checkout) -> tuple[dict[str, Where], dict[str, str], list[str]]:
     """What a process of its own finds: once more without running the adapters, where it ended."""
     found: dict[str, Where] = {}
     how: dict[str, str] = {}
-    missing: dict[str, list[str]] = {}
     troubles: list[str] = []
     for runs in (True, False):
         function = "workbook.study.finding:find"
         try:
             for each in apart.results(function, str(checkout.folder), runs, seconds=SECONDS):
-                missing.update(each.get("missing", {}))
                 troubles += [each["trouble"]] if "trouble" in each else []
                 if "problem" in each and each["problem"] not in found:
                     found[each["problem"]], how[each["problem"]] = each["where"], each["how"]
             break
         except apart.EndedError as error:
             troubles.append(f"looking for your parts was cut short: {error}")
-    return found, how, missing, troubles
+    return found, how, list(dict.fromkeys(troubles))
 
 
-def _advice(checkout: Checkout, adopted: Adopted, missing: Mapping, troubles: list[str]):
+def _advice(checkout: Checkout, adopted: Adopted, troubles: list[str]):
     """What to do about all that was not found, one sentence a line."""
     for name in CODE:
         if name not in adopted.parts:
@@ -262,20 +259,15 @@ def _advice(checkout: Checkout, adopted: Adopted, missing: Mapping, troubles: li
             if problems.get(name).form == "pair":
                 example = f"{name}=module:save,module:load"
             yield f"Not found: {name}. If you have it: `--set {example}`"
-    for package, files in missing.items():
-        needing = [
-            name
-            for name, where in adopted.parts.items()
-            if any(_file_of(checkout, each) in files for each in _both(where) if each)
-        ]
-        where = f"parts: {', '.join(needing)}" if needing else f"file: {files[0]}"
-        yield f"Missing here: the package {package}; `{how_to_install(package)}` ({where})"
+    lacks = {
+        name: set().union(*(lacking(checkout, each) for each in _both(where) if each))
+        for name, where in adopted.parts.items()
+    }
+    for package, files in checkout.missing.items():
+        needing = ", ".join(name for name, packages in lacks.items() if package in packages)
+        of = f"for {needing}" if needing else f"in {files[0].relative_to(checkout.folder)}"
+        yield f"Missing {of}: the package {package}; `{how_to_install(package)}`"
     yield from (f"Note: {trouble}" for trouble in troubles)
-
-
-def _file_of(checkout: Checkout, where: str) -> str:
-    file = checkout.find(where.partition(":")[0])
-    return str(file.relative_to(checkout.folder)) if file else where
 
 
 # Using the parts.
@@ -311,17 +303,13 @@ def adapter(adopted: Adopted, problem: str) -> Callable | tuple | None:
     None where there is none, or it is still to write.
     """
     checkout = _checkout(adopted)
-    file = checkout.find(ADAPTERS)
-    tree = checkout.trees.get(file)
-    if not isinstance(tree, ast.Module):
+    if not checkout.find(ADAPTERS):
         return None
-    written = {
-        node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not is_stub(node)
-    }
-    names = FUNCTIONS.get(problem, ())
+    source = Source(checkout, ADAPTERS)
+    names = [name for name in FUNCTIONS.get(problem, ()) if is_written(source, name)]
+    checkout.enter()
+    module = checkout.imported_adapters() if names else None
+    found = tuple(getattr(module, name) for name in names)
     if problem == "checkpointing":
-        names = names if written.issuperset(names) else ()
-        found = tuple(checkout.object(f"{ADAPTERS}:{name}") for name in names)
-        return found or None
-    name = next((name for name in names if name in written), None)
-    return checkout.object(f"{ADAPTERS}:{name}") if name else None
+        return found if len(found) == 2 else None
+    return next(iter(found), None)
