@@ -237,6 +237,11 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "tokenizer", "{file}"], "defines no Tokenizer"),
         (["check", "unicode1", "{file}"], "unicode1 does not ask for a certain name"),
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
+        (["check"], "expected a problem and the file"),
+        (["check", "softmax"], "expected a problem and the file"),
+        (["check", "softmax", "{file}", "--json", "x.json"], "--json goes with --all"),
+        (["check", "softmax", "--all"], "name no problem, file or part"),
+        (["check", "--all"], "`workbook adopt PATH` finds your parts"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
@@ -261,7 +266,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["sing"], ["lab", "--port", "0"], ["lab", "--port", "x"], ["check"], ["data"]]
+    "arguments", [[], ["sing"], ["lab", "--port", "0"], ["lab", "--port", "x"], ["data"]]
 )
 def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -184,18 +184,35 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
 @command(
     "check",
     "check code that you wrote in a Python file",
-    argument("problem", metavar="PROBLEM", help="such as train_bpe"),
+    argument("problem", metavar="PROBLEM", nargs="?", help="such as train_bpe"),
     argument(
         "file",
         metavar="FILE.py[:NAME]",
+        nargs="?",
         help="NAME of the function or class; not needed if it is the one that the problem asks for",
     ),
     argument("--part", help="part of a written problem, such as a"),
+    argument(
+        "--all",
+        action="store_true",
+        help="check all your code that is known: of the repository that `workbook adopt` found your"
+        " parts in, or else what was kept when you solved it in the notebooks",
+    ),
+    argument("--json", metavar="FILE", help="with --all: write what is said to this file too"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
     from workbook.study.progress import nearest
 
+    if options.all:
+        return check_all_found(options)
+    if options.json is not None:
+        raise ValueError("--json goes with --all; `workbook check --all --json FILE`")
+    if options.file is None:
+        raise ValueError(
+            "expected a problem and the file with your code, such as"
+            " `workbook check softmax mine.py`; or --all for all your code that is known"
+        )
     # It is judged in a process of its own, which the attempt may end.
     try:
         os.getcwd()
@@ -229,6 +246,25 @@ def run_check(options: argparse.Namespace) -> int:
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
     return status
+
+
+def check_all_found(options: argparse.Namespace) -> int:
+    """Check all that is known of a learner's code: a line for each problem, as it comes."""
+    from workbook.study import check_all
+    from workbook.study.progress import nearest
+
+    if options.problem is not None or options.part is not None:
+        raise ValueError("--all checks all your code that is known: name no problem, file or part")
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    outcomes = []
+    for outcome in check_all.check_all(nearest()):
+        print(outcome.row(columns), flush=True)
+        outcomes.append(outcome)
+    print("", check_all.summary(outcomes), sep="\n")
+    if options.json is not None:
+        check_all.write(outcomes, Path(options.json))
+        print(f"All that was said of each is in {options.json}.")
+    return 0 if all(outcome.is_fine for outcome in outcomes) else 1
 
 
 def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:

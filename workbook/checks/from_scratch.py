@@ -20,7 +20,8 @@ from workbook.config import PACKAGE
 TORCH = str(Path(torch.__file__).parent)
 OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
 OPTIMIZERS, BASES = str(Path(TORCH, "optim")), ("optimizer.py", "lr_scheduler.py", "sgd.py")
-CHECKS = str(PACKAGE / "checks")
+# What calls an attempt, and holds nothing that is to be written.
+CALLERS = tuple(str(PACKAGE / room) for room in ("checks", "study"))
 LIBRARY = sysconfig.get_path("stdlib")
 # What there is to write. Others, such as `one_hot` and `pad`, are only helpers.
 MODULES = (
@@ -64,7 +65,7 @@ def expect_from_scratch(
                 _refuse(f"`torch.nn.{name}`", name)
             if module.startswith("torch.optim.") and name != "Optimizer":
                 _refuse(f"`torch.optim.{name}`", name)
-            if module.startswith("workbook."):
+            if module.startswith("workbook.") and not module.startswith("workbook.study."):
                 _refuse(f"`{module}.{name}`, the workbook's own", name)
             if name in FUNCTIONS.split() and _is_torchs(kind):
                 _refuse(f"`torch`'s ready `{name}`", name)
@@ -91,7 +92,7 @@ def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
                 seen[f"`torch`'s ready `{name}`"] = name.strip("_")
             elif path.startswith(OPTIMIZERS) and name == "step" and not path.endswith(BASES):
                 seen[f"an optimizer of `torch.optim`, `{code.co_qualname}`"] = name
-            elif path.startswith(str(PACKAGE)) and not path.startswith(CHECKS):
+            elif path.startswith(str(PACKAGE)) and not path.startswith(CALLERS):
                 seen[f"`{code.co_qualname}`, the workbook's own"] = name
 
     before = sys.getprofile()
@@ -116,7 +117,7 @@ def _caller(frame: FrameType) -> FrameType:
 def _is_theirs(frame: FrameType) -> bool:
     """Whether a frame runs a learner's line; a check that calls torch's function itself counts."""
     path = frame.f_code.co_filename
-    if path.startswith(CHECKS):
+    if path.startswith(CALLERS):
         return frame.f_code.co_name != "note"
     return not path.startswith((TORCH, str(PACKAGE), LIBRARY, "<frozen"))
 

@@ -81,7 +81,7 @@ def found(study: Path | None = None) -> dict[str, Found]:
     gone.
     """
     study = study or progress.nearest()
-    kept = {name: _kept(path) for name, path in _kept_files(study).items()}
+    kept = {name: load_kept(path) for name, path in _kept_files(study).items()}
     adopted = repository.read(study)
     if adopted is None:
         return kept
@@ -94,7 +94,7 @@ def _kept_files(study: Path) -> dict[str, Path]:
     return {each.stem: each for each in files if each.stem in problems.PROBLEMS}
 
 
-def _kept(path: Path) -> Found:
+def load_kept(path: Path) -> Found:
     """What a file of the study folder defines for its problem, which its `__all__` names."""
     where, name = f"{keeping.FOLDER}.{path.stem}", f"workbook_study_{path.stem}"
     try:

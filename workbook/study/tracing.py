@@ -194,7 +194,7 @@ class TracedModel:
         from workbook.checks.modules import uncompiled
 
         with uncompiled():
-            made = self._made_anew(self._root, {})
+            made = _anew(self._root, self._made, {})
         return made.train(self._root.training)
 
     def places(self, weights: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
@@ -258,29 +258,6 @@ class TracedModel:
             ) from error
         return result.detach()
 
-    def _made_anew(self, module: "nn.Module", memo: dict[int, Any]) -> Any:
-        if id(module) in memo:
-            return memo[id(module)]
-        record = self._made.get(id(module))
-        if record is None:
-            memo[id(module)] = copy.deepcopy(module)
-        else:
-            args, kwargs = record.arguments(lambda value: self._renewed(value, memo))
-            memo[id(module)] = type(module)(*args, **kwargs)
-        return memo[id(module)]
-
-    def _renewed(self, value: Any, memo: dict[int, Any]) -> Any:
-        """An argument of a constructor, for a new model: modules in it are made anew."""
-        from torch import nn
-
-        if isinstance(value, nn.Module):
-            return self._made_anew(value, memo)
-        if type(value) in (list, tuple):
-            return type(value)(self._renewed(each, memo) for each in value)
-        if type(value) is dict:
-            return {name: self._renewed(each, memo) for name, each in value.items()}
-        return value
-
     def _find_ids(self, ids: "Tensor") -> str:
         import torch
 
@@ -302,7 +279,7 @@ class TracedModel:
                 return ids
             if isinstance(value, nn.Module):
                 if name not in self._ready:
-                    self._ready[name] = self._made_anew(value, {})
+                    self._ready[name] = _anew(value, self._made, {})
                 return self._ready[name].to(device)
             if not isinstance(value, torch.Tensor):
                 return value
@@ -402,6 +379,50 @@ class _Call:
         """The arguments by place and by name."""
         by_place, rest, by_name = self.split(lambda _, value: renewed(value))
         return [*by_place, *rest], by_name
+
+
+def made_anew(adapter: Callable, *arguments: Any) -> "nn.Module":
+    """The module that any adapter makes for such arguments, with weights that their code draws.
+
+    Raises: ValueError where it makes none that has parameters; what the adapter raises itself.
+    """
+    watcher = _Watcher()
+    for each in arguments:
+        if isinstance(each, dict):
+            watcher.given |= {id(each), *map(id, each.values())}
+        elif hasattr(each, "shape"):  # a number may be anybody's
+            watcher.given.add(id(each))
+    sys.setprofile(watcher.note)
+    try:
+        adapter(*arguments)
+    finally:
+        sys.setprofile(None)
+    return _anew(watcher.root(), watcher.made, {})
+
+
+def _anew(module: "nn.Module", made: Mapping[int, "_Call"], memo: dict[int, Any]) -> "nn.Module":
+    """A module made once more, as it was made when it was watched."""
+    if id(module) not in memo:
+        record = made.get(id(module))
+        if record is None:
+            memo[id(module)] = copy.deepcopy(module)
+        else:
+            args, kwargs = record.arguments(lambda value: _renewed(value, made, memo))
+            memo[id(module)] = type(module)(*args, **kwargs)
+    return memo[id(module)]
+
+
+def _renewed(value: Any, made: Mapping[int, "_Call"], memo: dict[int, Any]) -> Any:
+    """An argument of a constructor, for a new model: modules in it are made anew."""
+    from torch import nn
+
+    if isinstance(value, nn.Module):
+        return _anew(value, made, memo)
+    if type(value) in (list, tuple):
+        return type(value)(_renewed(each, made, memo) for each in value)
+    if type(value) is dict:
+        return {name: _renewed(each, made, memo) for name, each in value.items()}
+    return value
 
 
 class _Watcher:

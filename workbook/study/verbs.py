@@ -185,6 +185,15 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
     and none is named, the part that the attempt fits best is taken.
     """
+    report = judge(problem, attempt, part)
+    if report.status != "not attempted" and (study := progress.current()) is not None:
+        with progress.stopping_no_cell():
+            return _noted(report, study, problems.get(problem), attempt)
+    return report
+
+
+def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
+    """Report on an attempt as `check` does, but note and keep nothing."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # A worker that an attempt started imports the script that called us: no check in a check.
         return Report("not attempted", str(problem), part, "This process is a worker of a pool.")
@@ -208,9 +217,6 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
         if len(printed) < len(isolation.output.rstrip("\n")):
             printed += " ..."
         report = replace(report, rows=(*report.rows, ("printed", printed)))
-    if report.status != "not attempted" and (study := progress.current()) is not None:
-        with progress.stopping_no_cell():
-            return _noted(report, study, found, attempt)
     return report
 
 

@@ -1,0 +1,166 @@
+"""Check all code of a learner at once: of their own repository, or what was kept of theirs.
+
+It runs in a process of its own, which one part may end, hang or fill; that is told as what is wrong
+with this part, and another process goes on with the next.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbook.checks import apart
+from workbook.checks.guard import TimedOut, limited
+from workbook.files import write_json
+from workbook.study import by_adapter, keeping, progress, repository, verbs
+from workbook.study.problems import PROBLEMS
+
+SECONDS = 90.0  # for one part without a word; a check stops by itself after less
+SCRIPT_SECONDS = 300.0  # a training script is run twice
+IMPORT_SECONDS = 60.0
+CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
+NOT_FOUND = "not found"
+BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
+NOTHING = (
+    "nothing of yours is in {study}: `workbook adopt PATH` finds your parts in your checkout of the"
+    " course's repository, and what passes in your notebooks is kept in {kept}"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found for one problem, and what its check says."""
+
+    problem: str
+    found: str | None  # "module:object", two of a pair with a comma between them
+    status: str = NOT_FOUND
+    message: str = ""
+    cause: str = ""  # of what is wrong, in one line
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it is correct, or is of a kind that no check can judge."""
+        return self.status in ("correct", "read", "ticked")
+
+    def row(self, columns: int | None = None) -> str:
+        """A line of the table, cut to so many columns."""
+        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "·"
+        line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
+        return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
+
+
+def found(study: Path) -> dict[str, str]:
+    """Where each code problem's part is, of those that there are, in the handout's order.
+
+    Raises: ValueError, OSError where the mapping of a repository cannot be used.
+    """
+    adopted = repository.read(study)
+    places = dict.fromkeys(CODE, "")
+    for name in CODE:
+        if adopted is not None and (where := adopted.parts.get(name)):  # "" leaves a part out
+            places[name] = where if isinstance(where, str) else ", ".join(where)
+        elif (study / keeping.FOLDER / f"{name}.py").is_file():
+            names = PROBLEMS[name].names or (name,)
+            places[name] = f"{keeping.FOLDER}.{name}:{', '.join(names)}"
+    return {name: place for name, place in places.items() if place}
+
+
+def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
+    """Check what was found, and count it in the study folder; each comes as soon as it is known.
+
+    Arguments:
+        only: the problems to check, of those that were found.
+
+    Raises: ValueError where there is nothing to check, and as `found`.
+    """
+    places = found(study)
+    if not places:
+        raise ValueError(NOTHING.format(study=study, kept=study / keeping.FOLDER))
+    places = {name: place for name, place in places.items() if name in only}
+    scripts = [name for name in places if PROBLEMS[name].form == "script"]
+    others = [name for name in places if name not in scripts]
+    for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
+        for name, status, message, cause in _apart(study, group, seconds):
+            if status in progress.RISING:
+                record = progress.Progress(study)
+                with progress.stopping_no_cell(), record.changing(name, None) as entry:
+                    entry.reach(status)
+            yield Outcome(name, places[name], status, message, cause)
+
+
+def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
+    """Yield the reports of these problems; whoever ends the process has a report on that."""
+    left = list(names)
+    while left:
+        try:
+            function = f"{__name__}:reports"
+            for report in apart.results(function, str(study), left, seconds=seconds):
+                if report is not None:
+                    left.remove(report[0])
+                    yield report
+        except apart.EndedError as error:
+            claim = f"Its check was cut short: {error}."
+            yield [left.pop(0), "wrong", claim, claim]
+
+
+def write(outcomes: Collection[Outcome], path: Path) -> None:
+    """Write a JSON file with an entry for each code problem, found or not."""
+    known = {each.problem: each for each in outcomes}
+    listed = [asdict(known.get(name) or Outcome(name, None)) for name in CODE]
+    write_json(path, [{k: v for k, v in each.items() if k != "cause"} for each in listed])
+
+
+def summary(outcomes: Collection[Outcome]) -> str:
+    """How much was found and is correct, and what was not found."""
+    right = sum(each.status == "correct" for each in outcomes)
+    missing = [name for name in CODE if name not in {each.problem for each in outcomes}]
+    counted = f"{len(outcomes)} of {len(CODE)} code problems found, {right} of them correct."
+    return f"{counted} Not found: {', '.join(missing)}." if missing else counted
+
+
+# In the process of their own.
+
+
+def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
+    """Check the parts for these problems; yield problem, status, message and cause of each.
+
+    None, between two tries, says that it goes on.
+    """
+    for name in names:
+        PROBLEMS[name].checker()  # loaded before an attempt can be in its way
+    adopted = repository.read(Path(study))
+    if adopted is not None:
+        repository.enter(adopted)
+    for name in names:
+        yield None
+        report = _report(name, lambda name=name: _load(Path(study), adopted, name))
+        if report.status == "wrong" and adopted is not None and adopted.parts.get(name):
+            yield None
+            second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
+            if BETTER.index(second.status) > BETTER.index(report.status):
+                claim = f"As your adapter calls it: {second.claim}"
+                report = replace(second, claim=claim)
+        cause = report.likely or report.claim if report.status != "correct" else ""
+        yield [name, report.status, report.message, " ".join(cause.split())]
+
+
+def _report(name: str, load: Callable[[], Any]) -> verbs.Report:
+    try:
+        attempt = limited(IMPORT_SECONDS, load)
+    except TimedOut as error:
+        return verbs.Report("wrong", name, None, f"Its import was {error}.")
+    except Exception as error:
+        return verbs.Report("wrong", name, None, f"It cannot be checked: {error}.")
+    return verbs.judge(name, attempt)
+
+
+def _load(study: Path, adopted: repository.Adopted | None, name: str) -> Any:
+    """Import a part. Raises: ValueError that says why not."""
+    from workbook.study import mine  # with torch
+
+    if adopted is not None and adopted.parts.get(name):
+        return repository.load(adopted, name)
+    kept = mine.load_kept(study / keeping.FOLDER / f"{name}.py")
+    if kept.trouble:
+        raise ValueError(kept.trouble)
+    return kept.thing
