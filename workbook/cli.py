@@ -322,9 +322,12 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     """
     from workbook.study import keeping
 
+    is_kept = keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id)
+    if problem.form == "script" and not (name or is_kept):
+        return path  # it is run, and not imported
     defined = vars(load_module(path))
     asked = (name,) if name else problem.names
-    if not name and keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id):
+    if not name and is_kept:
         asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
     for name in asked:
         if name not in defined:

@@ -2,7 +2,6 @@
 
 import csv
 import math
-from pathlib import Path
 
 import pytest
 from attempts import accounting, written, written_forms
@@ -81,27 +80,6 @@ def test_without_a_part_the_fitting_one_is_found():
     assert check("unicode2", "é".encode()).part == "b"
     assert check("unicode2", 20).part == "a"
     assert check("unicode1", "\x00").part == "a"
-
-
-def test_the_training_script_is_not_judged_but_facts_are_shown():
-    def train(config, data):
-        raise AssertionError("it must not be run")
-
-    for attempt in (train, math, Path("train.py"), "python train.py --lr 1e-3", print):
-        report = check("training_together", attempt)
-        assert report.status == "read" and len(report.facts) >= 4
-        assert "No check can judge a training script" in report.message
-
-
-def test_a_training_script_that_is_not_written_is_not_attempted():
-    def passing(config): ...
-
-    def raising(config):
-        """With a docstring."""
-        raise NotImplementedError
-
-    for attempt in (passing, raising):
-        assert check("training_together", attempt).status == "not attempted"
 
 
 # Claims of published write-ups, handed in as values; a sentence among them is read.

@@ -165,7 +165,7 @@ def bind(
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
-    parameters = _signature(function)
+    parameters = signature_of(function)
     if parameters is None:
         return Binding(tuple(values.values()), {}, {})
     takes_rest, takes_all = (
@@ -270,15 +270,15 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
     """What a learner's part is given, with the fields of a config object in its place."""
     return [
         each
-        for parameter in _signature(function) or ()
+        for parameter in signature_of(function) or ()
         for each in (
             parameters_of(parameter.annotation) if _is_config_class(parameter) else [parameter]
         )
     ]
 
 
-def _signature(function: Any) -> list[inspect.Parameter] | None:
-    """The parameters of a function; None of a builtin, which may have none that can be told."""
+def signature_of(function: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a function, without `| None`; None of a builtin, which may tell none."""
     for evaluated in (True, False):  # annotations may be texts, and name what is not there
         with suppress(Exception):
             signature = inspect.signature(function, eval_str=evaluated)

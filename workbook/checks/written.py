@@ -6,7 +6,6 @@ is read: the facts that a good answer states are shown, for the learner to tick.
 """
 
 import ast
-import inspect
 import math
 import re
 import sys
@@ -14,11 +13,9 @@ import unicodedata
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise, product
-from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple
 
-from workbook.checks.verdicts import Facts, NotAttempted, Unreadable, Words, Wrong, is_stub
+from workbook.checks.verdicts import Facts, NotAttempted, Unreadable, Words, Wrong
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 
@@ -622,25 +619,10 @@ def _last(loss: float, rate: float) -> str:
     return f"{loss:.2g} is what ten steps with {rate:,g} leave."
 
 
-# --- The training script, and a generated text
+# --- A generated text
 
 ENOUGH = 256  # tokens of a generated text
 SHORT = "If the model ended the text itself, hand in the text: then it may be shorter."
-
-
-class Script(Facts):
-    """Facts about a script, which was not judged."""
-
-    claim = "No check can judge a training script: only a run can. Does yours do these things?"
-
-
-def _script(attempt: Any) -> Script | None:
-    """The facts, for a script or a function of it that is written: nothing is run."""
-    code = attempt.__code__ if type(attempt) is FunctionType else None
-    if is_stub(attempt) or (code and code.co_names == ("NotImplementedError",)):
-        raise NotAttempted
-    written = callable(attempt) or inspect.ismodule(attempt) or isinstance(attempt, str | Path)
-    return Script() if written and attempt and not str(attempt).isspace() else None
 
 
 def _generated(attempt: Any) -> str | None:
@@ -669,5 +651,4 @@ tokenizer_experiments = partial(
     {"a": partial(_ratios, own=True), "b": partial(_ratios, own=False), "c": _pile, "d": _uint16},
 )
 learning_rate_tuning = partial(judged, {"": _tuning})
-training_together = partial(judged, {"": _script})
 generate = partial(judged, {"": _generated})

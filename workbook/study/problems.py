@@ -43,6 +43,7 @@ class Problem:
     signature: str = ""  # of that code, as in Python
     takes: dict[str, str] = field(default_factory=dict)  # by part: what a written problem takes
     facts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by part: for a text, to tick
+    seconds: float | None = None  # that its check may take; None: as long as most
     requires: dict[str, Requirement] = field(default_factory=dict)  # by part
     asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
     differs: str = ""  # what makes the right answer another one in the other edition, if it is
@@ -68,7 +69,7 @@ class Problem:
     def hand_in(self) -> str:
         """What is handed in for a code problem, in words; "" for a written one."""
         if self.form == "script":
-            return "the script itself, which no check can judge"
+            return f"the script, as its path or its text, or the function {self.signature}"
         return f"the {self.form} {self.signature}" if self.form else ""
 
     def checker(self) -> Callable[[Any, str | None], Any]:
@@ -617,17 +618,8 @@ _RECORDS = (
     ),
     _problem(
         "training_together", "The training script",
-        points=4, chapter=5, notebook="06_training", check="written",
-        form="script",
-        facts={
-            "": (
-                "model, optimizer and every other setting can be chosen without editing the file",
-                "the data is read through a memory map, so that it need not fit into memory",
-                "checkpoints are written, and a run goes on from one as if nothing had happened",
-                "training and validation loss are reported every so many steps",
-                "it overfits a single small batch: the loss falls to almost zero",
-            ),
-        },
+        points=4, chapter=5, notebook="06_training", check="training_together",
+        form="script", signature="train(**settings)", seconds=240,
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
             "the file?",

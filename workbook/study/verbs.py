@@ -7,14 +7,17 @@ import inspect
 import multiprocessing
 import random
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from html import escape
 from numbers import Integral, Real
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
@@ -205,6 +208,8 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
     try:
         checker = found.checker()  # loaded before an attempt can be in its way
+        if found.form == "script" and isinstance(attempt, str | Path):
+            attempt = _in_full(str(attempt))
         with isolated() as isolation:
             report = _fitting(found, checker, attempt, part)
         if isolation.interrupted:
@@ -220,14 +225,23 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
     return report
 
 
+def _in_full(command: str) -> str:
+    """A command with the names of its files in full: a check runs in a folder of its own."""
+    if "\n" in command:
+        return command
+    with suppress(ValueError):  # a quotation mark that is never closed
+        words = [command] if Path(command).is_file() else shlex.split(command)
+        return shlex.join(str(Path(w).resolve()) if Path(w).is_file() else w for w in words)
+    return command
+
+
 def _noted(report: Report, study: progress.Progress, found: Problem, attempt: Any) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
     kept, then = None, ()
     before = study.of(found.id, report.part)
     kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
-    if found.form == "script":
-        kept_for.add("read")
-    if report.status in kept_for and found.form and not isinstance(attempt, str):
+    has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
+    if report.status in kept_for and found.form and not has_file:
         try:
             kept, words = keeping.keep(study.folder, found, attempt, report.status, before)
         except Exception as error:  # counted all the same
@@ -344,7 +358,7 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         return _repeatable(lambda: checker(_plain(attempt), part))
 
     try:
-        praise = limited(TOTAL_SECONDS, judge)
+        praise = limited(problem.seconds or TOTAL_SECONDS, judge)
         if isinstance(praise, Facts):
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)

@@ -1,0 +1,154 @@
+"""Scripts and functions that train are run: right ones pass, others are told what they lack."""
+
+import argparse
+import sys
+
+import numpy as np
+import pytest
+import torch
+from attempts import training_together as attempts
+
+from workbook import cli
+from workbook.checks import training_together as checks
+from workbook.study.verbs import check
+
+
+def outcome(attempt):
+    return check("training_together", attempt)
+
+
+@pytest.mark.parametrize("name", attempts.RIGHT)
+def test_a_right_function_or_class_is_accepted(name):
+    report = outcome(attempts.RIGHT[name])
+    assert report.status == "correct" and "Worth knowing" not in report.message, report
+
+
+@pytest.mark.parametrize("name", attempts.RIGHT_SCRIPTS)
+def test_a_right_script_is_accepted(name):
+    report = outcome(attempts.RIGHT_SCRIPTS[name])
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize("words", attempts.REMARKS)
+def test_what_trains_but_is_unwise_is_told_but_not_refused(words):
+    report = outcome(attempts.REMARKS[words])
+    assert report.status == "correct" and words in report.message, report
+
+
+@pytest.mark.parametrize(("name", "edits", "words"), attempts.WRONG)
+def test_a_mistake_is_called_by_its_name(name, edits, words):
+    report = outcome(attempts.function(*edits))
+    assert report.status == "wrong" and words in report.message, report
+
+
+@pytest.mark.parametrize(("name", "edits", "words"), attempts.ALMOST)
+def test_what_fails_in_a_corner_alone_is_almost_right(name, edits, words):
+    report = outcome(attempts.function(*edits))
+    assert report.status == "almost" and words in report.message, report
+
+
+@pytest.mark.parametrize(("name", "text", "status", "words"), attempts.WRONG_SCRIPTS)
+def test_a_script_that_fails_is_told_where(name, text, status, words):
+    report = outcome(text)
+    assert report.status == status and words in report.message, report
+
+
+def test_a_script_that_never_ends_is_ended_with_all_that_it_started(monkeypatch):
+    monkeypatch.setattr(checks, "SCRIPT_SECONDS", 9.0)
+    report = outcome(attempts.HANGING)
+    assert report.status == "wrong" and "did not end in 9 s" in report.message, report
+    assert "it printed last: listens" in report.message
+
+
+def test_a_function_that_never_ends_is_stopped(monkeypatch):
+    monkeypatch.setattr(checks, "FUNCTION_SECONDS", 0.5)
+    report = outcome(attempts.function((attempts.LOOP, f"while True: pass\n    {attempts.LOOP}")))
+    assert report.status == "wrong" and "stopped after 0.5 s" in report.message, report
+
+
+def my_training(settings: dict) -> None:
+    """As the notebook has it before anything is written."""
+    raise NotImplementedError
+
+
+class Settings:
+    """A class that does nothing."""
+
+
+@pytest.mark.parametrize(
+    "nothing", [None, ..., my_training, "", " \n", "train.py", "my script", "it's", Settings]
+)
+def test_what_is_not_there_is_not_attempted(nothing):
+    assert outcome(nothing).status == "not attempted"
+
+
+def test_what_asks_for_something_unknown_is_told_the_contract():
+    def train(train_path, valid_path, steps, tokenizer_config):
+        raise AssertionError("it must not be called")
+
+    def without_data(steps, lr):
+        """No more than that."""
+        print("done")
+
+    for attempt, words in ((train, "`tokenizer_config`"), (without_data, "the training data")):
+        report = outcome(attempt)
+        assert report.status == "not attempted" and words in report.message, report
+        assert checks.CONTRACT in report.message
+
+
+def test_what_is_no_script_is_told_so():
+    report = outcome(3)
+    assert report.status == "wrong" and "This is no script." in report.message
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder like the course's repository, with a script that imports its neighbours."""
+    package = tmp_path / "checkout" / "basics"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text(attempts.PARTS + attempts.TRAIN)
+    (package / "other.py").write_text("batches = 2\n")
+    text = (
+        "import argparse\nfrom .parts import train\nfrom basics.parts import save\nimport other\n"
+    )
+    (package / "train.py").write_text(text + attempts.MAIN)
+    monkeypatch.chdir(package.parent)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    return package.parent
+
+
+def files(folder):
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_a_command_is_run_with_its_own_arguments_and_leaves_no_file(checkout):
+    before = files(checkout)
+    report = outcome("!python basics/train.py --lr 0")
+    assert report.status == "wrong" and "learning rate is 0" in report.message, report
+    assert files(checkout) == before
+
+
+def test_a_path_is_run_from_the_command_line_and_counted(checkout, capsys):
+    (checkout.parent / "study").mkdir()
+    assert cli.main(["check", "training_together", "basics/train.py"]) == 0
+    assert "✓ training_together: correct" in capsys.readouterr().out
+    cli.main(["study"])
+    assert "training_together" not in capsys.readouterr().err
+
+
+def test_our_own_trainer_passes():
+    report = outcome(attempts.ours)
+    assert report.status == "correct" and "Worth knowing" not in report.message, report
+
+
+def test_nothing_is_left_of_a_watched_run(tmp_path, monkeypatch):
+    held = (torch.nn.Module.__call__, torch.Tensor.backward, torch.compile, np.memmap.__new__,
+            argparse.ArgumentParser.parse_known_args, sys.stdout)  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    outcome(attempts.function())
+    outcome(attempts.function((attempts.LOOP, "raise SystemExit\n    " + attempts.LOOP)))
+    after = (torch.nn.Module.__call__, torch.Tensor.backward, torch.compile, np.memmap.__new__,
+             argparse.ArgumentParser.parse_known_args, sys.stdout)  # fmt: skip
+    assert all(a is b or a == b for a, b in zip(held, after, strict=True))
+    assert list(tmp_path.iterdir()) == []
