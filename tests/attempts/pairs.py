@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from attempts import bpe_right, tokenizer_right
+from attempts import bpe_right, tokenizer_right, training_together
 from attempts.ours import copied
 from workbook import accounting, config
 from workbook.optimizer.toys import run_toy
@@ -185,6 +185,10 @@ ATTEMPTS = {
     **ACCOUNTING,
     **EXPERIMENTS,
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
+    ("training_together", None): (
+        training_together.RIGHT["a dict of settings"],
+        training_together.function(("lr=lr)", "lr=0.0)")),
+    ),
     ("checkpointing", None): (
         (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
         (lambda model, optimizer, it, out: it, checkpoints.load_checkpoint),

@@ -472,10 +472,9 @@ def get_batch"""),
      "        x, y = next(batches)\n        loss"),
 )  # fmt: skip
 RIGHT_SCRIPTS = {
-    "argparse": script(),
     "wandb, bare numbers, a flag to resume": script(parts="import wandb" + PARTS + DASHED),
-    "click": script(parts=PARTS + TRAIN + CLICKED),
-    "a loader with workers": "%%writefile train.py\n" + script(*POOL),
+    "click, a loader with workers": "%%writefile train.py\n"
+    + script(*POOL, parts=PARTS + TRAIN + CLICKED),
 }
 
 REMARKS = {
@@ -563,10 +562,8 @@ for step in range(10_000):
 """
 )
 WRONG_SCRIPTS = [
-    ("crashes", script((LOOP, "train_data.shuffle()\n    " + LOOP)), "wrong",
+    ("crashes", script((LAST, LAST + "    train_data.shuffle()\n")), "wrong",
      "of train.py: `train_data.shuffle()`"),
-    ("ends with an error", script((LOOP, "raise SystemExit('no data')\n    " + LOOP)), "wrong",
-     "status no data"),
     ("asks", script((LOOP, "input('Go on?')\n    " + LOOP)), "wrong", "not by input()"),
     ("ends Python", script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
      "wrong", "status 3; it printed last: on disk"),

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from attempts import training_together as attempts
 
 from workbook import cli
 from workbook.checks import training_together as checks
+from workbook.study import keeping, problems
 from workbook.study.verbs import check
 
 
@@ -57,7 +59,6 @@ def test_a_script_that_never_ends_is_ended_with_all_that_it_started(monkeypatch)
     monkeypatch.setattr(checks, "SCRIPT_SECONDS", 9.0)
     report = outcome(attempts.HANGING)
     assert report.status == "wrong" and "did not end in 9 s" in report.message, report
-    assert "it printed last: listens" in report.message
 
 
 def test_a_function_that_never_ends_is_stopped(monkeypatch):
@@ -76,7 +77,19 @@ class Settings:
 
 
 @pytest.mark.parametrize(
-    "nothing", [None, ..., my_training, "", " \n", "train.py", "my script", "it's", Settings]
+    "nothing",
+    [
+        None,
+        ...,
+        my_training,
+        "",
+        " \n",
+        "a.py",
+        "my script",
+        "it's",
+        Settings,
+        "It trains.\nIt has options.",
+    ],
 )
 def test_what_is_not_there_is_not_attempted(nothing):
     assert outcome(nothing).status == "not attempted"
@@ -114,7 +127,6 @@ def checkout(tmp_path, monkeypatch):
     )
     (package / "train.py").write_text(text + attempts.MAIN)
     monkeypatch.chdir(package.parent)
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     return package.parent
 
 
@@ -129,12 +141,21 @@ def test_a_command_is_run_with_its_own_arguments_and_leaves_no_file(checkout):
     assert files(checkout) == before
 
 
-def test_a_path_is_run_from_the_command_line_and_counted(checkout, capsys):
-    (checkout.parent / "study").mkdir()
-    assert cli.main(["check", "training_together", "basics/train.py"]) == 0
-    assert "✓ training_together: correct" in capsys.readouterr().out
-    cli.main(["study"])
-    assert "training_together" not in capsys.readouterr().err
+def test_a_path_is_run_with_its_package(checkout):
+    report = outcome(Path("basics", "train.py"))
+    assert report.status == "correct", report
+
+
+def test_the_command_line_hands_a_script_in_as_a_path_and_a_kept_function_as_such(tmp_path):
+    problem, path = problems.get("training_together"), tmp_path / "training_together.py"
+    for text, expected in (
+        ("raise OSError('it must not be imported')", path),
+        (f"{keeping.KEPT.format(problem.id, 'correct')}\ntrain = 3\n__all__ = ['train']\n", 3),
+    ):
+        path.write_text(text)
+        assert cli.load_attempt(path, "", problem) == expected
+    path.write_text("def mine(): ...")
+    assert cli.load_attempt(path, "mine", problem).__name__ == "mine"
 
 
 def test_our_own_trainer_passes():

@@ -403,7 +403,7 @@ class _Both(str):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "answers":
             raise AttributeError(name)
-        return self[name]
+        return getattr(self.answers, name)
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.answers.get(name, default)

@@ -245,6 +245,8 @@ def _run_of(attempt: Any, folder: Path) -> Script | Function:
 def _command(text: str, folder: Path) -> list[str]:
     """The path and the arguments of a script, which is handed in as a path, a command or a text."""
     if "\n" in text.strip():
+        if not re.search(r"^\s*(import|from|def|class)\s", text, re.M):
+            raise NotAttempted(f"That is a text, and no script. {CONTRACT}")
         path = folder / "train.py"
         lines = [line for line in text.splitlines() if not line.startswith(("%", "!"))]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -317,7 +319,8 @@ def _judge_first(found: Findings, run: Any, seen: Seen, remarks: list[str]) -> N
         rows = {name: Words(text) for name, text in rows.items() if text}
         return Wrong(claim, given=given, mistake=mistake, **rows)
 
-    if not {"train_data", "data_folder"} & asked.keys():
+    lacks_file = seen.failure and re.search("FileNotFound|No such file", str(seen.failure.rows))
+    if not {"train_data", "data_folder"} & asked.keys() and (lacks_file or not seen.failure):
         raise NotAttempted(f"It has no setting for the training data. {CONTRACT}")
     with found("use"):
         if seen.failure:
