@@ -141,6 +141,36 @@ def test_code_is_plain():
     )
 
 
+class OfSettings(transformer_right_heads.MultiHeadSelfAttention):
+    def __init__(self, cfg):
+        super().__init__(cfg.n_embd, cfg.n_head, cfg.block_size, cfg.rope_theta)
+        self.cfg = cfg
+
+    def split(self, x):
+        return x.unflatten(-1, (self.cfg.num_heads, -1)).transpose(-2, -3)
+
+
+class OfDict(transformer_right_heads.MultiHeadSelfAttention):
+    def __init__(self, config):
+        length, theta = config["max_seq_len"], config.get("theta")
+        super().__init__(config["d_model"], config["num_heads"], length, theta)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (OfSettings, "n_embd=d_model, n_head=num_heads, block_size=max_seq_len, rope_theta=theta, "
+         "num_heads=num_heads"),
+        (OfDict, '"max_seq_len": max_seq_len, "theta": theta, "d_model": d_model, '),
+    ],
+)  # fmt: skip
+def test_settings_are_made_with_what_is_asked_of_them(kind, code, tmp_path):
+    name = "run_multihead_self_attention_with_rope"
+    text, _ = written(name, Kept("multihead_self_attention", kind))
+    assert code in text
+    assert adapter_runs.alike(ours(name, tmp_path), run([text], name, tmp_path))
+
+
 def test_a_wrong_part_has_no_adapter():
     class Halved(transformer_right_heads.Linear):
         def forward(self, x):

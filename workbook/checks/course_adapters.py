@@ -172,7 +172,9 @@ class Writer:
 
     def call(self, call: Call) -> str:
         """Write a call; a single argument by its place, others by their names, in their order."""
-        asked = [p.name for p in parameters_of(getattr(call.function, "forward", call.function))]
+        made = inspect.isclass(call.function)
+        function = call.function if made else getattr(call.function, "forward", call.function)
+        asked = [parameter.name for parameter in parameters_of(function)]
         arguments = [self.code(value) for value in call.args]
         names = sorted(
             call.kwargs, key=lambda name: (name not in asked, [*asked, name].index(name))
@@ -314,7 +316,7 @@ def _expression(codes: list[str], held: Tensor, namespace: dict) -> tuple[str, i
     """Find code that makes what a parameter holds of the course's weights, and which head it is."""
     heads = namespace.get("num_heads", 0)
     for code in _expressions(codes):
-        if "num_heads" in code and not heads:
+        if "num_heads" in code and not heads:  # the adapter has no such name
             continue
         for head in range(heads) if "[head]" in code else (None,):
             try:
@@ -549,15 +551,13 @@ def of_tensors(writer: Writer, adapter: Adapter, objects: tuple) -> list[str]:
     _make_right(learner, case, writer.parts)
     named = named_case(case, writer, adapter)
     with watched() as writer.calls:
-        learner.module = learner.make(named)
-    made = writer.code(learner.module)
+        module = learner.module = learner.make(named)
+        learner.run(named)
+    made = writer.code(module)  # after the call: settings may be asked for there too
     lines = []
     if case.weights:
         lines = [f"module = {made}", *filling(learner, case, adapter.names)]
-    writer.known.append((learner.module, "module" if lines else made))
-    with watched() as calls:
-        learner.run(named)
-    writer.calls += calls
+    writer.known.append((module, "module" if lines else made))
     return [*lines, f"return {_result(writer)}"]
 
 
@@ -616,8 +616,8 @@ def _result(writer: Writer) -> str:
 
 def _called(writer: Writer, adapter: Adapter, function: Any, values: Mapping, **options) -> Call:
     """Call a learner's function with values of the handout's names, and return its last call."""
-    writer.known += [(value, adapter.names[name]) for name, value in values.items()]
     named = {name: marked(value, adapter.names[name]) for name, value in values.items()}
+    writer.known += [(value, adapter.names[name]) for name, value in named.items()]
     with watched() as writer.calls:
         call_part(function, named, **options)
     return writer.calls[-1]
