@@ -142,7 +142,7 @@ class Writer:
     length: str = ""  # code for the number of positions
     known: list[tuple[Any, str]] = field(default_factory=list)  # what the adapter calls a value
     calls: list[Call] = field(default_factory=list)
-    imports: dict[str, None] = field(default_factory=dict)
+    imports: dict[str, dict[str, None]] = field(default_factory=dict)  # names by module
 
     def code(self, value: Any) -> str:
         """Write an expression for a value. Raises: Wrong where nothing tells what it is."""
@@ -194,7 +194,7 @@ class Writer:
         items = {name: self.code(each) for name, each in value._asked.items()}
         if value._by_key:
             return "{" + ", ".join(f'"{name}": {code}' for name, code in items.items()) + "}"
-        self.imports["from types import SimpleNamespace"] = None
+        self._import("types", "SimpleNamespace")
         return f"SimpleNamespace({', '.join(f'{name}={code}' for name, code in items.items())})"
 
     def _tensor(self, value: Tensor) -> str:
@@ -221,9 +221,17 @@ class Writer:
                 if each is value or (inside and _attribute(each, inside) is value):
                     own = f"{name}_" if name in self.taken else name
                     renamed = "" if own == name else f" as {own}"
-                    self.imports[f"from {module} import {name}{renamed}"] = None
+                    self._import(module, f"{name}{renamed}")
                     return ".".join([own, *(inside if each is not value else [])])
         return None
+
+    def _import(self, module: str, name: str) -> None:
+        self.imports.setdefault(module, {})[name] = None
+
+    @property
+    def import_lines(self) -> list[str]:
+        """The imports that stand first in the adapter."""
+        return [f"from {home} import {', '.join(names)}" for home, names in self.imports.items()]
 
 
 def _attribute(value: Any, path: list[str]) -> Any:
@@ -354,10 +362,24 @@ def _and(axis: int) -> str:
 
 
 def _dict(before: str, items: Mapping[str, str], after: str = "") -> list[str]:
-    pairs = [f"{_string(name)}: {code}" for name, code in items.items()]
-    if len(pairs) < 2:
-        return [f"{before}{{{''.join(pairs)}}}{after}"]
-    return [f"{before}{{", *(f"    {pair}," for pair in pairs), f"}}{after}"]
+    pairs = [_pair(_string(name), code) for name, code in items.items()]
+    if len(pairs) < 2 and all(len(pair) == 1 for pair in pairs):
+        return [f"{before}{{{''.join(pair[0] for pair in pairs)}}}{after}"]
+    for pair in pairs:
+        pair[-1] += ","
+    return [f"{before}{{", *_indented([line for pair in pairs for line in pair]), f"}}{after}"]
+
+
+def _pair(name: str, code: str) -> list[str]:
+    """An item of a dict; where it is too long, the list in it has a line for each of its items."""
+    line = f"{name}: {code}"
+    before, _, rest = line.partition("([")
+    if len(line) <= WIDTH - 16 or not rest:
+        return [line]
+    inner, _, after = rest.rpartition("]")
+    made, each_of, listed = inner.partition(" for w in ")
+    items = [made, f"for w in {listed}"] if each_of else [f"{i}," for i in inner.split(", ")]
+    return [f"{before}([", *_indented(items), f"]{after}"]
 
 
 def _indented(lines: list[str]) -> list[str]:
@@ -452,7 +474,7 @@ def written(name: str, parts: Parts) -> tuple[str, str]:
     writer = Writer(parts, frozenset([*inputs, "torch", "module", "state"]), adapter.length)
     lines = adapter.write(writer, adapter, objects)
     tried = [
-        _function(name, [*writer.imports, "", *prelude, *lines])
+        _function(name, [*writer.import_lines, "", *prelude, *lines])
         for prelude in _preludes(adapter, lines)
     ]
     if not adapter.part:
@@ -473,14 +495,20 @@ def _function(name: str, lines: list[str]) -> str:
 def _wrapped(line: str) -> list[str]:
     """A line, or where it is a call that is too long, a line for each argument."""
     code = line.lstrip()
-    if len(line) > WIDTH - 4 and code[-1] == ")":
-        (statement,) = ast.parse(code).body
-        if isinstance(call := getattr(statement, "value", None), ast.Call):
-            arguments = [ast.get_source_segment(code, a) for a in (*call.args, *call.keywords)]
-            lines = [f"{code[: call.func.end_col_offset]}(", *_indented(arguments), ")"]
-            lines[1:-1] = [f"{each}," for each in lines[1:-1]]
-            return [line[: len(line) - len(code)] + each for each in lines]
-    return [line]
+    if len(line) <= WIDTH - 8 or code[-1] != ")":
+        return [line]
+    try:
+        call = getattr(ast.parse(code).body[0], "value", None)
+    except SyntaxError:  # a piece of a larger expression
+        return [line]
+    if not isinstance(call, ast.Call):
+        return [line]
+    lines = [f"{code[: call.func.end_col_offset]}("]
+    for each in (*call.args, *call.keywords):
+        # An argument with a name reads like an assignment, so it can be wrapped like one.
+        lines += _indented(_wrapped(ast.get_source_segment(code, each)))
+        lines[-1] += ","
+    return [line[: len(line) - len(code)] + each for each in [*lines, ")"]]
 
 
 def _head(name: str) -> str:
