@@ -26,7 +26,7 @@ from workbook.bench import tokenizers as tokenizer_bench
 from workbook.bench import training as training_bench
 from workbook.checks import decoding, modules, transformer
 from workbook.checks import tokenizer as tokenizers
-from workbook.checks.calling import bind, call_part, parameters_of
+from workbook.checks.calling import bind, call_part, meaning, parameters_of
 from workbook.checks.guard import NOT_THEIRS
 from workbook.checks.tensors import Case
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, call
@@ -177,7 +177,8 @@ class Learners:
 
     def takes_adapter(self) -> bool:
         """Call the checkout's adapter from now on, which knows how; False where there is none."""
-        adopted = None if self.adapted else repository.read(self.study)
+        done = self.adapted or self.part == "model"  # whose recipe has asked the adapter already
+        adopted = None if done else repository.read(self.study)
         if adopted is None or self.where != _where(adopted, PROBLEMS[self.part]):
             return False
         self.adapted = True
@@ -250,6 +251,8 @@ class Model(nn.Module):
         self.theirs = learners.tried(self.recipe.make).train()
 
     def forward(self, token_ids: Tensor) -> Tensor:
+        if token_ids.ndim == 1:  # so a learner's `decode` may ask
+            return self(token_ids.unsqueeze(0)).squeeze(0)
         logits = self.learners.tried(partial(_called, self.recipe.call, self.theirs, token_ids))
         asked = (*token_ids.shape, self.config.vocab_size)
         is_tensor = isinstance(logits, Tensor)
@@ -274,8 +277,17 @@ class Model(nn.Module):
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
-        except AttributeError:  # of the learner's own, which their `decode` may ask for
-            return getattr(super().__getattr__("theirs"), name)
+        except AttributeError:  # what a learner's `decode` may ask for: their own names, and sizes
+            theirs = super().__getattr__("theirs")
+            if hasattr(theirs, name):
+                return getattr(theirs, name)
+            if name in ("model", "lm"):  # of a method's `self`
+                return self
+            if name == "device":
+                return next(theirs.parameters()).device
+            if size := meaning(name, SIZES):
+                return getattr(self.config, size)
+            raise
 
 
 def _called(function: Callable, *args: Any) -> Any:
@@ -364,7 +376,10 @@ class NamedModel:
             "mask": torch.ones(length, length, dtype=torch.bool, device=ids.device).tril(),
             "rope": None,
         }
-        args, kwargs, _ = bind(module.forward, {"token_ids": ids}, extras=extras, given=NOTHING)
+        values = {"token_ids": ids}
+        if self.learner.takes_positions():
+            values["token_positions"] = positions
+        args, kwargs, _ = bind(module.forward, values, extras=extras, given=NOTHING)
         result = module(*args, **kwargs)
         return result[0] if isinstance(result, tuple) else result
 
@@ -372,8 +387,10 @@ class NamedModel:
 def _loss(learners: Learners, logits: Tensor, targets: Tensor) -> Tensor:
     """Their loss; of tokens in one row, because some know no other form."""
     loss = learners({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
-    shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-    learners.expect(shape == (), f"returns {shape}, and one number is asked for")
+    is_one = isinstance(loss, Tensor) and loss.numel() == 1
+    got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+    learners.expect(is_one, f"returns {got}, and one number is asked for")
+    loss = loss.reshape(())
     if not loss.isfinite() and logits.isfinite().all():
         raise learners.error(f"is {loss.item()}, though all logits are finite")
     return loss
@@ -517,7 +534,7 @@ def _decode(
         learner.find_form()
         length = model.config.context_length
         case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
-        theirs = getattr(tokenizer, "theirs", tokenizer)
+        theirs = model.tokenizer = getattr(tokenizer, "theirs", tokenizer)
         new, *_ = learner.asked(model, theirs, case, end_id or 0, SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
