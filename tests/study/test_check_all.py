@@ -90,6 +90,8 @@ def test_a_planted_bug_is_found_where_it_is(bugs, study, tmp_path):
     outcomes = checked(study, *PARTS[bugs[0].repository].keys() - (TAKE_LONG - problems))
     assert not_correct(outcomes) == set().union(*map(reach, bugs))
     assert all(outcomes[each].status == "wrong" and outcomes[each].cause for each in problems)
+    if "cross_entropy" in problems and bugs[0].repository == "flat":
+        assert outcomes["cross_entropy"].cause == "The losses are summed, not averaged."
 
 
 LAYERS = {
@@ -120,6 +122,29 @@ def test_an_adapter_hides_no_bug_of_what_it_calls(study, tmp_path):
             parts = {bug.problem: f"tests.adapters:{LAYERS[bug.problem]}"}
             adopt(copied("split", tmp_path / bug.part / bug.problem, bug), parts, study)
             assert not_correct(checked(study)) == {bug.problem}, bug
+
+
+RAISES = """
+def silu(x):
+    raise RuntimeError("not today")
+"""
+
+
+def test_the_cause_is_told_in_one_line(study, tmp_path):
+    root = copied("flat", tmp_path)
+    code = root / "cs336_basics" / "model.py"
+    code.write_text(code.read_text().replace("class SwiGLU", f"{RAISES}\n\nclass SwiGLU"))
+    (root / "cs336_basics" / "ready.py").write_text(
+        "from torch.nn.functional import softmax\n\ndef mine(x, dim):\n    return softmax(x, dim)\n"
+    )
+    where = {"softmax": "cs336_basics.ready:mine"}
+    where["positionwise_feedforward"] = PARTS["flat"]["positionwise_feedforward"]
+    adopt(root, where, study)
+    outcomes = checked(study)
+    raised = outcomes["positionwise_feedforward"].cause
+    assert raised.startswith("It raised an error. RuntimeError: not today, at line ")
+    assert "not from scratch yet. `torch`'s ready `softmax`" in outcomes["softmax"].cause
+    assert not any("\n" in each.cause for each in outcomes.values())
 
 
 ENDS = """

@@ -4,6 +4,7 @@ It runs in a process of its own, which one part may end, hang or fill; that is t
 with this part, and another process goes on with the next.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ IMPORT_SECONDS = 60.0
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
+# Claims that say less than what they stand beside in a report.
+RESULT = "The result is not the expected one."
+SAYS_NOT_WHAT = ("It raised an error.", "not from scratch yet.")
 NOTHING = (
     "nothing of yours is in {study}: `workbook adopt PATH` finds your parts in your checkout of the"
     " course's repository, and what passes in your notebooks is kept in {kept}"
@@ -134,14 +138,26 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
     for name in names:
         yield None
         report = _report(name, lambda name=name: _load(Path(study), adopted, name))
-        if report.status == "wrong" and adopted is not None and adopted.parts.get(name):
+        misfits = report.status == "wrong" or "a signature of" in dict(report.rows).get("got", "")
+        if misfits and adopted is not None and adopted.parts.get(name):
             yield None
             second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
             if BETTER.index(second.status) > BETTER.index(report.status):
                 claim = f"As your adapter calls it: {second.claim}"
                 report = replace(second, claim=claim)
-        cause = report.likely or report.claim if report.status != "correct" else ""
-        yield [name, report.status, report.message, " ".join(cause.split())]
+        yield [name, report.status, report.message, _cause(report)]
+
+
+def _cause(report: verbs.Report) -> str:
+    """What is wrong, and why, in one line; "" where nothing is."""
+    if report.status == "correct":
+        return ""
+    claim = re.sub(r"^Right in ordinary use; .*? open: ", "", report.claim)
+    if claim.endswith(RESULT) and report.likely:
+        claim = claim.removesuffix(RESULT)
+    elif claim.endswith(SAYS_NOT_WHAT):
+        claim += f" {dict(report.rows).get('got', '')}."
+    return " ".join(f"{claim} {report.likely or ''}".split())
 
 
 def _report(name: str, load: Callable[[], Any]) -> verbs.Report:
