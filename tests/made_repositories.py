@@ -12,7 +12,8 @@ from typing import NamedTuple
 FOLDER = Path(__file__).parent / "study" / "repositories"
 NAMES = ("flat", "split", "configs", "renamed")
 
-# Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two.
+# Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Two of
+# the checkouts have a training script.
 PARTS = {
     "flat": {
         "linear": "cs336_basics.model:Linear",
@@ -36,6 +37,7 @@ PARTS = {
         ],
         "tokenizer": "cs336_basics.tokenizer:Tokenizer",
         "train_bpe": "cs336_basics.tokenizer:train_bpe",
+        "training_together": "cs336_basics.training:main",
         "decoding": "cs336_basics.training:decode",
     },
     "split": {
@@ -84,6 +86,7 @@ PARTS = {
         ],
         "tokenizer": "cs336_basics.bpe:Tokenizer",
         "train_bpe": "cs336_basics.bpe:Trainer",
+        "training_together": "cs336_basics.train:train",
         "decoding": "cs336_basics.generation:generate",
     },
     "renamed": {

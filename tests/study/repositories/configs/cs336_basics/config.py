@@ -39,9 +39,14 @@ class TransformerConfig:
 @dataclass
 class TrainingConfig:
     model: TransformerConfig
-    data: str
+    train_path: str
+    valid_path: str
+    checkpoint_path: str = "model.pt"
+    resume_from: str | None = None
     steps: int = 1000
+    eval_every: int = 100
     batch_size: int = 32
     lr: float = 1e-3
     betas: tuple[float, float] = field(default=(0.9, 0.95))
     project: str = "cs336"
+    wandb_mode: str = "offline"

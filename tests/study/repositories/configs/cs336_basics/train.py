@@ -43,23 +43,33 @@ save_checkpoint, load_checkpoint = Checkpoint.save, Checkpoint.load
 
 
 def train(config: TrainingConfig):
-    wandb.init(project=config.project)
-    data = np.memmap(config.data, dtype=np.uint16, mode="r")
+    wandb.init(project=config.project, mode=config.wandb_mode)
+    data = np.memmap(config.train_path, dtype=np.uint16, mode="r")
+    valid = np.memmap(config.valid_path, dtype=np.uint16, mode="r")
     model = TransformerLM(config.model)
     optimizer = AdamW(model.parameters(), config.lr, config.betas, weight_decay=0.1)
     schedule = CosineSchedule(config.lr, config.lr / 10, config.steps // 20, config.steps)
-    for step in range(config.steps):
+    step = 0
+    if config.resume_from:
+        step = load_checkpoint(config.resume_from, model, optimizer)
+    sizes = (config.batch_size, config.model.context_length, config.model.device)
+    while step < config.steps:
         optimizer.param_groups[0]["lr"] = schedule.get_lr(step)
-        length, device = config.model.context_length, config.model.device
-        inputs, labels = get_batch(data, config.batch_size, length, device)
+        inputs, labels = get_batch(data, *sizes)
         loss = cross_entropy_loss(model(inputs), labels)
         loss.backward()
         clip_grad_norm(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        wandb.log({"loss": loss.item()})
-    save_checkpoint(model, optimizer, config.steps, "model.pt")
+        wandb.log({"train/loss": loss.item()})
+        step += 1
+        if step % config.eval_every == 0 or step == config.steps:
+            with torch.no_grad():
+                inputs, labels = get_batch(valid, *sizes)
+                wandb.log({"valid/loss": cross_entropy_loss(model(inputs), labels).item()})
+            save_checkpoint(model, optimizer, step, config.checkpoint_path)
 
 
 if __name__ == "__main__":
-    train(TrainingConfig(TransformerConfig(10_000, 256, 512, 4, 16, 1344, 10_000.0), sys.argv[1]))
+    sizes = TransformerConfig(10_000, 256, 512, 4, 16, 1344, 10_000.0)
+    train(TrainingConfig(sizes, train_path=sys.argv[1], valid_path=sys.argv[2]))

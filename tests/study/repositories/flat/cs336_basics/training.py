@@ -109,28 +109,44 @@ def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     return new
 
 
+@torch.no_grad()
+def validation_loss(model, data, args):
+    batches = [get_batch(data, args.batch_size, args.context_length, "cpu") for _ in range(4)]
+    return sum(cross_entropy(model(x), y).item() for x, y in batches) / len(batches)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--out", default="checkpoint.pt")
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--train_path", required=True)
+    parser.add_argument("--valid_path", required=True)
+    parser.add_argument("--checkpoint_path", default="checkpoint.pt")
+    parser.add_argument("--resume", default=None)
+    sizes = {"vocab_size": 10_000, "context_length": 256, "d_model": 512}
+    sizes |= {"num_layers": 4, "num_heads": 16, "d_ff": 1344}
+    for name, default in (sizes | {"batch_size": 32, "steps": 1000, "eval_every": 100}).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--rope_theta", type=float, default=10_000.0)
     parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--batch_size", type=int, default=32)
     args = parser.parse_args()
-    data = np.load(args.data, mmap_mode="r")
-    model = TransformerLM(10_000, 256, 512, 4, 16, 1344, 10_000.0)
+
+    train_data = np.load(args.train_path, mmap_mode="r")
+    valid_data = np.load(args.valid_path, mmap_mode="r")
+    model = TransformerLM(**{name: vars(args)[name] for name in sizes}, rope_theta=args.rope_theta)
     optimizer = AdamW(model.parameters(), lr=args.lr)
-    for it in range(args.steps):
+    start = load_checkpoint(args.resume, model, optimizer) if args.resume else 0
+    for it in range(start, args.steps):
         for group in optimizer.param_groups:
-            group["lr"] = get_lr_cosine_schedule(it, args.lr, args.lr / 10, 100, args.steps)
-        x, y = get_batch(data, args.batch_size, 256, "cpu")
+            group["lr"] = get_lr_cosine_schedule(it, args.lr, args.lr / 10, 0, args.steps)
+        x, y = get_batch(train_data, args.batch_size, args.context_length, "cpu")
         loss = cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         gradient_clipping(model.parameters(), 1.0)
         optimizer.step()
-        print(it, loss.item())
-    save_checkpoint(model, optimizer, args.steps, args.out)
+        print(f"step {it} train loss {loss.item():.4f}")
+        if (it + 1) % args.eval_every == 0 or it + 1 == args.steps:
+            print(f"step {it} valid loss {validation_loss(model, valid_data, args):.4f}")
+            save_checkpoint(model, optimizer, it + 1, args.checkpoint_path)
 
 
 if __name__ == "__main__":
