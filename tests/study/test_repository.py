@@ -240,3 +240,298 @@ print(traced.where, all(each.grad is not None for each in model.parameters()))
 """
     printed = inside(made, code)
     assert printed.splitlines()[0] == "cs336_basics.model:Net True"
+
+
+# The file.
+
+
+SMALL = {
+    "nn.py": """
+SIZES = {}
+
+def softmax(x, dim):
+    return x
+
+def own(x, dim):
+    return x
+
+class Linear:
+    def __init__(self, n, m):
+        self.n = n
+
+class Table(Linear):
+    pass
+"""
+}
+
+
+@pytest.fixture
+def small(tmp_path) -> Path:
+    return checkout(tmp_path / "repo", SMALL)
+
+
+def test_what_a_hand_changed_stays_until_it_is_cleared(small, tmp_path):
+    study = tmp_path / "study"
+    given = {"embedding": "nn:Table"}
+    assert repository.adopt(small, given, study).parts == {
+        "linear": "nn:Linear",
+        "embedding": "nn:Table",
+        "softmax": "nn:softmax",
+    }
+    file = study / repository.FILE
+    text = file.read_text(encoding="utf-8").replace("nn:softmax", "nn:own")
+    file.write_text(f'{text}rope = ""\n', encoding="utf-8")
+    stays = repository.adopt(small, {}, study)
+    assert stays.parts == {
+        "linear": "nn:Linear",
+        "embedding": "nn:Table",
+        "rope": "",
+        "softmax": "nn:own",
+    }
+    assert stays.how["softmax"] == repository.BY_HAND != stays.how["linear"]
+    assert repository.read(study).parts == stays.parts
+    cleared = repository.adopt(small, {"softmax": "", "embedding": ""}, study)
+    assert cleared.parts == {"linear": "nn:Linear", "rope": "", "softmax": "nn:softmax"}
+
+
+def test_what_a_hand_wrote_and_is_not_there_any_more_is_told(small, tmp_path):
+    repository.adopt(small, {"rope": "nn:Table"}, tmp_path)
+    other = checkout(tmp_path / "other", {"nn.py": "def softmax(x, dim):\n    return x\n"})
+    found = repository.adopt(other, {}, tmp_path)
+    assert found.parts == {"softmax": "nn:softmax"} and found.folder == other
+    assert any(note.startswith('rope = "nn:Table", as adopted.toml') for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"linear": "nn:Lineal"}, "nn has no Lineal; it has softmax, own, Linear, Table"),
+        ({"linear": "nm:Linear"}, "No module named 'nm'"),
+        ({"linear": "Linear"}, "expected linear = \"module:object\", got 'Linear'"),
+        ({"linear": "nn:SIZES"}, "it is a dict, no function or class"),
+        ({"unicode1": "a:b"}, "asks for no code"),
+        ({"checkpointing": "a:b"}, r'\["module:save", "module:load"\]'),
+    ],
+)
+def test_a_wrong_place_is_refused(small, tmp_path, given, words):
+    with pytest.raises(ValueError, match=words):
+        repository.adopt(small, given, tmp_path)
+    assert not (tmp_path / repository.FILE).exists()
+
+
+def test_options_are_read():
+    options = ["linear=a:B", "checkpointing = a:save,a:load", "rope="]
+    assert repository.given(options) == {
+        "linear": "a:B",
+        "checkpointing": "a:save,a:load",
+        "rope": "",
+    }
+    with pytest.raises(ValueError, match="expected --set problem=module:Name, got 'linear'"):
+        repository.given(["linear"])
+    with pytest.raises(ValueError, match="did you mean 'linear'"):
+        repository.given(["lineal=a:B"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('folder = "/"\n[parts]\nlinear = cs336:Linear\n', "line 3"),
+        ('folder = "/"\n[parts]\n\nlinear = 3\n', "line 4 of .*expected linear = .*got 3"),
+        ('folder = "/"\n[parts]\nlineal = "a:B"\n', "line 3 of .*did you mean 'linear'"),
+        ('[parts]\nlinear = "a:B"\n', 'does not say folder = "PATH"'),
+        ('folder = "/"\nparts = 3\n', r"does not say \[parts\]"),
+    ],
+)
+def test_a_damaged_file_is_told_by_its_line(tmp_path, text, words):
+    (tmp_path / repository.FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        repository.read(tmp_path)
+
+
+def test_a_folder_that_moved_is_named(tmp_path):
+    (tmp_path / repository.FILE).write_text('folder = "/no/such"\n[parts]\n', encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="/no/such, which is not there; if it moved"):
+        repository.read(tmp_path)
+    assert repository.read(tmp_path / "other") is None
+
+
+def test_a_path_without_code_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no Python file"):
+        repository.adopt(tmp_path, {}, tmp_path)
+    with pytest.raises(OSError, match="is not there; expected the folder"):
+        repository.adopt(tmp_path / "none", {}, tmp_path)
+
+
+# Layouts.
+
+ODD = {
+    # Bare imports need the inner folder, whose logging.py must not be taken for Python's.
+    "cs336_basics/logging.py": "raise RuntimeError('I am not the standard library')\n",
+    "cs336_basics/helpers.py": "from .more import double\n",
+    "cs336_basics/more.py": "def double(x):\n    return 2 * x\n",
+    "cs336_basics/model.py": """
+import logging
+import sys
+from helpers2 import half
+import no_such_package.deep as deep
+from no_such_package import Base, decorate, track
+try:
+    import no_such_fast
+except ImportError:
+    no_such_fast = None
+from cs336_basics.helpers import double
+from torch import nn
+
+log = track("here")
+
+class Settings(Base, frozen=True):
+    x: int | deep.Kind = 3
+
+class Linear(nn.Module):
+    @decorate
+    def forward(self, x):
+        return double(half(x))
+
+class RMSNorm(nn.Module):
+    def __init__(self, d):
+        deep.tell(d)
+        super().__init__()
+
+assert no_such_fast is None
+
+if __name__ == "__main__":
+    sys.exit("this is no script")
+""",
+    "cs336_basics/helpers2.py": "def half(x):\n    return x / 2\n",
+    "cs336_basics/bpe.py": "import sys\nsys.exit(3)\ndef train_bpe(a, b, c):\n    return {}, []\n",
+    "cs336_basics/future.py": "type = 3 = 4\nclass Tokenizer:\n    pass\n",
+    "parts/softmax_work.ipynb": """{"cells": [
+        {"cell_type": "markdown", "source": ["# Softmax"]},
+        {"cell_type": "code", "source": ["%time\\n", "import torch\\n", "SCALE = 1.0"]},
+        {"cell_type": "code", "source": "print(1 / 0)"},
+        {"cell_type": "code", "source": "def softmax(x, dim):\\n    return x.softmax(dim) * SCALE"}
+    ]}""",
+    "scripts/train_lm.py": "import nothing_of_this_runs\nopen('x', 'w').write('x')\n",
+}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory) -> repository.Adopted:
+    folder = checkout(tmp_path_factory.mktemp("odd") / "repo", ODD)
+    before = sorted(folder.rglob("*"))
+    adopted = repository.adopt(folder, {}, tmp_path_factory.mktemp("study"))
+    assert sorted(folder.rglob("*")) == before
+    return adopted
+
+
+def test_names_alone_are_enough(odd):
+    assert odd.parts["linear"] == "cs336_basics.model:Linear"
+    assert odd.parts["softmax"] == "parts/softmax_work.ipynb:softmax"
+    assert odd.parts["training_together"] == "scripts/train_lm.py"
+    assert {odd.how["linear"], odd.how["softmax"]} == {"by its name"}
+
+
+def test_modules_that_cannot_be_imported_are_told(odd):
+    words = str(odd)
+    assert odd.parts["train_bpe"] == "cs336_basics.bpe:train_bpe"
+    assert "cs336_basics.bpe cannot be imported: SystemExit: 3, at line 2" in words
+    assert "cs336_basics.future:Tokenizer cannot be imported: line 1 of" in words
+
+
+def test_parts_work_until_a_missing_package_is_called(odd):
+    code = """
+import logging, torch
+print(repository.load(a, "linear")()(torch.ones(2)).tolist(), logging.INFO)
+print(repository.load(a, "softmax")(torch.zeros(2), 0).tolist())
+print(repository.load(a, "training_together"))
+try:
+    repository.load(a, "rmsnorm")(3)
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    lines = inside(odd, code).splitlines()
+    assert lines[0] == "[1.0, 1.0] 20" and lines[1] == "[0.5, 0.5]"
+    assert lines[2].endswith("scripts/train_lm.py")
+    assert "no_such_package.deep.tell" in lines[3] and "pip install no-such-package" in lines[3]
+    told = next(note for note in odd.notes if "`pip install no-such-package`" in note)
+    assert told.startswith("Missing for linear, rmsnorm:")
+
+
+def test_an_adapter_that_hangs_or_dies_spares_the_others(tmp_path):
+    folder = checkout(
+        tmp_path / "repo",
+        {
+            "src/mine/__init__.py": "",
+            "src/mine/parts.py": """
+import os, time
+
+def squash(x, dim):
+    return x.softmax(dim)
+
+def loss(x, y):
+    os.kill(os.getpid(), 9)
+""",
+            "tests/adapters.py": """
+from mine import parts
+
+def run_softmax(in_features, dim):
+    return parts.squash(in_features, dim)
+
+def run_cross_entropy(inputs, targets):
+    return parts.loss(inputs, targets)
+""",
+        },
+    )
+    found = repository.adopt(folder, {}, tmp_path / "study")
+    assert found.parts == {"softmax": "mine.parts:squash", "cross_entropy": "mine.parts:loss"}
+    assert any("cut short" in note for note in found.notes)
+
+
+def test_another_package_of_tests_is_not_taken(tmp_path):
+    folder = checkout(
+        tmp_path / "repo",
+        {
+            "nn.py": "def squash(x, dim):\n    return x.softmax(dim)\n",
+            "tests/adapters.py": "from nn import squash as run_softmax\n",
+        },
+    )
+    found = repository.adopt(folder, {}, tmp_path / "study")
+    assert found.parts == {"softmax": "nn:squash"}
+    code = "import tests.study\n" + 'print(repository.adapter(a, "softmax").__module__)'
+    assert inside(found, code) == "nn\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "self.layers = nn.ModuleList(",
+            "self.layers = list(",
+            "plain list .*layers.*: use nn.Mod",
+        ),
+        (
+            "self.head = Dense(d, sizes",
+            "self.extra = Dense(d, 3); self.head = Dense(d, sizes",
+            "`ex",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_trained_is_refused(tmp_path, old, new, words):
+    folder = checkout(
+        tmp_path / "repo", {**FILES, "cs336_basics/model.py": MODEL.replace(old, new)}
+    )
+    study = tmp_path / "study"
+    study.mkdir()
+    parts = '[parts]\ntransformer_lm = "cs336_basics.model:Net"\n'
+    text = f"folder = {str(folder)!r}\n{parts}"
+    (study / repository.FILE).write_text(text, encoding="utf-8")
+    code = f"""
+import re
+sizes = dict(vocab_size=29, context_length=8, d_model=12, num_layers=2, num_heads=3, d_ff=20)
+sizes["rope_theta"] = 100.0
+try:
+    repository.TracedModel(repository.adapter(a, "transformer_lm"), sizes)
+except ValueError as error:
+    print(re.search({words!r}, str(error)) is not None, error)
+"""
+    assert inside(repository.read(study), code).startswith("True")

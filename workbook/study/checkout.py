@@ -211,7 +211,8 @@ class Checkout:
                 _broken[name] = self._why(error)
         if not any(isinstance(finder, _StandIns) for finder in sys.meta_path):
             sys.meta_path.insert(0, _StandIns())
-        _mend_torch()
+        if "torch" in self._named:
+            _mend_torch()
         _entered.add(self.folder)
 
     def _is_plain(self, root: Path) -> bool:

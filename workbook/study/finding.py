@@ -1,6 +1,7 @@
 """Which object of a checkout is which problem's: by its adapters, run and read, and by names."""
 
 import ast
+import inspect
 import os
 import re
 import sys
@@ -454,6 +455,9 @@ def of_adapter(adapters: Source, name: str) -> list[str]:
     known = {each for names in FUNCTIONS.values() for each in names}
     for where in todo:  # which grows
         module, _, path = where.partition(":")
+        if module == adapters.module and path in adapters.top:  # imported under that name
+            module = adapters.resolve(adapters.top[path], []) or module
+            where, module = module, module.partition(":")[0]
         node = adapters.own.get(path) if module == adapters.module else None
         if isinstance(node, ast.FunctionDef):
             uses = adapters.uses(node)
@@ -525,6 +529,10 @@ def observe(checkout: Checkout, adapters: Any, name: str) -> list[list[Candidate
             if name == "run_load_checkpoint":  # only theirs knows the form
                 adapters.run_save_checkpoint(**arguments_for("run_save_checkpoint"))
             arguments = arguments_for(name)
+            try:
+                inspect.signature(function).bind(**arguments)
+            except TypeError:  # other names, in the course's order
+                arguments = dict(enumerate(arguments.values()))
             result = limited(SECONDS, lambda: watcher.run(function, arguments))
     except KeyboardInterrupt:
         raise
@@ -544,7 +552,8 @@ class _Watcher:
     def run(self, function, arguments: dict) -> Any:
         sys.setprofile(self.note)
         try:
-            return function(**arguments)
+            by_name = {name: each for name, each in arguments.items() if isinstance(name, str)}
+            return function(**by_name) if by_name else function(*arguments.values())
         finally:
             sys.setprofile(None)
 
