@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
+import linecache
 import os
 import re
 import shutil
@@ -35,10 +36,9 @@ CATCH_IMPORTS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseExcepti
 
 
 class Import(NamedTuple):
-    """What one name of a module stands for: a module, or an object in one."""
+    """A module that a file imports, or imports from."""
 
     module: str
-    name: str | None  # None: the module itself
     is_needed: bool  # at the top level, and nothing catches its failure
 
 
@@ -185,8 +185,9 @@ class Checkout:
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         tops = {name.partition(".")[0] for name in (*self.modules, ADAPTERS)}
+        others = tops - sys.stdlib_module_names - {"workbook"}
         for name, module in list(sys.modules.items()):  # of another checkout, or another `tests`
-            if name.partition(".")[0] in tops and not self._holds(module):
+            if name.partition(".")[0] in others and not self._holds(module):
                 del sys.modules[name]
         libraries = (n for n, each in enumerate(sys.path) if each.endswith("-packages"))
         first = next(libraries, len(sys.path))
@@ -291,11 +292,15 @@ class Checkout:
         if name in sys.modules:
             return sys.modules[name]
         module = sys.modules[name] = ModuleType(name)
-        module.__file__ = str(self.folder / name)
+        module.__file__ = file = str(self.folder / name)
+        lines: list[str] = []
         for node in notebook_definitions(self.folder / name):
-            code = ast.fix_missing_locations(ast.Module([node], []))
+            text = ast.unparse(node)
+            tree = ast.increment_lineno(ast.parse(text), len(lines))
+            lines += [f"{line}\n" for line in text.splitlines()]
             with suppress(Exception):  # what a cell lacks here, another part may do without
-                exec(compile(code, module.__file__, "exec"), vars(module))
+                exec(compile(tree, file, "exec"), vars(module))
+        linecache.cache[file] = (0, None, lines, file)  # for `inspect.getsource`, and tracebacks
         return module
 
     def object(self, where: str) -> Any:
@@ -336,13 +341,13 @@ _entered: set[Path] = set()
 
 
 def imports(tree: ast.AST) -> Iterator[Import]:
-    """What a file imports, inside functions too; relative names keep their dots."""
+    """What a file imports, inside functions too, but not relative to itself."""
 
     def visit(node: ast.AST, needed: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, None, needed) for alias in node.names)
+            yield from (Import(alias.name, needed) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from (Import(node.module or "", alias.name, needed) for alias in node.names)
+            yield Import(node.module or "", needed)
         elif isinstance(node, ast.Try):
             catches = {
                 part.id

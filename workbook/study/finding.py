@@ -258,6 +258,8 @@ class _Search:
                     ranked.append((rank, where))
         lost = None
         for _, where in sorted(ranked):
+            if problem == "training_together":
+                return where  # its module may begin to train when it is imported
             value = self.object(where)
             if value is None:
                 lost = lost or where
@@ -297,7 +299,7 @@ class _Search:
     def script(self) -> str | None:
         """The path of a script that trains; it has no function of its own."""
         for file in self.checkout.files:
-            path = str(file.relative_to(self.checkout.folder))
+            path = file.relative_to(self.checkout.folder).as_posix()
             is_it = file.suffix == ".py" and "train" in file.stem.lower()
             if is_it and not re.search("bpe|tok|test", path.lower()):
                 return path
@@ -530,10 +532,10 @@ def observe(checkout: Checkout, adapters: Any, name: str) -> list[list[Candidate
                 adapters.run_save_checkpoint(**arguments_for("run_save_checkpoint"))
             arguments = arguments_for(name)
             try:
-                inspect.signature(function).bind(**arguments)
+                call = inspect.signature(function).bind(**arguments)
             except TypeError:  # other names, in the course's order
-                arguments = dict(enumerate(arguments.values()))
-            result = limited(SECONDS, lambda: watcher.run(function, arguments))
+                call = inspect.signature(function).bind(*arguments.values())
+            result = limited(SECONDS, lambda: watcher.run(function, call))
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -549,11 +551,10 @@ class _Watcher:
         self.inside: list[tuple[FrameType, list[str]]] = []  # calls in the checkout, not yet over
         self.calls: list[tuple[int, str, Any]] = []  # how deep, of what, and what came back
 
-    def run(self, function, arguments: dict) -> Any:
+    def run(self, function, call: inspect.BoundArguments) -> Any:
         sys.setprofile(self.note)
         try:
-            by_name = {name: each for name, each in arguments.items() if isinstance(name, str)}
-            return function(**by_name) if by_name else function(*arguments.values())
+            return function(*call.args, **call.kwargs)
         finally:
             sys.setprofile(None)
 

@@ -28,7 +28,7 @@ FILE = "adopted.toml"
 RECORD = "adopted.json"  # what `adopt` itself wrote last, which tells what a hand has changed
 SECONDS = 180.0  # that one part may take
 BY_HAND = "by hand"
-WHERE = re.compile(r"[\w./ -]+:[^\W\d][\w.]*|[\w./ -]+\.py")
+WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 Where = str | list[str]
 
 

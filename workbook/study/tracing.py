@@ -152,12 +152,18 @@ class TracedModel:
         Raises: ValueError that says why their model cannot be taken from there; what the adapter
         raises itself is in the message.
         """
+        import torch
+
         if not isinstance(config, Mapping):
             config = {name: getattr(config, name) for name in SIZES}
         self.sizes = {name: config[name] for name in SIZES}
         self._adapter = adapter
-        weights = course_weights(self.sizes, seed=1)
-        length = min(5, self.sizes["context_length"])
+        with torch.random.fork_rng(devices=[]):
+            self._trace()
+            self._prove()
+
+    def _trace(self) -> None:
+        weights, length = course_weights(self.sizes, seed=1), min(5, self.sizes["context_length"])
         try:
             ids, watcher = self._ids(2, length), _Watcher()
             result = self._run(weights, ids, watcher)
@@ -166,18 +172,19 @@ class TracedModel:
             result = self._run(weights, ids, watcher)
         self._made = watcher.made
         self._root = root = watcher.root()
-        self._weights = weights  # only to tell whether an argument is one of them
-        forward = watcher.forwards.get(id(root))
-        if forward is None:
+        if (forward := watcher.forwards.get(id(root))) is None:
             raise ValueError(f"{self.name}.forward is never called by run_transformer_lm")
-        self._forward_arguments, output = forward
+        self._forward, output = forward
         self._pick = _picker(output, result)
         self._plans = _plans(root, weights)
-        self._seen_ids = ids
+        self._traced_ids = ids
         self._ids_name = self._find_ids(ids)
-        self._ready: dict[str, Any] = {}
-        self._weights = {id(weights): None} | {id(each): None for each in weights.values()}
-        self._prove()
+        self._ready: dict[str, Any] = {}  # modules that `forward` is given
+        if filled := self._made[id(root)].filled:
+            raise ValueError(
+                f"{self.name} takes its weights when it is made (`{filled}`), so that it has none"
+                " to begin with"
+            )
 
     @property
     def name(self) -> str:
@@ -232,8 +239,7 @@ class TracedModel:
 
         given = {name: weight.clone() for name, weight in weights.items()}
         if watcher:
-            watcher.given = {id(given), *map(id, given.values())}
-            watcher.kept = given
+            watcher.given = given
         arguments = {**self.sizes, "weights": given, "in_indices": ids.clone()}
 
         def run():
@@ -261,7 +267,7 @@ class TracedModel:
     def _find_ids(self, ids: "Tensor") -> str:
         import torch
 
-        for name, value in self._forward_arguments.named.items():
+        for name, value in self._forward.named.items():
             if isinstance(value, torch.Tensor) and value.shape == ids.shape and value.eq(ids).all():
                 return name
         raise ValueError(f"{self.name}.forward is not called with the ids by run_transformer_lm")
@@ -271,7 +277,7 @@ class TracedModel:
         import torch
         from torch import nn
 
-        record, seq = self._forward_arguments, self._seen_ids.shape[1]
+        record, seq = self._forward, self._traced_ids.shape[1]
         length, device = ids.shape[1], ids.device
 
         def renewed(name: str, value: Any) -> Any:
@@ -285,7 +291,7 @@ class TracedModel:
                 return value
             value = value.cpu()
             for form in (_positions, _causal, _not_causal):
-                for batch in (None, 1, self._seen_ids.shape[0]):
+                for batch in (None, 1, self._traced_ids.shape[0]):
                     like = form(seq, batch)
                     if like.shape == value.shape and like.to(value.dtype).eq(value).all():
                         whole = None if batch is None else 1 if batch == 1 else ids.shape[0]
@@ -304,7 +310,6 @@ class TracedModel:
         weights = course_weights(self.sizes, seed=2)
         ids = self._ids(1, self.sizes["context_length"])
         expected = self._run(weights, ids)
-        state = torch.random.get_rng_state()
         try:
             module = self.make()
             self.fill(module, weights)
@@ -317,8 +322,6 @@ class TracedModel:
                 f"{self.name} cannot be made and called as run_transformer_lm does it:"
                 f" {type(error).__name__}: {error}"
             ) from error
-        finally:
-            torch.random.set_rng_state(state)
         close = {"rtol": TOLERANCE, "atol": TOLERANCE}
         expected = expected.expand(3, -1, -1)
         if got.shape != expected.shape or not torch.allclose(got, expected, **close):
@@ -367,6 +370,7 @@ class _Call:
         self.named = {n: values[n] for n in (*self.by_place, *self.by_name) if n in values}
         self.named |= {f"*{n}": value for n, value in enumerate(self.rest)} | self.more
         self.without: set[str] = set()  # to be left to their defaults
+        self.filled = ""  # the argument, without a default, that holds weights
 
     def split(self, renewed: Callable[[str, Any], Any]) -> tuple[list, tuple, dict]:
         """The arguments by place, the rest of these, and those by name."""
@@ -433,12 +437,9 @@ class _Watcher:
         self.modules: dict[int, Any] = {}  # they live on, so that no id comes twice
         self.forwards: dict[int, tuple[_Call, Any]] = {}
         self._open: dict[int, _Call] = {}  # calls of `forward` by frame
-        self.given: set[int] = set()
-        self.kept: Any = None
+        self.given: Mapping[str, Any] = {}  # the weights
 
     def note(self, frame: FrameType, event: str, value: Any) -> None:
-        from torch import nn
-
         if event not in ("call", "return"):
             return
         code = frame.f_code
@@ -449,28 +450,31 @@ class _Watcher:
                 module = self.modules[call.module]
                 self.forwards.setdefault(id(module), (call, value))
             return
+        from torch import nn
+
         module = frame.f_locals.get(code.co_varnames[0])
         if not isinstance(module, nn.Module) or type(module).__module__.startswith("torch."):
             return
         if code.co_name == "__init__":
             if id(module) not in self.made:
-                call = _Call(frame)
-                call.without = self.filled_in(type(module), call)
-                self.made[id(module)] = call
+                self.made[id(module)] = call = _Call(frame)
                 self.modules[id(module)] = module
+                self.note_weights(type(module), call)
         elif id(module) in self.made and id(module) not in self.forwards:
             call = self._open[id(frame)] = _Call(frame)
             call.module = id(module)
 
-    def filled_in(self, kind: type, call: _Call) -> set[str]:
-        """The arguments by which a constructor is given weights: a new model draws its own."""
-        with_default = {
-            name
-            for name, each in inspect.signature(kind).parameters.items()
-            if each.default is not each.empty
-        }
-        weights = {name for name, value in call.named.items() if id(value) in self.given}
-        return weights & with_default
+    def note_weights(self, kind: type, call: _Call) -> None:
+        """Note the arguments by which a constructor is given weights: a new model draws its own."""
+        given = {each.data_ptr() for each in self.given.values()}
+        for name, value in call.named.items():
+            values = value.values() if isinstance(value, Mapping) else [value]
+            if any(hasattr(each, "data_ptr") and each.data_ptr() in given for each in values):
+                parameter = inspect.signature(kind).parameters.get(name)
+                if parameter is not None and parameter.default is not parameter.empty:
+                    call.without.add(name)
+                else:
+                    call.filled = name
 
     def root(self) -> Any:
         """The largest module that is in no other. Raises: ValueError where there is none."""
