@@ -385,6 +385,25 @@ RIGHT = {
         ("    for step in bar", "    from tqdm import tqdm\n"
          "    bar = tqdm(range(start, max_steps))\n    for step in bar"),
     ),
+    "two optimizers": function(
+        ("optimizer = torch.optim.AdamW(model.parameters(), lr=lr)",
+         "first, *others = model.parameters()\n"
+         "    two = torch.optim.SGD([first], lr=lr)\n"
+         "    optimizer = torch.optim.AdamW(others, lr=lr)"),
+        ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
+    ),
+    "one file, which it splits": function(
+        ("train_path, valid_path,", "data_path,"),
+        ('np.load(train_path, mmap_mode="r")', 'np.load(data_path, mmap_mode="r")[:1800]'),
+        ('np.load(valid_path, mmap_mode="r")', 'np.load(data_path, mmap_mode="r")[1800:]'),
+    ),
+    "blocks beside other modules": function(
+        ("return TransformerLM.from_config(", "return in_one_list("),
+        ("def build(", "def in_one_list(config):\n"
+         "    lm = TransformerLM.from_config(config)\n"
+         "    parts = [lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head]\n"
+         "    return torch.nn.Sequential(*parts)\n\n\ndef build("),
+    ),
     "steps on top of the old ones": function(
         ("range(start, max_steps)", "range(start, start + max_steps)")
     ),
@@ -494,6 +513,7 @@ WRONG = [
     ("d_model", [(FIXED, FIXED.replace("d_model", "48"))], "`d_model` is not obeyed"),
     ("num_layers", [(FIXED, FIXED.replace("num_layers", "3"))], "num_layers is 3"),
     ("vocab_size", [(FIXED, FIXED.replace("vocab_size", "99"))], "vocab_size is 99"),
+    ("large", [(FIXED, FIXED.replace("d_model", "512"))], "not of the size that it was told"),
     ("context", [("get_batch(train_data, batch_size, context_length)",
                   "get_batch(train_data, batch_size, 8)")], "context_length is 8"),
     ("batch", [("get_batch(train_data, batch_size,", "get_batch(train_data, 4,")],

@@ -56,9 +56,17 @@ def test_a_script_that_fails_is_told_where(name, text, status, words):
 
 
 def test_a_script_that_never_ends_is_ended_with_all_that_it_started(monkeypatch):
-    monkeypatch.setattr(checks, "SCRIPT_SECONDS", 9.0)
+    monkeypatch.setattr(checks, "SCRIPT_SECONDS", 3.0)
     report = outcome(attempts.HANGING)
-    assert report.status == "wrong" and "did not end in 9 s" in report.message, report
+    assert report.status == "wrong" and "stopped after 3 s" in report.message, report
+
+
+def test_a_script_that_cannot_be_stopped_is_ended(monkeypatch):
+    monkeypatch.setattr(checks, "SCRIPT_SECONDS", 1.0)
+    monkeypatch.setattr(checks, "LAST_SECONDS", 9.0)
+    text = "import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(600)\n"
+    report = outcome(text)
+    assert report.status == "wrong" and "did not end in 10 s" in report.message, report
 
 
 def test_a_function_that_never_ends_is_stopped(monkeypatch):
@@ -119,7 +127,9 @@ def checkout(tmp_path, monkeypatch):
     """A folder like the course's repository, with a script that imports its neighbours."""
     package = tmp_path / "checkout" / "basics"
     package.mkdir(parents=True)
-    (package / "__init__.py").touch()
+    (package / "__init__.py").write_text(
+        "import importlib.metadata\n__version__ = importlib.metadata.version('no_such_basics')\n"
+    )
     (package / "parts.py").write_text(attempts.PARTS + attempts.TRAIN)
     (package / "other.py").write_text("batches = 2\n")
     text = (

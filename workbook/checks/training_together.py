@@ -32,14 +32,15 @@ from workbook.checks.verdicts import (
     kind_of,
     work_of,
 )
-from workbook.checks.watched import of_function, watching, write_data
+from workbook.checks.watched import MOST_PARAMETERS, of_function, watching, write_data
 from workbook.config import ModelConfig
 from workbook.transformer.model import TransformerLM
 
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
 STOP = 15  # the step after which a run is interrupted
 FUNCTION_SECONDS = 30.0
-SCRIPT_SECONDS = 60.0  # of which torch may take ten on a busy machine
+SCRIPT_SECONDS = 60.0
+LAST_SECONDS = 30.0  # beyond it for torch to load, and where a script cannot be stopped
 FALLS = 0.5  # nats per token: much less than 20 steps bring
 TINY = 1e-6  # a learning rate at which nothing is learned
 CONTRACT = (
@@ -55,6 +56,7 @@ FOREIGN = (
     "takes its header for ids."
 )
 VALID = r"val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out"
+UNUSED = "The setting is read, and then another value is used."
 ASKS = "Take every answer as an option, not by input()."
 FINAL = re.compile("^(it ended|EOFError|SyntaxError|IndentationError)")  # in any form of the data
 NUMBER = re.compile(
@@ -74,6 +76,7 @@ class Seen:
     evaluated: list[dict]
     shapes: list[list[int]]
     layers: int
+    parameters: int
     backward: int
     no_gradient: bool
     uncleared: bool
@@ -84,6 +87,7 @@ class Seen:
     error: str
     unmet: str
     no_options: bool
+    timed_out: bool
     asked: dict[str, str]
     printed: str
     texts: str
@@ -100,7 +104,8 @@ class Seen:
     @property
     def validations(self) -> list[float]:
         """Losses on validation data, as they were seen."""
-        return [each["loss"] for each in self.evaluated if each["valid"]]
+        own = not {"valid_data", "data_folder"} & self.asked.keys()  # split off by the script
+        return [each["loss"] for each in self.evaluated if each["valid"] or own]
 
     def reported(self, valid: bool) -> list[float]:
         """The losses that it reports, of either split."""
@@ -130,8 +135,8 @@ class Script:
         try:
             found = apart.result(
                 "workbook.checks.watched:of_script",
-                *(self.command, asdict(settings), settings.folder),
-                seconds=SCRIPT_SECONDS,
+                *(self.command, asdict(settings), settings.folder, SCRIPT_SECONDS),
+                seconds=SCRIPT_SECONDS + LAST_SECONDS,
             )
         except apart.EndedError as error:
             said = re.sub("^nothing came for", "it did not end in", str(error))
@@ -147,11 +152,13 @@ class Script:
             ) from error
         seen = Seen(settings, **found)
         if seen.error:
+            slow = seen.timed_out
             seen.failure = Wrong(
-                "It raised an error.",
+                "It did not end by itself." if slow else "It raised an error.",
                 given=f"{self}, with {settings.steps} steps",
                 got=Words(seen.error),
-                mistake=ASKS if "EOFError" in seen.error else None,
+                mistake=ENDLESS if slow else ASKS if "EOFError" in seen.error else None,
+                timed_out=slow,
             )
         return seen
 
@@ -323,6 +330,16 @@ def _judge_first(found: Findings, run: Any, seen: Seen, remarks: list[str]) -> N
     if not {"train_data", "data_folder"} & asked.keys() and (lacks_file or not seen.failure):
         raise NotAttempted(f"It has no setting for the training data. {CONTRACT}")
     with found("use"):
+        if seen.parameters > MOST_PARAMETERS:
+            names = [each for each in ("d_model", "num_layers", "vocab_size") if each not in asked]
+            raise wrong(
+                "Its model is not of the size that it was told.",
+                f"{seen.parameters:,} parameters",
+                f"These cannot be set from outside: {', '.join(names)}." if names else UNUSED,
+                "about 30,000",
+            )
+        if seen.failure and seen.failure.timed_out and seen.steps:
+            seen.failure.mistake = f"It had taken {seen.steps} of {seen.settings.steps} steps."
         if seen.failure:
             raise seen.failure
     if found:
@@ -354,7 +371,7 @@ def _judge_steps(found: Findings, seen: Seen, wrong: Callable) -> None:
     with found("use"):
         if seen.too_many:
             claim = f"It was told to take {STEPS} steps, and was stopped after {steps}."
-            raise wrong(claim, mistake="The setting is read, and then another number is used.")
+            raise wrong(claim, mistake=UNUSED)
         if not steps:
             mistake = "Is the loop entered? A step is `loss.backward()` and `optimizer.step()`."
             raise wrong("It ended without a step.", seen.printed[-200:] or "nothing", mistake)
@@ -396,7 +413,7 @@ def _judge_sizes(found: Findings, seen: Seen, wrong: Callable) -> None:
                 raise wrong(
                     f"`{asked[name]}` is not obeyed.",
                     f"{name} is {value}" if isinstance(value, int) else value,
-                    "The setting is read, and then another value is used.",
+                    UNUSED,
                     f"{name} is {getattr(settings, name)}",
                 )
     names = ["context_length", "batch_size"]

@@ -12,8 +12,10 @@ import re
 import runpy
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from workbook.checks.guard import Stopped
+from workbook.checks.guard import Stopped, TimedOut, limited
 from workbook.checks.settings import Settings, Unmet
 
 # The text repeats itself, so 20 steps learn much of it. One id is in the training data alone, and
@@ -32,6 +34,7 @@ PATTERN = (3, 17, 42, 8, 29, 55, 11, 36, 20)
 TRAIN_ID, VALID_ID = 50, 51
 TRAIN_TOKENS, VALID_TOKENS = 2_000, 400
 PATIENCE = 3  # times the steps that were asked for; then the run is stopped
+MOST_PARAMETERS = 1_000_000  # the settings ask for thirty thousand or so
 MOST_PARTS = 8  # of a batch, where gradients are accumulated
 KEPT = 200_000  # characters of print-out
 LOGS = (".csv", ".jsonl", ".json", ".log", ".txt", ".tsv")
@@ -41,7 +44,7 @@ SERVICES = ("wandb", "tensorboardX", "torch.utils.tensorboard", "trackio", "swan
 
 
 class Enough(Stopped):
-    """The run takes many more steps than it was asked for."""
+    """Of the run more is not needed, such as where it takes many more steps than it was told."""
 
 
 class NoOptions(BaseException):
@@ -76,11 +79,12 @@ class Watch:
         self.printed = Printed()
         self.found: dict[str, Any] = {
             "steps": 0, "rates": [], "trained": [], "evaluated": [], "shapes": [], "layers": 0,
-            "backward": 0, "no_gradient": False, "uncleared": False, "too_many": False,
-            "memory_map": False, "foreign": False, "logged": [], "error": "", "unmet": "",
-            "no_options": False, "asked": settings.asked,
+            "parameters": 0, "backward": 0, "no_gradient": False, "uncleared": False,
+            "too_many": False, "memory_map": False, "foreign": False, "logged": [], "error": "",
+            "unmet": "", "no_options": False, "timed_out": False, "asked": settings.asked,
         }  # fmt: skip
-        self.parameters: list[Tensor] = []
+        self.parameters: list[Tensor] = []  # that the last step has moved
+        self.first: torch.optim.Optimizer | None = None
 
     # --- The model
 
@@ -154,14 +158,22 @@ class Watch:
         found = self.found
         if not self.had_options:
             raise NoOptions
-        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self.first = self.first or optimizer
+        if optimizer is not self.first:  # it has others of the parameters, in the same step
+            self.parameters += parameters
+            if found["steps"] == 1:
+                found["shapes"] += [[*p.shape] for p in parameters]
+            return
+        self.parameters = parameters
         if not found["steps"]:
             found["shapes"] = [[*p.shape] for p in self.parameters]
             if self.size >= len(self.parameters):  # else parts of the model were called
-                names = [name for name, _ in self.model.named_parameters()]
-                numbers = (re.search(r"(?:^|\.)(\d+)\.", name) for name in names)
-                found["layers"] = len({each[1] for each in numbers if each})
+                found["layers"] = _layers([name for name, _ in self.model.named_parameters()])
             found["no_gradient"] = all(p.grad is None for p in self.parameters)
+            found["parameters"] = sum(p.numel() for p in self.parameters)
+            if found["parameters"] > MOST_PARAMETERS:  # 20 steps would take minutes
+                raise Enough
         found["steps"] += 1
         found["rates"].append(float(optimizer.param_groups[0].get("lr", "nan")))
         found["trained"].append(self.seen[0] if self.seen else None)
@@ -322,13 +334,18 @@ def of_function(call: Callable[[], Any], watch: Watch, folder: Path) -> dict[str
     return seen(watch, folder, returned)
 
 
-def of_script(command: list[str], settings: dict, folder: str) -> Iterator[dict[str, Any]]:
-    """Run a script as `python script.py` would, in this process, and yield what was seen of it."""
+def of_script(
+    command: list[str], settings: dict, folder: str, seconds: float
+) -> Iterator[dict[str, Any]]:
+    """Run a script as `python script.py` would, in this process, and yield what was seen of it.
+
+    After so many seconds it is stopped, where it lets itself be stopped.
+    """
     script, *extra = command
     path = Path(script)
     os.chdir(folder)
     os.environ |= {"WANDB_MODE": "disabled", "MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1"}
-    builtins.input = _no_input
+    builtins.input, metadata.version = _no_input, _version
     torch.set_num_threads(1)
     sys.argv = [script, *extra]
     root, name = path.parent, path.stem
@@ -340,11 +357,15 @@ def of_script(command: list[str], settings: dict, folder: str) -> Iterator[dict[
         found = watch.found
         try:
             if root == path.parent:
-                runpy.run_path(script, run_name="__main__")
+                limited(seconds, lambda: runpy.run_path(script, run_name="__main__"))
             else:
-                runpy.run_module(name, run_name="__main__", alter_sys=True)
+                options = {"run_name": "__main__", "alter_sys": True}
+                limited(seconds, lambda: runpy.run_module(name, **options))
         except Enough:
             pass
+        except TimedOut as error:
+            found["error"] = f"it was {error}"
+            found["timed_out"] = True
         except NoOptions:
             found["no_options"] = True
         except Unmet as error:
@@ -355,7 +376,8 @@ def of_script(command: list[str], settings: dict, folder: str) -> Iterator[dict[
         except BaseException as error:
             found["error"] = _in_words(error)
         if not watch.had_options:  # a path of its own may not be there
-            found["no_options"] |= not found["error"] or "FileNotFound" in found["error"]
+            lacks = re.search(r"FileNotFound|sys\.argv", found["error"])
+            found["no_options"] |= not found["error"] or bool(lacks)
         yield seen(watch, Path(folder))
 
 
@@ -426,6 +448,24 @@ def _are_ids(value: Any) -> bool:
 
 def _is_3d(value: Any) -> bool:
     return isinstance(value, Tensor) and value.ndim == 3 and value.is_floating_point()
+
+
+def _layers(names: list[str]) -> int:
+    """How many blocks a model has, by the names of its parameters; 0 where they do not tell."""
+    numbers: dict[str, set[str]] = {}  # by what is the same in each block
+    for name in names:
+        if found := re.search(r"(?:^|\.)(\d+)\.", name):
+            numbers.setdefault(name[: found.start()] + name[found.end() :], set()).add(found[1])
+    counts = Counter(map(len, numbers.values()))
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def _version(name: str) -> str:
+    """The version of a package, or "0": the course's asks for its own, installed or not."""
+    try:
+        return metadata.distribution(name).version
+    except metadata.PackageNotFoundError:
+        return "0"
 
 
 def _no_input(prompt: str = "") -> str:

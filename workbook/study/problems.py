@@ -619,7 +619,7 @@ _RECORDS = (
     _problem(
         "training_together", "The training script",
         points=4, chapter=5, notebook="06_training", check="training_together",
-        form="script", signature="train(**settings)", seconds=240,
+        form="script", signature="train(**settings)", seconds=300,
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
             "the file?",
