@@ -24,7 +24,7 @@ NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than what they stand beside in a report.
 RESULT = "The result is not the expected one."
-SAYS_NOT_WHAT = ("It raised an error.", "not from scratch yet.")
+SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
 NOTHING = (
     "nothing of yours is in {study}: `workbook adopt PATH` finds your parts in your checkout of the"
     " course's repository, and what passes in your notebooks is kept in {kept}"
