@@ -582,8 +582,10 @@ for step in range(10_000):
 """
 )
 WRONG_SCRIPTS = [
-    ("crashes", script((LAST, LAST + "    train_data.shuffle()\n")), "wrong",
-     "of train.py: `train_data.shuffle()`"),
+    ("crashes", script((LAST, LAST + "    sys.stdout.reconfigure(line_buffering=True)\n"
+                                     "    np.load(checkpoint_path + '.npy')\n"),
+                       ("import argparse\n", "import argparse, sys\n")), "wrong",
+     "of train.py: `np.load(checkpoint_path + '.npy')`"),
     ("asks", script((LOOP, "input('Go on?')\n    " + LOOP)), "wrong", "not by input()"),
     ("ends Python", script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
      "wrong", "status 3; it printed last: on disk"),

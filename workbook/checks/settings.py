@@ -334,7 +334,7 @@ class Settings:
                 default=default,
                 required=each.required,
                 kind=bool if flag else None,
-                choices=getattr(each.type, "choices", None),
+                choices=getattr(getattr(each, "type", None), "choices", None),
             )
             if found is LEAVE or (flag and found is not True):
                 continue

@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from workbook.checks.guard import Stopped, TimedOut, limited
+from workbook.checks.guard import NOT_THEIRS, Stopped, TimedOut, limited
 from workbook.checks.settings import Settings, Unmet
 
 # The text repeats itself, so 20 steps learn much of it. One id is in the training data alone, and
@@ -199,11 +199,12 @@ class Watch:
 
     size, parsing, extra = 0, False, ()
 
-    def click(self, original: Callable, command: Any, args: Any = None, **named) -> Any:
-        """Stand for the `main` of a command of click, which typer builds on."""
-        self.had_options = True
-        given = [*self.settings.click_options(command.params), *self.extra]
-        return original(command, given, **named)
+    def click(self, original: Callable, command: Any, context: Any, args: list[str]) -> Any:
+        """Stand for `Command.parse_args` of click, which typer has as well."""
+        if not hasattr(command, "commands"):  # a group only picks the one that is meant
+            self.had_options = True
+            args = [*self.settings.click_options(command.params), *self.extra]
+        return original(command, context, args)
 
     def log(self, *args, **kwargs) -> None:
         """Take what is reported to a service."""
@@ -231,6 +232,12 @@ class Printed(io.TextIOBase):
 
     def flush(self) -> None:
         self.before.flush()
+
+    def fileno(self) -> int:
+        return self.before.fileno()
+
+    def __getattr__(self, name: str) -> Any:  # such as `buffer` and `reconfigure`
+        return getattr(self.before, name)
 
     def __str__(self) -> str:
         return "".join(self.parts)
@@ -291,10 +298,11 @@ def watching(settings: Settings, is_script: bool = False, extra: list[str] = ())
         replace(nn.Module, "compile", lambda _: lambda *args, **kwargs: None)
         argparse = sys.modules.get("argparse") or __import__("argparse")
         replace(argparse.ArgumentParser, "parse_known_args", method(watch.parse))
-        with suppress(ImportError):
-            import click
-
-            replace(click.Command, "main", method(watch.click))
+        for name in ("click", "typer._click.core"):  # typer has a copy of its own
+            with suppress(ImportError):
+                library = import_module(name) if is_script else sys.modules.get(name)
+                if library is not None:
+                    replace(library.Command, "parse_args", method(watch.click))
         memory_map = np.memmap.__new__
 
         def mapped(kind, *args, **kwargs):
@@ -372,7 +380,8 @@ def of_script(
             found["unmet"] = str(error)
         except SystemExit as ended:
             if ended.code not in (None, 0):
-                found["error"] = f"it ended with status {ended.code}"
+                said = str(watch.printed).strip()[-300:]
+                found["error"] = f"it ended with status {ended.code}; it printed last: {said}"
         except BaseException as error:
             found["error"] = _in_words(error)
         if not watch.had_options:  # a path of its own may not be there
@@ -474,15 +483,8 @@ def _no_input(prompt: str = "") -> str:
 
 def _in_words(error: BaseException) -> str:
     """An error with its place in the learner's code."""
-    ours = (
-        str(Path(__file__).parent),
-        os.path.dirname(os.__file__),
-        os.path.dirname(torch.__file__),
-    )
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)
-    ]
-    frames = [f for f in frames if not f.filename.startswith("<frozen")]
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [each for each in frames if not each.filename.startswith(NOT_THEIRS)]
     place = f", at line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
     code = f": `{frames[-1].line}`" if frames and frames[-1].line else ""
     text = str(error) if len(str(error)) < 400 else f"{str(error)[:400]}..."
