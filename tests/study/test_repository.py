@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
 
 from workbook.study import repository
 
@@ -501,37 +503,99 @@ def test_another_package_of_tests_is_not_taken(tmp_path):
     assert inside(found, code) == "nn\n"
 
 
+# The model.
+
+SIZES = {"vocab_size": 29, "context_length": 8, "d_model": 12, "num_layers": 2, "num_heads": 3}
+SIZES |= {"d_ff": 20, "rope_theta": 100.0}
+SEEN = "torch.ones(1, 1, n, n).tril()"
+MAKES, CALLS = "m.Net(sizes, turn=turn)", "net(in_indices)[0]"
+BEGINS, FORWARD = "def __init__(self, sizes, *, turn):", "def forward(self, ids, cache=None):"
+
+
+def run_transformer_lm(monkeypatch, changes: dict[str, str]):
+    """The adapter of the checkout above, with some of its text and of its model's changed."""
+    model, adapters = MODEL, ADAPTERS
+    for old, new in changes.items():
+        assert old in model + adapters
+        model, adapters = model.replace(old, new), adapters.replace(old, new)
+    module, package = ModuleType("cs336_basics.model"), ModuleType("cs336_basics")
+    package.model = module
+    monkeypatch.setitem(sys.modules, "cs336_basics", package)
+    monkeypatch.setitem(sys.modules, "cs336_basics.model", module)
+    exec(model, vars(module))
+    names: dict = {}
+    exec(adapters, names)
+    return names["run_transformer_lm"]
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    "changes",
     [
+        {},
+        {  # RoPE, positions, a mask and a length at the call
+            FORWARD: "def forward(self, ids, turn, at, seen, n):\n"
+            "        cache = None\n"
+            "        assert at.shape == ids.shape and seen.shape[2:] == (n, n)\n"
+            "        assert n == ids.shape[1]\n"
+            "        for layer in self.layers:\n            layer.mixer.turn = turn",
+            MAKES: "m.Net(sizes, turn=None)",
+            CALLS: "net(in_indices, turn, torch.arange(n := in_indices.shape[1]).expand("
+            f"in_indices.shape), seen={SEEN}, n=n)[0]",
+        },
+        {  # the heads one after the other, each with its q, k and v
+            "n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)": "n, self.heads, 3, -1)"
+            ".permute(3, 0, 2, 1, 4)",
+            "= torch.cat(vqk)": "= torch.stack([e.reshape(num_heads, -1, d_model) for e in vqk], 1)"
+            ".reshape(-1, d_model)",
+        },
+        {  # three axes, transposed
+            "self.vqk, self.out = Dense(d, 3 * d), Dense(d, d)": "self.out = Dense(d, d)\n"
+            "        self.vqk = nn.Parameter(torch.randn(3, heads, d, d // heads))",
+            "self.vqk(x).reshape(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)": "torch.einsum("
+            "'bnd,xhde->xbhne', x, self.vqk)",
+            "vqk.weight.data = torch.cat(vqk)": "vqk.data = torch.stack("
+            "[e.reshape(num_heads, -1, d_model).transpose(1, 2) for e in vqk])",
+        },
+        {BEGINS: BEGINS.replace("turn", "turn, w=None"), MAKES: MAKES.replace(")", ", w=weights)")},
+        {MAKES: f"torch.compile({MAKES})"},
+        {
+            "return self.head(self.last(x)), cache": "return {'logits': self.head(self.last(x))}",
+            CALLS: "net(in_indices)['logits']",
+        },
+    ],
+    ids=["plain", "call", "heads", "axes", "weights", "compiled", "dict"],
+)
+def test_a_model_is_traced(monkeypatch, changes):
+    state = torch.random.get_rng_state()
+    traced = repository.TracedModel(run_transformer_lm(monkeypatch, changes), SIZES)
+    assert torch.random.get_rng_state().equal(state)
+    model = traced.make()
+    assert traced.where == "cs336_basics.model:Net"
+    assert model.table.rows.shape == (29, 12) and model.last.g.eq(1).all()
+    logits = traced.call(model, torch.randint(0, 29, (3, 7)))
+    assert logits.shape == (3, 7, 29)
+    logits.sum().backward()
+    assert all(each.grad is not None for each in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"self.layers = nn.ModuleList(": "self.layers = list("}, "plain list .*: use nn.ModuleL"),
         (
-            "self.layers = nn.ModuleList(",
-            "self.layers = list(",
-            "plain list .*layers.*: use nn.Mod",
+            {"self.table, self": "self.extra = Dense(d, 3)\n        self.table, self"},
+            "`extra.weight`",
         ),
+        ({BEGINS: BEGINS.replace("*", "w, *"), MAKES: "m.Net(sizes, weights, turn=turn)"}, "`w`"),
+        ({CALLS: "net(in_indices)[0] * 2"}, "returns something else than"),
+        ({CALLS: "torch.rand(2, 5, 29)"}, "forward is never called"),
+        ({MAKES: "1 / 0"}, "ZeroDivisionError: division by zero"),
         (
-            "self.head = Dense(d, sizes",
-            "self.extra = Dense(d, 3); self.head = Dense(d, sizes",
-            "`ex",
+            {"net.last.g.data = w": "net.last.eps = 9.0\n    net.last.g.data = w"},
+            "gives other logits",
         ),
     ],
 )
-def test_a_model_that_cannot_be_trained_is_refused(tmp_path, old, new, words):
-    folder = checkout(
-        tmp_path / "repo", {**FILES, "cs336_basics/model.py": MODEL.replace(old, new)}
-    )
-    study = tmp_path / "study"
-    study.mkdir()
-    parts = '[parts]\ntransformer_lm = "cs336_basics.model:Net"\n'
-    text = f"folder = {str(folder)!r}\n{parts}"
-    (study / repository.FILE).write_text(text, encoding="utf-8")
-    code = f"""
-import re
-sizes = dict(vocab_size=29, context_length=8, d_model=12, num_layers=2, num_heads=3, d_ff=20)
-sizes["rope_theta"] = 100.0
-try:
-    repository.TracedModel(repository.adapter(a, "transformer_lm"), sizes)
-except ValueError as error:
-    print(re.search({words!r}, str(error)) is not None, error)
-"""
-    assert inside(repository.read(study), code).startswith("True")
+def test_a_model_that_cannot_be_made_anew_is_refused(monkeypatch, changes, words):
+    with pytest.raises(ValueError, match=words):
+        repository.TracedModel(run_transformer_lm(monkeypatch, changes), SIZES)

@@ -163,7 +163,9 @@ class TracedModel:
             self._prove()
 
     def _trace(self) -> None:
-        weights, length = course_weights(self.sizes, seed=1), min(5, self.sizes["context_length"])
+        weights, context = course_weights(self.sizes, seed=1), self.sizes["context_length"]
+        lengths = [each for each in range(5, 13) if each not in self.sizes.values()]
+        length = min(lengths[0], context)  # a number that says what it is
         try:
             ids, watcher = self._ids(2, length), _Watcher()
             result = self._run(weights, ids, watcher)
@@ -180,11 +182,6 @@ class TracedModel:
         self._traced_ids = ids
         self._ids_name = self._find_ids(ids)
         self._ready: dict[str, Any] = {}  # modules that `forward` is given
-        if filled := self._made[id(root)].filled:
-            raise ValueError(
-                f"{self.name} takes its weights when it is made (`{filled}`), so that it has none"
-                " to begin with"
-            )
 
     @property
     def name(self) -> str:
@@ -239,7 +236,7 @@ class TracedModel:
 
         given = {name: weight.clone() for name, weight in weights.items()}
         if watcher:
-            watcher.given = given
+            watcher.given += given.values()
         arguments = {**self.sizes, "weights": given, "in_indices": ids.clone()}
 
         def run():
@@ -285,17 +282,21 @@ class TracedModel:
                 return ids
             if isinstance(value, nn.Module):
                 if name not in self._ready:
-                    self._ready[name] = _anew(value, self._made, {})
+                    self._ready[name] = _renewed(value, self._made, {})
                 return self._ready[name].to(device)
+            if type(value) is int and value == seq:
+                return length
             if not isinstance(value, torch.Tensor):
                 return value
-            value = value.cpu()
-            for form in (_positions, _causal, _not_causal):
-                for batch in (None, 1, self._traced_ids.shape[0]):
-                    like = form(seq, batch)
-                    if like.shape == value.shape and like.to(value.dtype).eq(value).all():
-                        whole = None if batch is None else 1 if batch == 1 else ids.shape[0]
-                        return form(length, whole).to(device=device, dtype=value.dtype)
+            for form in _FORMS:  # before it, axes of one, or of the batch
+                core, shape = form(seq), list(value.shape)
+                before = shape[: max(value.ndim - core.ndim, 0)]
+                like = core.expand([*before, *core.shape]).to(value.dtype)
+                if like.shape == value.shape and like.eq(value.cpu()).all():
+                    batch = self._traced_ids.shape[0]
+                    before = [ids.shape[0] if each == batch != 1 else each for each in before]
+                    new = form(length)
+                    return new.expand([*before, *new.shape]).to(device=device, dtype=value.dtype)
             raise ValueError(
                 f"{self.name}.forward is given `{name}` of shape {tuple(value.shape)}, which is"
                 " neither positions nor a causal mask"
@@ -331,22 +332,29 @@ class TracedModel:
             )
 
 
-def _positions(length: int, batch: int | None) -> "Tensor":
+def _positions(length: int) -> "Tensor":
     import torch
 
-    positions = torch.arange(length)
-    return positions if batch is None else positions.expand(batch, length)
+    return torch.arange(length)
 
 
-def _causal(length: int, batch: int | None) -> "Tensor":
+def _causal(length: int) -> "Tensor":
     import torch
 
-    mask = torch.ones(length, length, dtype=torch.bool).tril()
-    return mask if batch is None else mask.expand(batch, length, length)
+    return torch.ones(length, length, dtype=torch.bool).tril()
 
 
-def _not_causal(length: int, batch: int | None) -> "Tensor":
-    return ~_causal(length, batch)
+def _not_causal(length: int) -> "Tensor":
+    return ~_causal(length)
+
+
+def _minus_infinity(length: int) -> "Tensor":
+    import torch
+
+    return torch.zeros(length, length).masked_fill(_not_causal(length), -torch.inf)
+
+
+_FORMS = (_positions, _causal, _not_causal, _minus_infinity)  # what `forward` may be given
 
 
 class _Call:
@@ -392,10 +400,7 @@ def made_anew(adapter: Callable, *arguments: Any) -> "nn.Module":
     """
     watcher = _Watcher()
     for each in arguments:
-        if isinstance(each, dict):
-            watcher.given |= {id(each), *map(id, each.values())}
-        elif hasattr(each, "shape"):  # a number may be anybody's
-            watcher.given.add(id(each))
+        watcher.given += each.values() if isinstance(each, dict) else [each]
     sys.setprofile(watcher.note)
     try:
         adapter(*arguments)
@@ -437,7 +442,7 @@ class _Watcher:
         self.modules: dict[int, Any] = {}  # they live on, so that no id comes twice
         self.forwards: dict[int, tuple[_Call, Any]] = {}
         self._open: dict[int, _Call] = {}  # calls of `forward` by frame
-        self.given: Mapping[str, Any] = {}  # the weights
+        self.given: list[Any] = []  # weights, and what else an adapter was given
 
     def note(self, frame: FrameType, event: str, value: Any) -> None:
         if event not in ("call", "return"):
@@ -466,10 +471,10 @@ class _Watcher:
 
     def note_weights(self, kind: type, call: _Call) -> None:
         """Note the arguments by which a constructor is given weights: a new model draws its own."""
-        given = {each.data_ptr() for each in self.given.values()}
+        given = set(map(_memory, self.given)) - {None}
         for name, value in call.named.items():
             values = value.values() if isinstance(value, Mapping) else [value]
-            if any(hasattr(each, "data_ptr") and each.data_ptr() in given for each in values):
+            if not given.isdisjoint(map(_memory, values)):
                 parameter = inspect.signature(kind).parameters.get(name)
                 if parameter is not None and parameter.default is not parameter.empty:
                     call.without.add(name)
@@ -486,7 +491,20 @@ class _Watcher:
         sizes = [sum(parameter.numel() for parameter in each.parameters()) for each in outer]
         if not any(sizes):
             raise ValueError("run_transformer_lm makes no torch module that has parameters")
-        return outer[sizes.index(max(sizes))]
+        root = outer[sizes.index(max(sizes))]
+        if filled := self.made[id(root)].filled:
+            raise ValueError(
+                f"{type(root).__name__} takes its weights when it is made (`{filled}`), so that it"
+                " has none to begin with"
+            )
+        return root
+
+
+def _memory(value: Any) -> int | None:
+    """Where in memory a tensor has its numbers; None for anything else."""
+    import torch
+
+    return value.data_ptr() or None if isinstance(value, torch.Tensor) else None
 
 
 def hidden(module: "nn.Module") -> dict[str, list["nn.Module"]]:
