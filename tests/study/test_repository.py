@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from workbook import cli
 from workbook.study import repository
 
 VERSION = """
@@ -294,6 +295,15 @@ def test_what_a_hand_changed_stays_until_it_is_cleared(small, tmp_path):
     assert repository.read(study).parts == stays.parts
     cleared = repository.adopt(small, {"softmax": "", "embedding": ""}, study)
     assert cleared.parts == {"linear": "nn:Linear", "rope": "", "softmax": "nn:softmax"}
+
+
+def test_the_command_prints_what_was_found(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    assert cli.main(["adopt", str(small), "--set", "embedding=nn:Table"]) == 0
+    printed = capsys.readouterr().out
+    assert "3 of 20 parts found in" in printed and f"Kept in {tmp_path / 'study'}" in printed
+    assert cli.main(["adopt", str(small / "nn.py")]) == 2
+    assert "is a file; expected the folder of your repository" in capsys.readouterr().err
 
 
 def test_what_a_hand_wrote_and_is_not_there_any_more_is_told(small, tmp_path):

@@ -186,8 +186,9 @@ class _Search:
                 continue
             seen = observe(self.checkout, module, name) if module is not None else None
             if seen is not None:
-                classes = [level for level in seen if _form(problem) == "class"]
-                for level, only_classes in (*((e, True) for e in classes), (seen[0], False)):
+                is_class = _form(problem) == "class"
+                levels = [(level, True) for level in seen if is_class] + [(seen[0], False)]
+                for level, only_classes in levels:
                     if where := self.chosen(problem, level, only_classes):
                         return where, f"{name} calls it"
             if seen is None or seen[0]:
