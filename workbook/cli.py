@@ -478,6 +478,30 @@ def run_train(options: argparse.Namespace) -> int:
 
 
 @command(
+    "twin",
+    "train your parts beside ours, and name the part that differs",
+    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
+    argument(
+        "--steps", type=presets.between(1, 1_000), default=20, metavar="N", help="default: 20"
+    ),
+    argument("--json", metavar="FILE", type=Path, help="write what is found to this file too"),
+)
+def run_twin(options: argparse.Namespace) -> int:
+    """Train your parts beside ours, in a small size: equal weights, batches, settings.
+
+    Exit status 0: nothing differs.
+    """
+    from workbook.files import write_json
+    from workbook.study.twin import twin
+
+    report = twin(options.preset, options.steps)
+    print(report)
+    if options.json is not None:
+        write_json(options.json, report.as_json())
+    return 1 if report.differs else 0
+
+
+@command(
     "generate",
     "let a trained model write",
     argument("folder", metavar="FOLDER", help="of a run, or of an exported model"),

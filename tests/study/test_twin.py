@@ -1,0 +1,347 @@
+"""The twin test: right parts never differ from ours, and of wrong ones the right part is named."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from workbook import cli
+from workbook.checks import apart, twins
+from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
+from workbook.study import twin
+from workbook.training import data
+from workbook.training.parts import Maker, Parts
+from workbook.transformer import fused
+from workbook.transformer import nn as textbook
+from workbook.transformer.model import TransformerLM
+
+STEPS = 8
+PARTS = ("model", "loss", "optimizer", "schedule", "clipping", "get_batch")
+
+
+class Theirs(nn.Module):
+    """A model as `study.mine` gives it, with other kernels than ours and other names."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.theirs = nn.ModuleDict(
+            {"lm": TransformerLM.from_config(replace(config, kernels="fused"))}
+        )
+
+    def forward(self, ids):
+        return self.theirs["lm"](ids)
+
+    def fill(self, weights):
+        own = self.named_learners()
+        with torch.no_grad():
+            for name, weight in self.places(weights).items():
+                own[name].copy_(weight)
+
+    def places(self, weights):
+        return {f"lm.{name}": weight for name, weight in weights.items()}
+
+    def named_learners(self):
+        return dict(self.theirs.named_parameters())
+
+
+def get_batch(dataset, batch_size, context_length, device, generator):
+    starts = np.random.default_rng().integers(len(dataset) - context_length, size=batch_size)
+    rows = np.stack([dataset[s : s + context_length + 1] for s in starts]).astype(np.int64)
+    return torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
+
+
+def torchs(params, config):
+    return torch.optim.AdamW(
+        params, config.max_learning_rate, config.betas, config.eps, config.weight_decay
+    )
+
+
+RIGHT = {
+    "model": Theirs,
+    "loss": fused.cross_entropy,
+    "optimizer": torchs,
+    "schedule": lambda it, top, low, warmup, end: cosine_schedule(it, top, low, warmup, end),
+    "clipping": lambda params, limit: nn.utils.clip_grad_norm_(list(params), limit),
+    "get_batch": get_batch,
+}
+
+
+def theirs(**parts):
+    """Parts of a learner's; those that are not given are ours."""
+    made_by = {name: Maker(f"mine:{name}", "") for name in parts}
+    return replace(Parts(), **parts, made_by=made_by)
+
+
+def report_on(preset="laptop", steps=STEPS, **parts):
+    lines = twins.compared(twins.small(preset, steps), theirs(**parts))
+    through_json = (json.loads(json.dumps(line)) for line in lines)
+    return twin.collected(twin.Report(preset, steps), through_json)
+
+
+@pytest.mark.parametrize("preset", ["laptop", "tinystories"])
+def test_right_parts_of_another_make_do_not_differ(preset):
+    report = report_on(preset, 20, **RIGHT)
+    assert report.as_json() | {"message": ""} == {
+        "parts_differ": [], "first_step": None, "part": None, "message": "",
+    }  # fmt: skip
+    assert not report.differs
+    assert {report.outcome(part) for part in report.theirs} == {"same"}
+    assert report.message.startswith("Nothing differs in 20 steps: forward, loss, gradients,")
+    ours, its = report.losses
+    assert its == pytest.approx(ours, rel=1e-3) and its[-1] < its[0]
+
+
+@pytest.mark.parametrize("right", twins.RIGHT, ids=str)
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_either_decay_and_either_eps_is_right(right, steps):
+    report = report_on(steps=steps, optimizer=right)
+    assert not report.differs and report.parted is None
+    assert report.outcome("optimizer") == "same"
+    assert report.outcome("forward") == "ours"
+
+
+def test_a_small_run_shows_all_that_a_part_does():
+    config = twins.small("laptop", 20)
+    ours = Parts.ours(config)
+    rates = [twins.rate(config, ours, step) for step in range(1, 21)]
+    its = config.optimizer
+    assert rates[0] < rates[3] < rates[4] > rates[10] > its.min_learning_rate
+    assert rates[4] == pytest.approx(its.max_learning_rate)
+    assert rates[15:] == [its.min_learning_rate] * 5
+    torch.manual_seed(config.seed)
+    start = ours.model(config.model).state_dict()
+    batches = twins.drawn(config, ours)
+    norms = []
+
+    def clipping(params, limit):
+        norms.append(clip_gradients(params, limit).item())
+
+    config = twins.with_a_limit(config, ours, start, batches)
+    list(twins.losses(config, replace(ours, clipping=clipping), start, batches))
+    clipped = [norm > config.optimizer.max_l2_norm for norm in norms]
+    assert 10 <= sum(clipped) <= 18
+
+
+# Wrong parts.
+
+
+class Broken(Theirs):
+    """Its class attribute is what is broken about its parts."""
+
+    edit = staticmethod(lambda model: None)
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.edit(self.theirs["lm"])
+
+
+def model(edit):
+    return type("Model", (Broken,), {"edit": staticmethod(edit)})
+
+
+def without_scale(model):
+    for layer in model.layers:
+        layer.attn.attend = lambda Q, K, V: textbook.causal_attention(Q * 4, K, V)
+
+
+def with_a_look_ahead(model):
+    for layer in model.layers:
+        layer.attn.attend = lambda Q, K, V: nn.functional.scaled_dot_product_attention(
+            Q, K, V, torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril(1)
+        )
+
+
+def detached(model):
+    forward = model.layers[0].ffn.forward
+    model.layers[0].ffn.forward = lambda x: forward(x).detach()
+
+
+def halved_gradient(model):
+    model.layers[1].ln1.weight.register_hook(lambda gradient: gradient / 2)
+
+
+def adamw(**changes):
+    def make(params, config):
+        settings = {"lr": config.max_learning_rate, "betas": config.betas, "eps": config.eps,
+                    "weight_decay": config.weight_decay}  # fmt: skip
+        return AdamW(params, **settings | changes)
+
+    return make
+
+
+class Deaf(AdamW):
+    """Keeps the learning rate that it was made with."""
+
+    def update(self, theta, group, state):
+        super().update(theta, {**group, "lr": self.defaults["lr"]}, state)
+
+
+class L2(AdamW):
+    """Adam with the decay in the gradient."""
+
+    def update(self, theta, group, state):
+        theta.grad.add_(theta, alpha=group["weight_decay"])
+        super().update(theta, {**group, "weight_decay": 0}, state)
+
+
+class Forgetful(AdamW):
+    """Counts its steps by the weights it has seen, all of them together."""
+
+    t = 0
+
+    def update(self, theta, group, state):
+        self.t += 1
+        state["t"] = self.t - 1
+        super().update(theta, group, state)
+
+
+def own_norms(params, limit):
+    for each in params:
+        clip_gradients([each], limit)
+
+
+def no_clipping(params, limit):
+    [each.grad * limit for each in params]
+
+
+def in_place_of_the_rest(inputs_and_targets):
+    return lambda *args: inputs_and_targets(*data.get_batch(*args))
+
+
+def last_start_missing(dataset, *args):
+    return data.get_batch(dataset[:-1], *args)
+
+
+def of(kind):
+    return lambda params, config: kind(
+        params, config.max_learning_rate, config.betas, config.eps, config.weight_decay
+    )
+
+
+WRONG = [
+    ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
+    ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit of position 0 is"),
+    ("gradients", 0, {"model": model(detached)},
+     "backward through it no gradient comes to `lm.layers.0.ln2"),
+    ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()}, "of the same logits"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan}, "it is nan and ours"),
+    (
+        "gradients", 0,
+        {"loss": lambda x, y: (fused.cross_entropy(x, y) + fused.cross_entropy(x, y).detach()) / 2},
+        "its value is right, but",
+    ),
+    ("clipping", 0, {"clipping": own_norms}, "afterwards"),
+    ("clipping", 0, {"clipping": no_clipping}, "afterwards the norm is"),
+    ("schedule", 1, {"schedule": lambda it, *its: cosine_schedule(it + 1, *its)}, "(1, 0.01, "),
+    ("schedule", 3, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, 0, w, end)},
+     "with the arguments (3,"),
+    ("schedule", 7, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, low, w, end)
+                     * (it <= end)}, "is 0 and ours 0.001"),
+    ("optimizer", 1, {"optimizer": adamw(betas=(0.95, 0.9))}, "after it a weight of"),
+    ("optimizer", 1, {"optimizer": adamw(weight_decay=0)}, "after it a weight of"),
+    ("optimizer", 1, {"optimizer": of(Deaf)}, ""),
+    ("optimizer", 1, {"optimizer": of(L2)}, ""),
+    ("optimizer", 1, {"optimizer": of(Forgetful)}, ""),
+    ("batches", 0, {"get_batch": in_place_of_the_rest(lambda x, y: (x, x))}, "are the inputs"),
+    ("batches", 0, {"get_batch": last_start_missing}, "last start is never drawn"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "step", "parts", "words"), WRONG)
+def test_the_part_that_is_wrong_is_named(part, step, parts, words):
+    report = report_on(**RIGHT | parts)
+    result = report.as_json()
+    assert (result["parts_differ"], result["part"]) == ([part], part), report.message
+    assert report.first.step == step
+    assert result["first_step"] >= step
+    assert words in report.message and f"(mine:{next(iter(parts))})" in report.message
+    assert f"differs at step {step}" in str(report)
+    assert cli_free(report.message)
+
+
+def cli_free(text):
+    return "\n" not in text and text[-1] in ".?!"
+
+
+def test_several_parts_are_found_and_the_first_is_named():
+    report = report_on(
+        schedule=lambda it, *its: cosine_schedule(it + 1, *its),
+        clipping=no_clipping,
+        get_batch=last_start_missing,
+        optimizer=adamw(weight_decay=0),
+    )
+    assert report.as_json()["parts_differ"] == ["clipping", "schedule", "optimizer", "batches"]
+    assert report.first.part == "clipping"
+    assert report.message.endswith("Beside it: schedule, optimizer, batches.")
+    assert report.first_step == 1  # where the losses part
+
+
+def raising(*args):
+    raise ValueError("your clipping (mine:clipping) fails: boom, in mine.py, line 3")
+
+
+@pytest.mark.parametrize(
+    ("part", "parts", "words"),
+    [
+        (
+            "clipping",
+            {"clipping": raising},
+            "Your clipping (mine:clipping) fails: boom, in mine.py",
+        ),
+        ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 1: ZeroDivisionError"),
+        ("forward", {"model": lambda config: 1 / 0}, "Your model (mine:model) fails at step 0"),
+        (
+            "loss",
+            {"loss": lambda x, y: (x.sum(-1) * 0).flatten()},
+            "the shape is (256,), and ours ()",
+        ),
+    ],
+)
+def test_a_part_that_fails_is_named(part, parts, words):
+    report = report_on(**RIGHT | parts)
+    assert report.as_json()["part"] == part
+    assert words in report.message
+    assert report.losses == ((), ()) and report.differs
+
+
+class Remembering(Theirs):
+    """Right, until it is trained as a whole: two of its weights are not given to the optimizer."""
+
+    def parameters(self, recurse=True):
+        return iter(list(super().parameters(recurse))[:-4])
+
+
+def test_what_only_a_whole_run_shows_is_found_by_swapping():
+    report = report_on(**RIGHT | {"model": Remembering})
+    assert report.as_json()["parts_differ"] == ["forward"]
+    assert "does what ours does on our weights, but a run with it parts from ours" in report.message
+    assert report.first_step >= 1
+
+
+def test_a_process_that_ends_is_told_with_the_part():
+    def lines():
+        yield from ({"theirs": {"forward": "m:M", "loss": ""}}, {"trying": ["forward", 3]})
+        raise apart.EndedError("nothing came for 50 s")
+
+    report = twin.collected(twin.Report("laptop", 5), lines())
+    assert report.first == ("forward", 3, report.message)
+    assert "(m:M)" in report.message and "nothing came for 50 s" in report.message
+
+
+def test_a_process_that_ends_before_is_an_error():
+    def lines():
+        raise apart.EndedError("killed")
+        yield
+
+    with pytest.raises(apart.EndedError):
+        twin.collected(twin.Report("laptop", 5), lines())
+
+
+def test_an_unknown_preset_is_refused_at_once(capsys):
+    assert cli.main(["twin", "desktop"]) == 2
+    assert "'desktop' is not a preset" in capsys.readouterr().err

@@ -1,0 +1,154 @@
+"""The twin test: your parts train beside ours, and where the two runs part, the part is named.
+
+Our first weights go into your model, and both see the same batches. `checks.twins` compares them,
+in a process of its own: whatever your code does there, a report comes back.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from workbook.checks import apart
+from workbook.study import progress
+from workbook.training import presets
+
+SECONDS = 50.0  # without a word from the process: a part hangs
+
+
+class Finding(NamedTuple):
+    """A part that differs, from which step on, and in words."""
+
+    part: str
+    step: int
+    message: str
+
+
+@dataclass
+class Report:
+    """What a twin test has found. Printed, it is a table of the parts, and what to tell."""
+
+    preset: str
+    steps: int
+    theirs: dict[str, str] = field(default_factory=dict)  # where each part is; "": it is ours
+    tried: set[str] = field(default_factory=set)
+    found: list[Finding] = field(default_factory=list)
+    losses: tuple[list[float], list[float]] = (
+        (),
+        (),
+    )  # ours and theirs, before and after each step
+    parted: int | None = None  # the step at which these do
+
+    @property
+    def first(self) -> Finding | None:
+        """The part that is named: of those that differ, the one whose turn comes first."""
+        order = list(self.theirs)
+        # Batches come last, because both runs are given ours.
+        turns = [(e.part == "batches", e.step, order.index(e.part), e) for e in self.found]
+        return min(turns)[-1] if turns else None
+
+    @property
+    def first_step(self) -> int | None:
+        """The step at which the losses part, or else the part that is named; None: none does."""
+        return self.first.step if self.parted is None and self.first else self.parted
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything does."""
+        return self.first_step is not None
+
+    @property
+    def message(self) -> str:
+        """What was found, in a sentence or two."""
+        if self.first:
+            more = [each.part for each in self.found if each != self.first]
+            return self.first.message + (f" Beside it: {', '.join(more)}." if more else "")
+        ours, theirs = self.losses
+        if self.parted is not None:
+            return (
+                f"The losses part at step {self.parted}, though each of your parts alone does what"
+                " ours does: two of them share something, or keep something from step to step."
+            )
+        same = ", ".join(part for part in self.theirs if self.outcome(part) == "same")
+        return (
+            f"Nothing differs in {self.steps} steps: {same}. The loss goes from {ours[0]:.3f} to"
+            f" {theirs[-1]:.3f}, as ours does."
+        )
+
+    def outcome(self, part: str) -> str:
+        """What came out for one part, in a few words."""
+        if differs := [each.step for each in self.found if each.part == part]:
+            return f"differs at step {differs[0]}"
+        if not self.theirs[part]:
+            return "ours"
+        return "same" if part in self.tried else "not tried"
+
+    def __str__(self) -> str:
+        rows = [(part, self.outcome(part), where) for part, where in self.theirs.items()]
+        table = [f"  {part:9}  {outcome:18}  {where}".rstrip() for part, outcome, where in rows]
+        title = f"{self.preset}, made small: {self.steps} steps of your parts and of ours"
+        more = "`workbook check --all` looks at each part more closely." if self.differs else ""
+        return "\n".join([title, "", *table, "", f"{self.message} {more}".strip()])
+
+    def as_json(self) -> dict:
+        """What `workbook twin --json` writes."""
+        return {
+            "parts_differ": [part for part in self.theirs if part in {e.part for e in self.found}],
+            "first_step": self.first_step,
+            "part": self.first.part if self.first else None,
+            "message": self.message,
+        }
+
+
+def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> Report:
+    """Train the learner's parts beside ours, in a process of its own, and compare them.
+
+    Args:
+        preset: whose settings for RoPE and the optimizer are taken; the sizes are small ones.
+        steps: that both take.
+        study: the study folder whose parts are tried; None: the nearest one.
+
+    Raises: ValueError for an unknown preset, and where there is no part to try; OSError where the
+    learner's code ends the process before a part is tried.
+    """
+    presets.get(preset)
+    study = Path(study or progress.nearest()).absolute()
+    lines = apart.results(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
+    with closing(lines):
+        return collected(Report(preset, steps), lines)
+
+
+def serve(study: str, preset: str, steps: int) -> Iterator[dict]:
+    """Yield what `checks.twins` finds. Raises: ValueError where there is no part to try."""
+    from workbook.checks import twins
+    from workbook.study import mine
+
+    theirs = mine.parts(Path(study))
+    if not theirs.made_by.keys() & {name for _, name, _ in twins.COMPARED}:
+        raise ValueError(
+            f"no part of yours is in {study}: `workbook adopt PATH` finds those of your repository,"
+            " and a check in a notebook keeps what it finds correct"
+        )
+    yield from twins.compared(twins.small(preset, steps), theirs)
+
+
+def collected(report: Report, lines: Iterable[dict]) -> Report:
+    """Fill a report with what `serve` yields. Raises: as `twin`."""
+    trying = None
+    try:
+        for line in lines:
+            if "trying" in line:
+                trying = line.pop("trying")
+                report.tried |= {trying[0]} if trying else set()
+            elif "found" in line:
+                report.found.append(Finding(*line["found"]))
+            for name in line.keys() - {"trying", "found"}:
+                setattr(report, name, line[name])
+    except apart.EndedError as error:
+        if trying is None:
+            raise
+        part, step = trying
+        words = f"Your part for {part} ({report.theirs[part]}) does not come back at step {step}"
+        report.found.append(Finding(part, step, f"{words}: {error}."))
+    return report
