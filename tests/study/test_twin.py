@@ -277,7 +277,7 @@ def test_several_parts_are_found_and_the_first_is_named():
     )
     assert report.as_json()["parts_differ"] == ["clipping", "schedule", "optimizer", "batches"]
     assert report.first.part == "clipping"
-    assert report.message.endswith("Beside it: schedule, optimizer, batches.")
+    assert report.message.endswith("These differ too: schedule, optimizer, batches.")
     assert report.first_step == 1  # where the losses part
 
 
@@ -325,7 +325,10 @@ def test_what_only_a_whole_run_shows_is_found_by_swapping():
 
 def test_a_process_that_ends_is_told_with_the_part():
     def lines():
-        yield from ({"theirs": {"forward": "m:M", "loss": ""}}, {"trying": ["forward", 3]})
+        yield from (
+            {"theirs": {"forward": "m:M", "loss": ""}},
+            {"trying": ["forward", 3, "Your model (m:M)"]},
+        )
         raise apart.EndedError("nothing came for 50 s")
 
     report = twin.collected(twin.Report("laptop", 5), lines())

@@ -54,7 +54,7 @@ UPDATE = 2e-3  # of the way that the learning rates allow a weight
 ROUNDING = 1e-6  # and of the weight itself, for each step
 # In whole runs, as a share of the loss: where a part was found to differ, and where none was. There
 # rounding grows from step to step, so it may be many times what our two kinds of kernels differ by.
-SHOWS, WHOLE, NOISE = 1e-4, 2e-3, 20
+SHOWS, WHOLE, NOISE = 1e-5, 2e-3, 20
 
 
 class TorchsEps(AdamW):
@@ -111,8 +111,8 @@ def small(preset: str, steps: int) -> TrainConfig:
 def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     """Try each part of theirs at every step of our run, then the two runs as wholes.
 
-    Yields {"theirs": {part: where it is}} of what is compared; {"trying": [part, step]} before
-    theirs run; {"found": [part, step, words]} for each that differs; and at the end the "losses" of
+    Yields {"theirs": {part: where it is}} of what is compared; {"trying": [part, step, words]}
+    before theirs run; {"found": [part, step, words]} for each that differs; and at the end the "losses" of
     the two runs, before and after each step, with the step at which they have "parted", or None.
 
     Args:
@@ -139,8 +139,8 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
             if name not in made_by or part in found:
                 continue
             at = step + (part in AFTER_STEP)
-            yield {"trying": [part, at]}
             whose = yours(name, made_by[name])
+            yield {"trying": [part, at, whose]}
             try:
                 words = getattr(lockstep, method)()
                 words = words and f"{whose} parts from ours at step {at}: {words}"
@@ -163,8 +163,8 @@ def failure(error: Exception, whose: str, step: int) -> str:
     """What is said where theirs raise an error; `study.mine` begins like this itself."""
     said = str(error)
     if said.startswith(whose[0].lower() + whose[1:]):
-        return whose[0] + said[1:]
-    return f"{whose} fails at step {step}: {type(error).__name__}: {said}"
+        return f"{whose[0]}{said[1:].rstrip('.')}."
+    return f"{whose} fails at step {step}: {type(error).__name__}: {said}".rstrip(".") + "."
 
 
 def drawn(config: TrainConfig, ours: Parts) -> list[tuple[Tensor, Tensor]]:
@@ -434,7 +434,9 @@ def apart(got: Tensor, expected: Tensor) -> Tensor:
 def furthest(got: Mapping[str, Tensor | None], expected: Mapping[str, Tensor], share: float) -> str:
     """Where gradients differ most by more than a share of the largest of the tensor, in words."""
     if missing := [name for name in expected if got[name] is None]:
-        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        others = {1: "", 2: f" and `{missing[-1]}`"}.get(
+            len(missing), f" and {len(missing) - 1} others"
+        )
         return f"no gradient comes to `{missing[0]}`{others}"
     largest = max(each.abs().max().item() for each in expected.values())
     found = []
