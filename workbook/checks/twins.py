@@ -111,9 +111,9 @@ def small(preset: str, steps: int) -> TrainConfig:
 def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     """Try each part of theirs at every step of our run, then the two runs as wholes.
 
-    Yields {"theirs": {part: where it is}} of what is compared; {"trying": [part, step, words]}
-    before theirs run; {"found": [part, step, words]} for each that differs; and at the end the "losses" of
-    the two runs, before and after each step, with the step at which they have "parted", or None.
+    Yields {"theirs": {part: where it is}} of what is compared; {"trying": [part, step, whose]}
+    before theirs run; {"found": [part, step, words]} for each that differs; and at the end the
+    "losses" of the two runs, before and after each step, and the step at which they have "parted".
 
     Args:
         config: of `small`.
