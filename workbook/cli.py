@@ -481,9 +481,7 @@ def run_train(options: argparse.Namespace) -> int:
     "twin",
     "train your parts beside ours, and name the part that differs",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
-    argument(
-        "--steps", type=presets.between(1, 1_000), default=20, metavar="N", help="default: 20"
-    ),
+    argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
     argument("--json", metavar="FILE", type=Path, help="write what is found to this file too"),
 )
 def run_twin(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from made_repositories import BUGS, NAMES, PARTS, copied, plant
 from torch import nn
 
 from workbook import cli
@@ -20,7 +21,6 @@ from workbook.transformer import nn as textbook
 from workbook.transformer.model import TransformerLM
 
 STEPS = 8
-PARTS = ("model", "loss", "optimizer", "schedule", "clipping", "get_batch")
 
 
 class Theirs(nn.Module):
@@ -254,7 +254,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("part", "step", "parts", "words"), WRONG)
 def test_the_part_that_is_wrong_is_named(part, step, parts, words):
-    report = report_on(**RIGHT | parts)
+    report = report_on(**parts)
     result = report.as_json()
     assert (result["parts_differ"], result["part"]) == ([part], part), report.message
     assert report.first.step == step
@@ -303,7 +303,7 @@ def raising(*args):
     ],
 )
 def test_a_part_that_fails_is_named(part, parts, words):
-    report = report_on(**RIGHT | parts)
+    report = report_on(**parts)
     assert report.as_json()["part"] == part
     assert words in report.message
     assert report.losses == ((), ()) and report.differs
@@ -348,3 +348,101 @@ def test_a_process_that_ends_before_is_an_error():
 def test_an_unknown_preset_is_refused_at_once(capsys):
     assert cli.main(["twin", "desktop"]) == 2
     assert "'desktop' is not a preset" in capsys.readouterr().err
+
+
+# The learner's own code, in a process of its own.
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder of these tests."""
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    return tmp_path / "study"
+
+
+def adopt(root, parts, study):
+    """Write down that these are the parts of a learner, as `workbook adopt` does."""
+    study.mkdir(exist_ok=True)
+    lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
+    lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
+    (study / "adopted.toml").write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_checkout_trains_as_ours_does(name, study, tmp_path, capsys):
+    adopt(copied(name, tmp_path), PARTS[name], study)
+    written = tmp_path / "found.json"
+    assert cli.main(["twin", "--json", str(written)]) == 0, capsys.readouterr()
+    shown = capsys.readouterr().out
+    assert f"  optimizer  same                {PARTS[name]['adamw']}\n" in shown
+    assert "d_model 64, num_layers 2" in shown and "Nothing differs in 20 steps" in shown
+    found = json.loads(written.read_text(encoding="utf-8"))
+    assert found.pop("message") in shown
+    assert found == {"parts_differ": [], "first_step": None, "part": None}
+
+
+def groups():
+    """Bugs of one repository in different parts, so that none hides another."""
+    found = []
+    for bug in BUGS:
+        for group in found:
+            parts = {bug.part, *(each.part for each in group)}
+            hidden = "gradients" in parts and parts & {"forward", "loss"}
+            if group[0].repository == bug.repository and len(parts) > len(group) and not hidden:
+                group.append(bug)
+                break
+        else:
+            found.append([bug])
+    return found
+
+
+@pytest.mark.parametrize("bugs", groups(), ids=lambda bugs: f"{bugs[0].repository}-{len(bugs)}")
+def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path, capsys):
+    root = copied(bugs[0].repository, tmp_path)
+    for bug in bugs:
+        plant(bug, root)
+    adopt(root, PARTS[bugs[0].repository], study)
+    written = tmp_path / "found.json"
+    assert cli.main(["twin", "--steps", "8", "--json", str(written)]) == 1, capsys.readouterr()
+    found = json.loads(written.read_text(encoding="utf-8"))
+    parts = {bug.part for bug in bugs}
+    assert set(found["parts_differ"]) == parts, found
+    order = [part for part, *_ in twins.COMPARED if part in parts]
+    assert found["part"] == order[0]
+    assert "cs336_basics." in found["message"]
+    assert (found["first_step"] == 0) == (order[0] in ("forward", "loss", "batches"))
+
+
+BROKEN = """
+import os, time
+
+def {name}(*arguments):
+    {body}
+
+__all__ = ["{name}"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "body", "part", "words"),
+    [
+        ("gradient_clipping", "clip_gradients", "os._exit(3)", "clipping", "status 3"),
+        ("learning_rate_schedule", "cosine", "raise KeyError('lost')", "schedule", ".py, line 5"),
+    ],
+)
+def test_code_that_ends_the_process_or_fails_is_named(
+    problem, name, body, part, words, study, capsys
+):
+    (study / "mine").mkdir(parents=True)
+    code = BROKEN.format(name=name, body=body)
+    (study / "mine" / f"{problem}.py").write_text(code)
+    report = twin.twin("laptop", 2, study)
+    assert [each.part for each in report.found] == [part]
+    assert words in report.message, report.message
+    assert report.outcome("forward") == "ours"
+
+
+def test_where_nothing_is_there_it_says_what_to_do(study, capsys):
+    study.mkdir()
+    assert cli.main(["twin"]) == 2
+    assert "workbook adopt" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def small(preset: str, steps: int) -> TrainConfig:
 def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     """Try each part of theirs at every step of our run, then the two runs as wholes.
 
-    Yields {"theirs": {part: where it is}} of what is compared; {"trying": [part, step, whose]}
+    Yields first {"theirs": {part: where it is}, "sizes": words}; {"trying": [part, step, whose]}
     before theirs run; {"found": [part, step, words]} for each that differs; and at the end the
     "losses" of the two runs, before and after each step, and the step at which they have "parted".
 
@@ -127,7 +127,8 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     for part, name, _ in COMPARED:
         its = [where.get(part), made_by[name].where if name in made_by else ""]
         where[part] = " and ".join(filter(None, its))
-    yield {"theirs": where}
+    sizes = {**SIZES, "batch_size": BATCH}
+    yield {"theirs": where, "sizes": ", ".join(f"{name} {size}" for name, size in sizes.items())}
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in ours.model(config.model).named_parameters()}
     batches = drawn(config, ours)
@@ -136,7 +137,7 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     found = lockstep.found
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
-            if name not in made_by or part in found:
+            if name not in made_by or part in found or (part == "batches" and step):
                 continue
             at = step + (part in AFTER_STEP)
             whose = yours(name, made_by[name])
@@ -391,10 +392,7 @@ class Lockstep:
         return max(found, key=lambda each: each[0])
 
     def batches(self) -> str:
-        """Whether their windows are such, and are drawn from everywhere; at the first step."""
-        if self.step:
-            return ""
-
+        """Whether their windows are such, and are drawn from everywhere; tried once."""
         order = torch.Generator().manual_seed(SEED)
 
         def get_batch(dataset, batch_size, context_length, device):
@@ -478,9 +476,10 @@ def whole(
     Args:
         ours: with the optimizer, of those that are right, that theirs agrees with.
     """
+    yield {"trying": None}  # a word before each run: they may take long, and none hangs alone
+    expected = list(losses(config, ours, start, batches))
     yield {"trying": None}
     fused = replace(config, model=replace(config.model, kernels="fused"))
-    expected = list(losses(config, ours, start, batches))
     others = list(losses(fused, ours, start, batches))
     noise = np.maximum.accumulate(np.abs(np.subtract(expected, others)))
     may = (SHOWS if found else WHOLE) * np.abs(expected) + NOISE * noise
@@ -497,12 +496,14 @@ def whole(
             return got, len(got), f"{type(error).__name__}: {error}"
         return got, None, ""
 
+    yield {"trying": None}
     got, parted, _ = run(theirs)
     yield {"losses": [expected, got], "parted": parted}
     if parted is None or found:
         return
     for part, name, _ in COMPARED:
         if name in theirs.made_by and part not in ("gradients", "batches"):
+            yield {"trying": None}
             _, step, words = run(replace(ours, **{name: getattr(theirs, name)}))
             if step is not None:
                 whose = yours(name, theirs.made_by[name])

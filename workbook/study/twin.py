@@ -34,6 +34,7 @@ class Report:
     preset: str
     steps: int
     theirs: dict[str, str] = field(default_factory=dict)  # where each part is; "": it is ours
+    sizes: str = ""  # of the model, in words
     tried: set[str] = field(default_factory=set)
     found: list[Finding] = field(default_factory=list)
     losses: tuple[list[float], list[float]] = (
@@ -93,10 +94,12 @@ class Report:
     def __str__(self) -> str:
         rows = [(part, self.outcome(part), where) for part, where in self.theirs.items()]
         table = [f"  {part:9}  {outcome:18}  {where}".rstrip() for part, outcome, where in rows]
-        title = f"{self.preset}, made small: {self.steps} steps of your parts and of ours"
+        title = f"{self.steps} steps of your parts and of ours: {self.preset}, made small"
         told = not self.differs or CHECK in self.message
         more = "" if told else f"{CHECK} looks at each part more closely."
-        return "\n".join([title, "", *table, "", f"{self.message} {more}".strip()])
+        return "\n".join(
+            [title, f"({self.sizes})", "", *table, "", f"{self.message} {more}".strip()]
+        )
 
     def as_json(self) -> dict:
         """What `workbook twin --json` writes."""
@@ -134,10 +137,7 @@ def serve(study: str, preset: str, steps: int) -> Iterator[dict]:
     mine.SECONDS = CALL_SECONDS  # in this process, which ends with the test
     theirs = mine.parts(Path(study))
     if not theirs.made_by.keys() & {name for _, name, _ in twins.COMPARED}:
-        raise ValueError(
-            f"no part of yours is in {study}: `workbook adopt PATH` finds those of your repository,"
-            " and a check in a notebook keeps what it finds correct"
-        )
+        raise ValueError(mine.NONE)
     yield from twins.compared(twins.small(preset, steps), theirs)
 
 
