@@ -95,7 +95,9 @@ def test_right_parts_of_another_make_do_not_differ(preset):
     assert its == pytest.approx(ours, rel=1e-3) and its[-1] < its[0]
 
 
-@pytest.mark.parametrize("right", twins.RIGHT, ids=str)
+@pytest.mark.parametrize(
+    "right", twins.RIGHT, ids=lambda each: each.args[1] + each.args[0].__name__
+)
 @pytest.mark.parametrize("steps", [1, STEPS])
 def test_either_decay_and_either_eps_is_right(right, steps):
     report = report_on(steps=steps, optimizer=right)

@@ -151,7 +151,8 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
                 found[part] = words
                 yield {"found": [part, at, words]}
     if not broken:
-        ours = replace(ours, optimizer=lockstep.kinds[0])
+        if "optimizer" in made_by:
+            ours = replace(ours, optimizer=lockstep.kinds[0])
         yield from whole(config, ours, theirs, start, batches, found)
 
 
