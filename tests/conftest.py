@@ -23,10 +23,10 @@ def pytest_configure():
 SLOW = """
     bench/test_measure.py bench/test_training.py checks corpora/test_download.py
     corpora/test_pydocs.py corpora/test_stories.py experiments/test_plans.py export
-    generation/test_formats.py study/test_check_all.py study/test_copy.py study/test_lab.py
-    study/test_labextension.py study/test_notebooks.py study/test_twin.py study/test_update.py
-    test_browser.py test_cli.py test_notebooks.py test_setup.py test_wheel.py
-    tokenization/test_cluster.py tokenization/test_compiled.py tokenization/test_compiled_machine.py
+    generation/test_formats.py mine study/test_copy.py study/test_lab.py
+    study/test_labextension.py study/test_notebooks.py study/test_update.py test_browser.py
+    test_cli.py test_notebooks.py test_setup.py test_wheel.py tokenization/test_cluster.py
+    tokenization/test_compiled.py tokenization/test_compiled_machine.py
     tokenization/test_token_files.py training/test_train.py training/test_train_in_processes.py
     training/test_train_killed.py views/test_every_view.py
 """

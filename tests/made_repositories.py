@@ -1,6 +1,6 @@
 """Four made-up checkouts of the course's repository, and the bugs that tests plant in them.
 
-They lie in `tests/study/repositories`, right and complete, each written as other learners write:
+They lie in `tests/mine/repositories`, right and complete, each written as other learners write:
 `flat` has a file for the model, `split` a file for every part, `configs` takes config objects, and
 `renamed` has names of its own everywhere.
 """
@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent / "study" / "repositories"
+FOLDER = Path(__file__).parent / "mine" / "repositories"
 NAMES = ("flat", "split", "configs", "renamed")
 
 # Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Two of

@@ -27,6 +27,7 @@ ROOMS = [
     "views",
     "checks",
     "study",
+    "mine",
     "export",
     "cli",
 ]

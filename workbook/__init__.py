@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["answer", "check", "hint", "look_up", "mine", "reveal", "tick"]
+__all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 
 def lazy(package: str, homes: dict[str, str]) -> Callable:
@@ -23,8 +23,4 @@ def lazy(package: str, homes: dict[str, str]) -> Callable:
     return get
 
 
-verb = lazy(__name__, dict.fromkeys(__all__, "study.verbs"))
-
-
-def __getattr__(name: str):
-    return import_module(f"{__name__}.study.mine") if name == "mine" else verb(name)
+__getattr__ = lazy(__name__, dict.fromkeys(__all__, "study.verbs"))

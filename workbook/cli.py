@@ -250,7 +250,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 def check_all_found(options: argparse.Namespace) -> int:
     """Check all that is known of a learner's code: a line for each problem, as it comes."""
-    from workbook.study import check_all
+    from workbook.mine import check_all
     from workbook.study.progress import nearest
 
     if options.problem is not None or options.part is not None:
@@ -385,7 +385,8 @@ def run_adopt(options: argparse.Namespace) -> None:
     What it imports and the functions in its tests/adapters.py run, in a process of their own. The
     file `adopted.toml` in your study folder says what was found, and you may edit it.
     """
-    from workbook.study import progress, repository
+    from workbook.mine import repository
+    from workbook.study import progress
 
     given = repository.given(options.set)
     print(repository.adopt(options.path, given, progress.nearest()))
@@ -465,11 +466,9 @@ def run_train(options: argparse.Namespace) -> int:
         return dry_run.report([config])
     parts = None
     if options.mine:
-        from workbook.study import mine
+        from workbook import mine
 
-        parts = mine.parts()
-        if not parts.made_by:
-            raise ValueError(mine.NONE)
+        parts = mine.expect_some(mine.parts())
         config = mine.rehearsed(config, parts)
         if os.environ.get("RANK", "0") == "0":
             print(parts)
@@ -523,7 +522,7 @@ def run_generate(options: argparse.Namespace) -> None:
 
     decoding = None
     if formats.is_of_other_parts(options.folder):
-        from workbook.study import mine
+        from workbook import mine
 
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
@@ -733,7 +732,7 @@ def run_bench_generate(options: argparse.Namespace) -> None:
     argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
 )
 def run_bench_mine(options: argparse.Namespace) -> None:
-    from workbook.study import mine
+    from workbook import mine
 
     print(mine.bench(options.preset, options.rounds))
 

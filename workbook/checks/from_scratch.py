@@ -21,7 +21,7 @@ TORCH = str(Path(torch.__file__).parent)
 OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
 OPTIMIZERS, BASES = str(Path(TORCH, "optim")), ("optimizer.py", "lr_scheduler.py", "sgd.py")
 # What calls an attempt, and holds nothing that is to be written.
-CALLERS = tuple(str(PACKAGE / room) for room in ("checks", "study"))
+CALLERS = tuple(str(PACKAGE / room) for room in ("checks", "study", "mine"))
 LIBRARY = sysconfig.get_path("stdlib")
 # What there is to write. Others, such as `one_hot` and `pad`, are only helpers.
 MODULES = (

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbook.study import repository
-from workbook.study.tracing import SIZES, TracedModel, course_weights, made_anew
+from workbook.mine import repository
+from workbook.mine.tracing import SIZES, TracedModel, course_weights, made_anew
 
 if TYPE_CHECKING:  # whoever only reads the mapping waits for no torch
     from torch import Tensor

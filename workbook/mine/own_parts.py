@@ -9,11 +9,11 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,25 +21,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.bench import measure
-from workbook.bench import tokenizers as tokenizer_bench
-from workbook.bench import training as training_bench
 from workbook.checks import decoding, modules, transformer
 from workbook.checks import tokenizer as tokenizers
 from workbook.checks.calling import bind, call_part, meaning, parameters_of
 from workbook.checks.guard import NOT_THEIRS
 from workbook.checks.tensors import Case
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, call
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig, data_folder
-from workbook.corpora import corpora
-from workbook.experiments import records
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.mine import repository
 from workbook.optimizer.optimizers import clip_gradients
-from workbook.study import answers, keeping, problems, progress, repository, verbs
-from workbook.tokenization import token_files
+from workbook.study import keeping, problems, progress
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, devices, log, presets
+from workbook.training import checkpoints, devices
 from workbook.training.parts import Maker, Parts
-from workbook.training.train import Run
 from workbook.transformer.model import TransformerLM
 
 PROBLEMS = {  # by the part of a run
@@ -74,24 +68,25 @@ class Found(NamedTuple):
 # --- What there is ------------------------------------------------------------------------------
 
 
-def found(study: Path | None = None) -> dict[str, Found]:
-    """What the learner has for each code problem, by its id: adopted, or kept in a study folder.
+def found(problem: str, study: Path) -> Found | None:
+    """What the learner has for a code problem: adopted, or kept in a study folder; None: nothing.
 
     Raises: ValueError where `adopted.toml` is damaged, OSError where the folder that it names is
     gone.
     """
-    study = study or progress.nearest()
-    kept = {name: load_kept(path) for name, path in _kept_files(study).items()}
+    where = repository.places(study).get(problem)
     adopted = repository.read(study)
-    if adopted is None:
-        return kept
+    if where is None:
+        return None
+    if adopted is None or not adopted.parts.get(problem):
+        return load_kept(study / keeping.FOLDER / f"{problem}.py")
     repository.enter(adopted)
-    return kept | {name: _adopted(adopted, name) for name, where in adopted.parts.items() if where}
-
-
-def _kept_files(study: Path) -> dict[str, Path]:
-    files = sorted((study / keeping.FOLDER).glob("*.py"))
-    return {each.stem: each for each in files if each.stem in problems.PROBLEMS}
+    try:
+        thing = repository.load(adopted, problem)
+    except Exception as error:
+        return Found(where, trouble=str(error))
+    each = thing if isinstance(thing, tuple) else (thing,)
+    return Found(where, thing, _hash_of(each, adopted.folder))
 
 
 def load_kept(path: Path) -> Found:
@@ -108,21 +103,6 @@ def load_kept(path: Path) -> Found:
     where += ":" + ", ".join(names)
     thing = things if len(things) > 1 else things[0]
     return Found(where, thing, sha256(path.read_bytes()).hexdigest())
-
-
-def _where(adopted: repository.Adopted, problem: str) -> str:
-    where = adopted.parts.get(problem, "")
-    return where if isinstance(where, str) else ", ".join(where)
-
-
-def _adopted(adopted: repository.Adopted, problem: str) -> Found:
-    where = _where(adopted, problem)
-    try:
-        thing = repository.load(adopted, problem)
-    except Exception as error:
-        return Found(where, trouble=str(error))
-    each = thing if isinstance(thing, tuple) else (thing,)
-    return Found(where, thing, _hash_of(each, adopted.folder))
 
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
@@ -154,12 +134,10 @@ def parts(study: Path | None = None) -> Parts:
         study: the study folder; None: the nearest one.
     """
     study = study or progress.nearest()
-    there = found(study)
     theirs: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
     for name, problem in PROBLEMS.items():
-        if problem in there:
-            each = there[problem]
+        if each := found(problem, study):
             theirs[name] = partial(MAKERS[name], Learners(name, each, study))
             where = f"{each.where} (broken: {each.trouble})" if each.trouble else each.where
             made_by[name] = Maker(where, each.hash)
@@ -179,7 +157,7 @@ class Learners:
         """Call the checkout's adapter from now on, which knows how; False where there is none."""
         done = self.adapted or self.part == "model"  # whose recipe has asked the adapter already
         adopted = None if done else repository.read(self.study)
-        if adopted is None or self.where != _where(adopted, PROBLEMS[self.part]):
+        if adopted is None or not adopted.parts.get(PROBLEMS[self.part]):
             return False
         self.adapted = True
         adapter = repository.adapter(adopted, PROBLEMS[self.part])
@@ -555,6 +533,16 @@ MAKERS: dict[str, Callable] = {
 }
 
 
+def expect_some(parts: Parts) -> Parts:
+    """The same parts. Raises: ValueError where none of them is the learner's."""
+    if not parts.made_by:
+        raise ValueError(
+            "you have no parts yet: solve a code problem in a study folder, or show your"
+            " repository to `workbook adopt PATH`"
+        )
+    return parts
+
+
 def rehearsed(config: TrainConfig, parts: Parts) -> TrainConfig:
     """The config, in float32 where the learner's parts work in that alone.
 
@@ -602,136 +590,12 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
     optimizer.step()
 
 
-def bench(preset: str, rounds: int) -> str:
-    """Time your tokenizer and your loop beside ours and another library's, in turns; the tables.
-
-    Args:
-        preset: whose model and corpus are taken, such as "laptop".
-        rounds: how often each is timed.
-    """
-    theirs = parts()
-    if not theirs.made_by:
-        raise ValueError(NONE)
-    config = replace(presets.get(preset), device="cpu")
-    shown = []
-    if "tokenizer" in theirs.made_by:
-        _, ours = token_files.tokenizer_for(config.corpus)
-        text = next(token_files.read_text(corpora.path(config.corpus, "validation")))[:BENCHED]
-        made = theirs.tokenizer(ours.vocab, ours.merges, ours.special_tokens)
-        ways = {"yours": made.encode, "workbook": ours.encode}
-        if find_spec("tiktoken"):
-            known = tokenizer_bench.tiktoken_of(ours)
-            ways["tiktoken"] = partial(known.encode, allowed_special="all")
-        for way in ways.values():
-            way(text[:1000])  # compiles ours
-        works = {name: partial(measure.seconds, partial(way, text)) for name, way in ways.items()}
-        took = measure.in_turns(works, rounds, "encoding")
-        size = len(text.encode()) / 1e6
-        shown.append(_table(took, size, "MB/s"))
-    config = rehearsed(config, theirs)
-    data = training_bench.random_data(config)
-    tokens = config.batch_size * config.model.context_length
-    with ExitStack() as stack:
-        loops = {
-            "yours": training_bench.ours(config, data, theirs),
-            "workbook": training_bench.ours(config, data),
-            "nanogpt": training_bench.nanogpt(config, data),
-        }
-        for loop in loops.values():
-            stack.callback(loop.close)
-            next(loop)  # allocates memory
-        works = {
-            name: partial(measure.seconds, partial(next, loop)) for name, loop in loops.items()
-        }
-        took = measure.in_turns(works, 5 * rounds, "training")
-    shown.append(_table(took, tokens, "tokens/s"))
-    return "\n\n".join(shown)
-
-
-def _table(took: Mapping[str, list[float]], amount: float, unit: str) -> str:
-    speeds = {name: [amount / each for each in runs] for name, runs in took.items()}
-    return measure.table(speeds, unit, lambda name: "workbook")
-
-
-NONE = (
-    "you have no parts yet: solve a code problem in a study folder, or show your repository to"
-    " `workbook adopt PATH`"
-)
-BENCHED = 200_000  # characters that tokenizers are timed on
-
-
-# --- Their runs, and their parts in the notebooks -----------------------------------------------
-
-
-def runs() -> dict[str, Run]:
-    """The runs of your own parts that `workbook train --mine` made, by name, the oldest first.
-
-    Those that your code of today made can give their model back.
-    """
-    logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
-    found = (of_folder(each.parent) for each in sorted(logs, key=lambda each: each.stat().st_mtime))
-    return {run.folder.name: run for run in found}
-
-
-def of_folder(folder: Path) -> Run:
-    """The run in a folder, with your parts where they are those that made it."""
-    run = records.load(folder)
-    made_of = log.config(folder).get("parts", {})
-    own = parts() if made_of else None
-    return replace(run, parts=own if own and own.key == made_of["key"] else None)
-
-
-def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
-    """The model, the tokenizer and `decode` of a run that your parts made.
-
-    Raises: ValueError where your code is no longer the one that made it.
-    """
-    run = of_folder(folder)
-    if run.parts is None:
-        raise ValueError(
-            f"{folder} was made by other code than yours is now, so its weights fit no model here;"
-            " put that code back, or train again"
-        )
-    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
-
-
-def now_yours(*names: str) -> Callable:
-    """Run the function below with your parts, where you have all that are named.
-
-        @mine.now_yours("optimizer")
-        def _(parts):
-            ...
-
-    Without them, and outside of a study folder, nothing happens and nothing is shown. What your
-    code does wrong is shown in a panel, and the notebook goes on.
-
-    Args:
-        names: of parts, such as "model", or of code problems, such as "train_bpe".
-    """
-
-    def run(function: Callable[[Parts], Any]) -> None:
-        study = progress.current()
-        if study is None:
-            return
-        try:
-            there = found(study.folder)
-            if not all(PROBLEMS.get(name, name) in there for name in names):
-                return
-            shown = function(parts(study.folder))
-        except Exception as error:
-            shown = verbs.Panel("wrong", f"Your part does not run here: {error}")
-        if shown is not None:
-            answers.display_or_print(shown)
-
-    return run
-
-
 def own(problem: str) -> Callable:
     """Your function or class for a code problem, to be called as you wrote it.
 
     Raises: PartError where it is missing, or cannot be imported.
     """
-    each = found().get(problems.get(problem).id)
+    each = found(problems.get(problem).id, progress.nearest())
     if each is None or each.trouble:
         why = f"cannot be imported: {each.trouble}" if each else "is not there yet"
         raise PartError(f"your {problem} {why}")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from workbook import cli
-from workbook.study import repository
+from workbook.mine import repository
 
 VERSION = """
 import importlib.metadata
@@ -194,7 +194,7 @@ def made(tmp_path_factory) -> repository.Adopted:
 def inside(adopted: repository.Adopted, code: str) -> str:
     """What a Python of its own prints that has read the mapping as `a`."""
     start = (
-        f"from workbook.study import repository\na = repository.read({str(adopted.file.parent)!r})"
+        f"from workbook.mine import repository\na = repository.read({str(adopted.file.parent)!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", f"{start}\n{code}"], capture_output=True, text=True, check=False

@@ -13,13 +13,14 @@ from typing import Any
 from workbook.checks import apart
 from workbook.checks.guard import TimedOut, limited
 from workbook.files import write_json
-from workbook.study import by_adapter, keeping, progress, repository, verbs
+from workbook.mine import by_adapter, repository
+from workbook.mine.finding import CODE
+from workbook.study import keeping, progress, verbs
 from workbook.study.problems import PROBLEMS
 
 SECONDS = 90.0  # for one part without a word; a check stops by itself after less
 SCRIPT_SECONDS = 300.0  # a training script is run twice
 IMPORT_SECONDS = 60.0
-CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than what they stand beside in a report.
@@ -53,31 +54,15 @@ class Outcome:
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
 
-def found(study: Path) -> dict[str, str]:
-    """Where each code problem's part is, of those that there are, in the handout's order.
-
-    Raises: ValueError, OSError where the mapping of a repository cannot be used.
-    """
-    adopted = repository.read(study)
-    places = dict.fromkeys(CODE, "")
-    for name in CODE:
-        if adopted is not None and (where := adopted.parts.get(name)):  # "" leaves a part out
-            places[name] = where if isinstance(where, str) else ", ".join(where)
-        elif (study / keeping.FOLDER / f"{name}.py").is_file():
-            names = PROBLEMS[name].names or (name,)
-            places[name] = f"{keeping.FOLDER}.{name}:{', '.join(names)}"
-    return {name: place for name, place in places.items() if place}
-
-
 def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
     """Check what was found, and count it in the study folder; each comes as soon as it is known.
 
     Arguments:
         only: the problems to check, of those that were found.
 
-    Raises: ValueError where there is nothing to check, and as `found`.
+    Raises: ValueError where there is nothing to check, and as `repository.places`.
     """
-    places = found(study)
+    places = repository.places(study)
     if not places:
         raise ValueError(NOTHING.format(study=study, kept=study / keeping.FOLDER))
     places = {name: place for name, place in places.items() if name in only}
@@ -172,11 +157,11 @@ def _report(name: str, load: Callable[[], Any]) -> verbs.Report:
 
 def _load(study: Path, adopted: repository.Adopted | None, name: str) -> Any:
     """Import a part. Raises: ValueError that says why not."""
-    from workbook.study import mine  # with torch
+    from workbook.mine import own_parts  # with torch
 
     if adopted is not None and adopted.parts.get(name):
         return repository.load(adopted, name)
-    kept = mine.load_kept(study / keeping.FOLDER / f"{name}.py")
+    kept = own_parts.load_kept(study / keeping.FOLDER / f"{name}.py")
     if kept.trouble:
         raise ValueError(kept.trouble)
     return kept.thing

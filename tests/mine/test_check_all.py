@@ -6,7 +6,7 @@ import pytest
 from made_repositories import BUGS, NAMES, PARTS, RESTS_ON, copied, plant
 
 from workbook import cli
-from workbook.study import check_all
+from workbook.mine import check_all
 from workbook.study.progress import Progress
 
 TAKE_LONG = {"train_bpe", "tokenizer", "adamw", "training_together", "decoding"}

@@ -10,11 +10,11 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import cli
+from workbook import cli, mine
 from workbook.config import OptimizerConfig
 from workbook.generation.generate import write
-from workbook.study import mine, repository
-from workbook.study.mine import PartError
+from workbook.mine import own_parts, repository
+from workbook.mine.own_parts import PartError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
 from workbook.training import train as trainer
@@ -136,7 +136,7 @@ class TestFromTheNotebooks:
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports):
     repository.adopt(REPOSITORIES / name, {}, study)
     parts = mine.parts()
-    assert set(parts.made_by) == set(mine.PROBLEMS)
+    assert set(parts.made_by) == set(own_parts.PROBLEMS)
     ours = TransformerLM.from_config(CONFIG.model)
     model, ids = parts.model(CONFIG.model), torch.arange(32).reshape(2, 16)
     model.fill(ours.state_dict())
@@ -184,7 +184,7 @@ class TestFailures:
         assert run.status == "stopped" and "too often" in run.outcome["reason"]
 
     def test_one_that_hangs(self, study, monkeypatch):
-        monkeypatch.setattr(mine, "SECONDS", 0.5)
+        monkeypatch.setattr(own_parts, "SECONDS", 0.5)
         solved(
             study, gradient_clipping="def clip(parameters, max_l2_norm):\n    while True: pass\n"
         )

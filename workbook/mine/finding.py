@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from workbook.checks.calling import meaning
 from workbook.checks.guard import TimedOut, isolated, limited
-from workbook.study.checkout import ADAPTERS, Checkout, notebook_definitions
+from workbook.mine.checkout import ADAPTERS, Checkout, notebook_definitions
 from workbook.study.problems import PROBLEMS
 
 # The functions in `tests/adapters.py` of the course, from simple to complex: what a simple one
@@ -521,7 +521,7 @@ def observe(checkout: Checkout, adapters: Any, name: str) -> list[list[Candidate
     Those that it calls come first, then those that these call. Returns None where it fails, or
     takes too long, and so says nothing.
     """
-    from workbook.study.tracing import arguments_for
+    from workbook.mine.tracing import arguments_for
 
     function = getattr(adapters, name, None)
     if not callable(function):

@@ -16,11 +16,11 @@ from typing import Any
 
 from workbook.checks import apart
 from workbook.files import atomic_write, locked, write_json
-from workbook.study import problems
-from workbook.study.checkout import ADAPTERS, Checkout, how_to_install
-from workbook.study.finding import CODE, FUNCTIONS, Source, is_written, lacking
+from workbook.mine.checkout import ADAPTERS, Checkout, how_to_install
+from workbook.mine.finding import CODE, FUNCTIONS, Source, is_written, lacking
+from workbook.mine.tracing import TracedModel
+from workbook.study import keeping, problems
 from workbook.study.progress import MARK
-from workbook.study.tracing import TracedModel
 
 __all__ = ["Adopted", "TracedModel", "adapter", "adopt", "enter", "load", "read"]
 
@@ -75,6 +75,22 @@ def read(study: Path) -> Adopted | None:
             " `workbook adopt PATH` with the new place"
         )
     return found
+
+
+def places(study: Path) -> dict[str, str]:
+    """Where each code problem's part is, of those that there are, in the handout's order.
+
+    Raises: ValueError, OSError where the mapping of a repository cannot be used.
+    """
+    adopted = read(study)
+    found = dict.fromkeys(CODE, "")
+    for name in CODE:
+        if adopted is not None and (where := adopted.parts.get(name)):  # "" leaves a part out
+            found[name] = where if isinstance(where, str) else ", ".join(where)
+        elif (study / keeping.FOLDER / f"{name}.py").is_file():
+            names = problems.get(name).names or (name,)
+            found[name] = f"{keeping.FOLDER}.{name}:{', '.join(names)}"
+    return {name: place for name, place in found.items() if place}
 
 
 def _read(file: Path) -> Adopted | None:
@@ -239,7 +255,7 @@ def _found(checkout: Checkout) -> tuple[dict[str, Where], dict[str, str], list[s
     how: dict[str, str] = {}
     troubles: list[str] = []
     for runs in (True, False):
-        function = "workbook.study.finding:find"
+        function = "workbook.mine.finding:find"
         try:
             for each in apart.results(function, str(checkout.folder), runs, seconds=SECONDS):
                 troubles += [each["trouble"]] if "trouble" in each else []

@@ -1,0 +1,81 @@
+"""Runs of your own parts, and your parts in the cells of the notebooks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from workbook.config import data_folder
+from workbook.experiments import records
+from workbook.mine import repository
+from workbook.mine.own_parts import PROBLEMS, parts
+from workbook.study import answers, progress, verbs
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import log
+from workbook.training.parts import Parts
+from workbook.training.train import Run
+
+
+def runs() -> dict[str, Run]:
+    """The runs of your own parts that `workbook train --mine` made, by name, the oldest first.
+
+    Those that your code of today made can give their model back.
+    """
+    logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
+    found = (of_folder(each.parent) for each in sorted(logs, key=lambda each: each.stat().st_mtime))
+    return {run.folder.name: run for run in found}
+
+
+def of_folder(folder: Path) -> Run:
+    """The run in a folder, with your parts where they are those that made it."""
+    run = records.load(folder)
+    made_of = log.config(folder).get("parts", {})
+    own = parts() if made_of else None
+    return replace(run, parts=own if own and own.key == made_of["key"] else None)
+
+
+def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
+    """The model, the tokenizer and `decode` of a run that your parts made.
+
+    Raises: ValueError where your code is no longer the one that made it.
+    """
+    run = of_folder(folder)
+    if run.parts is None:
+        raise ValueError(
+            f"{folder} was made by other code than yours is now, so its weights fit no model here;"
+            " put that code back, or train again"
+        )
+    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
+
+
+def now_yours(*names: str) -> Callable:
+    """Run the function below with your parts, where you have all that are named.
+
+        @mine.now_yours("optimizer")
+        def _(parts):
+            ...
+
+    Without them, and outside of a study folder, nothing happens and nothing is shown. What your
+    code does wrong is shown in a panel, and the notebook goes on.
+
+    Args:
+        names: of parts, such as "model", or of code problems, such as "train_bpe".
+    """
+
+    def run(function: Callable[[Parts], Any]) -> None:
+        study = progress.current()
+        if study is None:
+            return
+        try:
+            there = repository.places(study.folder)
+            if not all(PROBLEMS.get(name, name) in there for name in names):
+                return
+            shown = function(parts(study.folder))
+        except Exception as error:
+            shown = verbs.Panel("wrong", f"Your part does not run here: {error}")
+        if shown is not None:
+            answers.display_or_print(shown)
+
+    return run
