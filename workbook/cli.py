@@ -489,7 +489,7 @@ def run_twin(options: argparse.Namespace) -> int:
     Exit status 0: nothing differs.
     """
     from workbook.files import write_json
-    from workbook.study.twin import twin
+    from workbook.mine.twin import twin
 
     report = twin(options.preset, options.steps)
     print(report)

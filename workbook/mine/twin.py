@@ -1,6 +1,6 @@
 """The twin test: your parts train beside ours, and where the two runs part, the part is named.
 
-Our first weights go into your model, and both see the same batches. `checks.twins` compares them,
+Our first weights go into your model, and both see the same batches. `lockstep` compares them,
 in a process of its own: whatever your code does there, a report comes back.
 """
 
@@ -130,15 +130,14 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
 
 
 def serve(study: str, preset: str, steps: int) -> Iterator[dict]:
-    """Yield what `checks.twins` finds. Raises: ValueError where there is no part to try."""
-    from workbook.checks import twins
-    from workbook.study import mine
+    """Yield what `lockstep` finds. Raises: ValueError where there is no part to try."""
+    from workbook.mine import lockstep, own_parts
 
-    mine.SECONDS = CALL_SECONDS  # in this process, which ends with the test
-    theirs = mine.parts(Path(study))
-    if not theirs.made_by.keys() & {name for _, name, _ in twins.COMPARED}:
-        raise ValueError(mine.NONE)
-    yield from twins.compared(twins.small(preset, steps), theirs)
+    own_parts.SECONDS = CALL_SECONDS  # in this process, which ends with the test
+    theirs = own_parts.expect_some(own_parts.parts(Path(study)))
+    if not theirs.made_by.keys() & {name for _, name, _ in lockstep.COMPARED}:
+        raise ValueError("of your parts, none is used in a step of training")
+    yield from lockstep.compared(lockstep.small(preset, steps), theirs)
 
 
 def collected(report: Report, lines: Iterable[dict]) -> Report:

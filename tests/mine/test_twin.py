@@ -11,9 +11,9 @@ from made_repositories import BUGS, NAMES, PARTS, copied, plant
 from torch import nn
 
 from workbook import cli
-from workbook.checks import apart, twins
+from workbook.checks import apart
+from workbook.mine import lockstep, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
-from workbook.study import twin
 from workbook.training import data
 from workbook.training.parts import Maker, Parts
 from workbook.transformer import fused
@@ -24,7 +24,7 @@ STEPS = 8
 
 
 class Theirs(nn.Module):
-    """A model as `study.mine` gives it, with other kernels than ours and other names."""
+    """A model as `own_parts` gives it, with other kernels than ours and other names."""
 
     def __init__(self, config):
         super().__init__()
@@ -77,7 +77,7 @@ def theirs(**parts):
 
 
 def report_on(preset="laptop", steps=STEPS, **parts):
-    lines = twins.compared(twins.small(preset, steps), theirs(**parts))
+    lines = lockstep.compared(lockstep.small(preset, steps), theirs(**parts))
     through_json = (json.loads(json.dumps(line)) for line in lines)
     return twin.collected(twin.Report(preset, steps), through_json)
 
@@ -96,7 +96,7 @@ def test_right_parts_of_another_make_do_not_differ(preset):
 
 
 @pytest.mark.parametrize(
-    "right", twins.RIGHT, ids=lambda each: each.args[1] + each.args[0].__name__
+    "right", lockstep.RIGHT, ids=lambda each: each.args[1] + each.args[0].__name__
 )
 @pytest.mark.parametrize("steps", [1, STEPS])
 def test_either_decay_and_either_eps_is_right(right, steps):
@@ -107,23 +107,23 @@ def test_either_decay_and_either_eps_is_right(right, steps):
 
 
 def test_a_small_run_shows_all_that_a_part_does():
-    config = twins.small("laptop", 20)
+    config = lockstep.small("laptop", 20)
     ours = Parts.ours(config)
-    rates = [twins.rate(config, ours, step) for step in range(1, 21)]
+    rates = [lockstep.rate(config, ours, step) for step in range(1, 21)]
     its = config.optimizer
     assert rates[0] < rates[3] < rates[4] > rates[10] > its.min_learning_rate
     assert rates[4] == pytest.approx(its.max_learning_rate)
     assert rates[15:] == [its.min_learning_rate] * 5
     torch.manual_seed(config.seed)
     start = ours.model(config.model).state_dict()
-    batches = twins.drawn(config, ours)
+    batches = lockstep.drawn(config, ours)
     norms = []
 
     def clipping(params, limit):
         norms.append(clip_gradients(params, limit).item())
 
-    config = twins.with_a_limit(config, ours, start, batches)
-    list(twins.losses(config, replace(ours, clipping=clipping), start, batches))
+    config = lockstep.with_a_limit(config, ours, start, batches)
+    list(lockstep.losses(config, replace(ours, clipping=clipping), start, batches))
     clipped = [norm > config.optimizer.max_l2_norm for norm in norms]
     assert 10 <= sum(clipped) <= 18
 
@@ -409,7 +409,7 @@ def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path, capsys):
     found = json.loads(written.read_text(encoding="utf-8"))
     parts = {bug.part for bug in bugs}
     assert set(found["parts_differ"]) == parts, found
-    order = [part for part, *_ in twins.COMPARED if part in parts]
+    order = [part for part, *_ in lockstep.COMPARED if part in parts]
     assert found["part"] == order[0]
     assert "cs336_basics." in found["message"]
     assert (found["first_step"] == 0) == (order[0] in ("forward", "loss", "batches"))

@@ -118,7 +118,7 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
     Args:
         config: of `small`.
         theirs: a part that is not in its `made_by` is ours. A model has `fill`, `places` and
-            `named_learners`, as that of `study.mine`.
+            `named_learners`, as that of `own_parts`.
     """
     ours = Parts.ours(config)
     made_by = theirs.made_by
@@ -162,7 +162,7 @@ def yours(name: str, maker: Maker) -> str:
 
 
 def failure(error: Exception, whose: str, step: int) -> str:
-    """What is said where theirs raise an error; `study.mine` begins like this itself."""
+    """What is said where theirs raise an error; `own_parts` begins like this itself."""
     said = str(error)
     if said.startswith(whose[0].lower() + whose[1:]):
         return f"{whose[0]}{said[1:].rstrip('.')}."
