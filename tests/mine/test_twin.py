@@ -128,6 +128,12 @@ def test_a_small_run_shows_all_that_a_part_does():
     assert 10 <= sum(clipped) <= 18
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 200])
+def test_a_run_of_any_length_has_a_cosine(steps):
+    its = twins.small("tinystories", steps).optimizer
+    assert 0 < its.warmup_iters < its.cosine_cycle_iters
+
+
 # Wrong parts.
 
 

@@ -93,7 +93,8 @@ def small(preset: str, steps: int) -> TrainConfig:
     optimizer = replace(
         base.optimizer,
         warmup_iters=warmup,
-        cosine_cycle_iters=max(warmup, steps * 4 // 5),
+        # A cosine of no length is a corner case, which a right schedule may refuse.
+        cosine_cycle_iters=max(warmup + 1, steps * 4 // 5),
         weight_decay=base.optimizer.weight_decay or 0.1,
         update="textbook",
     )
