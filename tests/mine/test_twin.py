@@ -130,7 +130,7 @@ def test_a_small_run_shows_all_that_a_part_does():
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 200])
 def test_a_run_of_any_length_has_a_cosine(steps):
-    its = twins.small("tinystories", steps).optimizer
+    its = lockstep.small("tinystories", steps).optimizer
     assert 0 < its.warmup_iters < its.cosine_cycle_iters
 
 
