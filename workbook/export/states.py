@@ -66,7 +66,7 @@ class Entry:
             return UNANSWERED
         if self.wrong:
             return WRONG
-        if not self.listings or self.problem.form == "script":
+        if not self.listings:
             return self._answered
         return ALMOST if self.almost else CORRECT
 
