@@ -72,7 +72,7 @@ class Parts:
     def train_data(self, config: TrainConfig) -> data.TrainData:
         """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
         if maker := self.made_by.get("tokenizer"):
-            return data.train_data(config, self.tokenizer, maker.hash)
+            return data.train_data(config, self.tokenizer, maker.hash[:8])
         return data.train_data(config)
 
     def __repr__(self) -> str:
