@@ -209,6 +209,7 @@ PLOTS = [
     partial(training_plots.start_counts, [0, 2, 2], 4),
     partial(training_plots.step_parts, {"data": 0.001, "forward": 0.099}),
     partial(training_plots.overlaid, {"one": LOG, "other": LOG}),
+    partial(training_plots.compared, {"ours": LOG, "yours": LOG * 0.9}),
     partial(generation.reach, {"sure": [0.05, 0.95], "even": [0.1] * 10}, 0.85),
     partial(generation.step_times, {"kept": [1.0] * 30, "anew": [2.0] * 30}, 20),
     partial(

@@ -24,6 +24,7 @@ from workbook.experiments.results import (
 )
 from workbook.experiments.significance import difference
 from workbook.training.log import SAMPLE
+from workbook.training.parts import NAMES
 
 
 @pytest.fixture
@@ -341,3 +342,15 @@ def test_what_is_known_repeated_and_copied_is_counted(result):
 def test_a_run_that_diverged_wrote_nothing(tmp_path):
     with pytest.raises(ValueError, match="wrote nothing: it diverged"):
         results.sample_text(record(tmp_path, config(), [4.0], diverged=True))
+
+
+def test_runs_are_compared_with_whose_parts_they_were_made_of(tmp_path):
+    ours, mixed, theirs = (record(tmp_path, config(seed=s), [4.0, 2.0]) for s in (1, 2, 3))
+    assert "yours" not in results.compare({"one": ours, "other": mixed})
+    for run, names in ((mixed, ["optimizer", "loss"]), (theirs, NAMES)):
+        asked = json.loads((run.folder / "config.json").read_text())
+        asked["parts"] = {"key": "0", "places": dict.fromkeys(names, "mine:part")}
+        (run.folder / "config.json").write_text(json.dumps(asked))
+    found = results.compare({"ours": ours, "mixed": mixed, "theirs": theirs})
+    assert found["yours"].tolist() == ["", "loss, optimizer", "all"]
+    assert found["bits_per_byte"].tolist() == [1.0, 1.0, 1.0]

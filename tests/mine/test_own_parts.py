@@ -127,9 +127,14 @@ class TestFromTheNotebooks:
         with pytest.raises(PartError, match="your rope is not there yet"):
             mine.own("rope")
 
-    def test_own_gives_what_was_written(self, study):
-        solved(study, gradient_clipping=CLIP)
-        assert mine.own("gradient_clipping").__name__ == "clip"
+    def test_own_takes_the_handouts_arguments_by_name_and_says_what_fails(self, study):
+        solved(study, gradient_clipping=CLIP.replace("max_l2_norm", "threshold"))
+        weight = torch.nn.Parameter(torch.zeros(2))
+        weight.grad = torch.tensor([3.0, 4.0])
+        mine.own("gradient_clipping")(parameters=[weight], max_l2_norm=1.0)
+        assert torch.allclose(weight.grad, torch.tensor([0.6, 0.8]))
+        with pytest.raises(PartError, match=r"gradient_clipping\.py, line \d+"):
+            mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
 
 
 @pytest.mark.parametrize("name", ["flat", "split", "configs", "renamed"])

@@ -44,6 +44,18 @@ def test_runs_lie_on_each_other():
     assert ax.lines[0].get_linewidth() > ax.lines[1].get_linewidth()
 
 
+def test_runs_of_one_text_compare_in_nats_per_token_and_of_other_tokens_in_bits_per_byte():
+    ax = drawn(training.compared)
+    assert [line.get_label() for line in ax.lines][1::2] == ["ours", "yours"]
+    assert ax.get_ylabel() == "loss (nats/token)"
+    assert ax.lines[1].get_ydata().tolist() == [4.0, 2.0]
+    longer_tokens = LOG.assign(validation_bits_per_byte=0.75 * LOG["validation_bits_per_byte"])
+    ax = training.compared({"ours": LOG, "yours": longer_tokens})
+    assert ax.get_ylabel() == "loss (bits/byte)"
+    assert ax.lines[1].get_ydata().tolist() == [2.0, 1.0]
+    assert ax.lines[3].get_ydata().tolist() == [1.5, 0.75]
+
+
 def test_a_curve_is_told_in_words():
     assert "from 4.00 to 2.00 nats per token (perplexity 55 to 7.4) in 2 steps" in (
         training.words(LOG)

@@ -22,6 +22,7 @@ from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import best, by_seed, losses, rate_of
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
+from workbook.training.parts import NAMES
 from workbook.training.train import Run
 
 # The label, and settings that follow from others: the column "changed" leaves them out.
@@ -58,9 +59,9 @@ def compare(runs: Results) -> pd.DataFrame:
     Losses of runs whose tokenizers differ compare in bits per byte alone.
     """
     found = table(runs)
-    made_of = [", ".join(run.made_of) or "ours" for run in runs.values()]
-    if set(made_of) != {"ours"}:
-        found.insert(0, "yours", [parts.replace("ours", "") for parts in made_of])
+    if any(run.made_of for run in runs.values()):
+        yours = [set(run.made_of) for run in runs.values()]
+        found.insert(0, "yours", ["all" if y >= {*NAMES} else ", ".join(sorted(y)) for y in yours])
     return found
 
 

@@ -149,6 +149,7 @@ class Learners:
 
     def __init__(self, part: str, found: Found, study: Path):
         self.part, self.where, self.study = part, found.where, study
+        self.problem = PROBLEMS.get(part, part)
         self.thing, self.trouble, self.adapted = found.thing, found.trouble, False
         if isinstance(self.thing, tuple):
             self.thing = self.thing[part == "load_checkpoint"]
@@ -157,10 +158,10 @@ class Learners:
         """Call the checkout's adapter from now on, which knows how; False where there is none."""
         done = self.adapted or self.part == "model"  # whose recipe has asked the adapter already
         adopted = None if done else repository.read(self.study)
-        if adopted is None or not adopted.parts.get(PROBLEMS[self.part]):
+        if adopted is None or not adopted.parts.get(self.problem):
             return False
         self.adapted = True
-        adapter = repository.adapter(adopted, PROBLEMS[self.part])
+        adapter = repository.adapter(adopted, self.problem)
         if self.part == "optimizer" and adapter is not None:
             adapter = adapter()  # it returns the class
         if isinstance(adapter, tuple):
@@ -198,7 +199,7 @@ class Learners:
 
     def error(self, what: str) -> PartError:
         """What is said of a failure of this part."""
-        advice = f'`check("{PROBLEMS[self.part]}", ...)` or `workbook check --all` says more'
+        advice = f'`check("{self.problem}", ...)` or `workbook check --all` says more'
         return PartError(f"your {self.part} ({self.where}) {what}; {advice}")
 
     def expect(self, holds: bool, what: str) -> None:
@@ -591,12 +592,17 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
 
 
 def own(problem: str) -> Callable:
-    """Your function or class for a code problem, to be called as you wrote it.
+    """Your function for a code problem, to be called with the handout's arguments by their names.
 
-    Raises: PartError where it is missing, or cannot be imported.
+        attend = mine.own("scaled_dot_product_attention")
+        attend(Q=Q, K=K, V=V, mask=mask)
+
+    Yours may have other names and another order. It is stopped after two minutes.
+
+    Raises: PartError where it is missing; when it is called, where it fails.
     """
-    each = found(problems.get(problem).id, progress.nearest())
-    if each is None or each.trouble:
-        why = f"cannot be imported: {each.trouble}" if each else "is not there yet"
-        raise PartError(f"your {problem} {why}")
-    return each.thing
+    study = progress.nearest()
+    if (each := found(problems.get(problem).id, study)) is None:
+        raise PartError(f"your {problem} is not there yet")
+    learners = Learners(problems.get(problem).id, each, study)
+    return lambda **values: learners(values)

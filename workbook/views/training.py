@@ -102,6 +102,32 @@ def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     return ax
 
 
+def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+    """The losses of up to three runs by step: thin in training, thick on held-out text.
+
+    They are in nats per token, and in bits per byte where the runs cut the text into other tokens,
+    which alone compares then.
+    """
+    ax, bits = axes(ax), {name: _bits_per_nat(log) for name, log in logs.items()}
+    in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
+    looks = ((SKY, "o", 5), (ORANGE, "s", 2.5), (INK, "^", 1))  # each thinner than the one before
+    for (colour, marker, width), (name, log) in zip(looks, logs.items(), strict=False):
+        scale = bits[name] if in_bits else 1
+        ax.plot(scale * log["train_loss"].dropna(), color=colour, linewidth=1)
+        held_out = scale * log["validation_loss"].dropna()
+        ax.plot(held_out, color=colour, linewidth=width, marker=marker, ms=width + 3, label=name)
+    ax.set(xlabel="steps", ylabel="loss (bits/byte)" if in_bits else LOSS)
+    ax.legend(title="thick: validation")
+    ax.grid()
+    return ax
+
+
+def _bits_per_nat(log: pd.DataFrame) -> float:
+    """Bits per byte for a nat per token of a run's validation text."""
+    last = log.dropna(subset="validation_loss").iloc[-1]
+    return last["validation_bits_per_byte"] / last["validation_loss"]
+
+
 def words(log: pd.DataFrame) -> str:
     """The curve of a run in a sentence, for those who do not see it."""
     held_out = log.dropna(subset="validation_loss")["validation_loss"]
