@@ -1,5 +1,6 @@
 """The cells "Now yours" of the notebooks: quiet, with a learner's parts, and with broken ones."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import made_records
@@ -9,7 +10,7 @@ import tiny_runs
 import torch
 from made_repositories import FOLDER as REPOSITORIES
 
-from mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401
+from mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 `study`: we are in it
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.mine import repository
 from workbook.study import notebooks
@@ -108,22 +109,24 @@ def test_every_notebook_with_parts_has_its_cell():
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_it_is_quiet_with_nothing_solved(name, tmp_path, capsys):
+def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
+    name,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
+    run(name, tmp_path)
+    Path("mine", f"{BROKEN['05_optimizer'][0]}.py").write_text(BROKEN["05_optimizer"][1])
+    monkeypatch.delenv("WORKBOOK_STUDY")
+    monkeypatch.chdir(tmp_path)
     run(name, tmp_path)
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.fixture
-def adopted(study, clean_imports):  # noqa: F811
-    def adopt(name):
-        repository.adopt(REPOSITORIES / name, {}, study)
-
-    return adopt
-
-
-@pytest.mark.parametrize("name", ["flat", "renamed"])
-def test_a_repository_of_ones_own_is_shown_beside_ours(name, adopted, tmp_path, capsys):
-    adopted(name)
+@pytest.mark.usefixtures("clean_imports")
+@pytest.mark.parametrize("name", [pytest.param("flat", marks=pytest.mark.slow), "renamed"])
+def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
+    repository.adopt(REPOSITORIES / name, {}, Path.cwd())
 
     def shown(notebook):
         run(notebook, tmp_path)
@@ -175,9 +178,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_part_is_told_in_a_panel(name, study, tmp_path, capsys):  # noqa: F811
+def test_a_broken_part_is_told_in_a_panel(name, tmp_path, capsys):
     problem, source, *words = BROKEN[name]
-    (study / "mine" / f"{problem}.py").write_text(source)
+    Path("mine", f"{problem}.py").write_text(source)
     run(name, tmp_path)
     said = capsys.readouterr()
     assert "✗ Your part does not run here: your " in said.out and "Traceback" not in said.out
