@@ -13,7 +13,7 @@ import torch
 from workbook import cli, mine
 from workbook.config import OptimizerConfig
 from workbook.generation.generate import write
-from workbook.mine import own_parts, repository
+from workbook.mine import checkout, own_parts, repository
 from workbook.mine.own_parts import PartError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
@@ -88,6 +88,7 @@ def clean_imports():
             del sys.modules[name]
     sys.path[:] = path
     repository._checkouts.clear()
+    checkout._entered.clear()
 
 
 def solved(study, **sources):

@@ -93,11 +93,18 @@ def shown(monkeypatch):
 
 @pytest.mark.slow
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
-    for _ in range(2):  # the second time there is nothing left to train
-        training.train_live(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
+    run = None
+    for _ in range(2):  # the second time there is nothing left to train, and a run to be beside
+        arguments = tiny_runs.tiny(), tmp_path / "run", tiny_runs.data()
+        run = training.train_live(*arguments, beside=run)
         view, picture = shown[-2:]
         assert WIDGET_VIEW in view and set(picture) == {"image/png", "text/plain"}
         assert "up to step 24 of 24  loss" in picture["text/plain"]
+    assert (
+        "Your run beside ours. The losses of the run by step, up to step 24"
+        in picture["text/plain"]
+    )
+    assert f"Ours ended at {run.loss:.3f}." in picture["text/plain"]
 
 
 def test_an_interrupted_run_leaves_a_picture_too(shown, tmp_path):

@@ -26,7 +26,7 @@ from workbook.views import plots
 from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
-LOSS = "loss (nats/token)"
+LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
 
 
 def loss_curve(
@@ -124,8 +124,8 @@ def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
 
 def _bits_per_nat(log: pd.DataFrame) -> float:
     """Bits per byte for a nat per token of a run's validation text."""
-    last = log.dropna(subset="validation_loss").iloc[-1]
-    return last["validation_bits_per_byte"] / last["validation_loss"]
+    ratios = (log[BITS] / log["validation_loss"]).dropna()
+    return ratios.iloc[-1] if len(ratios) else math.nan
 
 
 def words(log: pd.DataFrame) -> str:
@@ -168,10 +168,12 @@ def train_live(
     data: TrainData | None = None,
     listeners=(),
     parts: Parts | None = None,
+    beside: Run | None = None,
 ) -> Run:
     """Train as `train` does, with the same arguments, and show a bar and a loss curve meanwhile.
 
-    They give way to a picture when the run ends, be it done, interrupted or broken.
+    They give way to a picture when the run ends, be it done, interrupted or broken: of this run, or
+    of a learner's and the run of ours that it is shown `beside`.
     """
     folder = Path(folder) if folder is not None else run_folder(config, parts)
     curve, place = LiveCurve(config), DisplayHandle()
@@ -179,20 +181,22 @@ def train_live(
     try:
         return train(config, folder, data, [curve, *listeners], parts)
     finally:
-        output, metadata = still(config, folder)
+        output, metadata = still(config, folder, beside)
         place.update(output, metadata=metadata, raw=True)
 
 
-def still(config: TrainConfig, folder: Path) -> tuple[dict, dict]:
+def still(config: TrainConfig, folder: Path, beside: Run | None = None) -> tuple[dict, dict]:
     """The output that shows how far the run in a folder has come, and its metadata."""
     records = runlog.records(folder) if (folder / runlog.LINES).is_file() else []
     if not records:
         return {"text/plain": "The run ended before anything was measured."}, {}
-    log = pd.DataFrame(records, columns=["step", *LOSSES])
-    ax = loss_curve(log.set_index("step"))
+    log = pd.DataFrame(records, columns=["step", *LOSSES, BITS]).set_index("step")
+    ax = loss_curve(log) if beside is None else compared({"ours": beside.log, "yours": log})
     ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
-    last = progress_line(config, records[-1])
-    return plots.bundle(ax, f"The losses of the run by step, up to {last}.")
+    said = f"The losses of the run by step, up to {progress_line(config, records[-1])}."
+    if beside is not None:
+        said = f"Your run beside ours. {said} Ours ended at {beside.loss:.3f}."
+    return plots.bundle(ax, said)
 
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
