@@ -25,15 +25,29 @@ def run_scaled_dot_product_attention(Q, K, V, mask=None):
     return nn.scaled_dot_product_attention(Q, K, V, mask)
 
 
-def run_multihead_self_attention(d_model, num_heads, q, k, v, o, in_features):
-    return loaded(model.MultiHeadSelfAttention(d_model, num_heads), qkvo(q, k, v, o))(in_features)
+def run_multihead_self_attention(
+    d_model, num_heads, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight, in_features
+):
+    layer = model.MultiHeadSelfAttention(d_model, num_heads)
+    four = qkvo(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    return loaded(layer, four)(in_features)
 
 
 def run_multihead_self_attention_with_rope(
-    d_model, num_heads, max_seq_len, theta, q, k, v, o, in_features, token_positions=None
+    d_model,
+    num_heads,
+    max_seq_len,
+    theta,
+    q_proj_weight,
+    k_proj_weight,
+    v_proj_weight,
+    o_proj_weight,
+    in_features,
+    token_positions=None,
 ):
     layer = model.MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
-    return loaded(layer, qkvo(q, k, v, o))(in_features, token_positions)
+    four = qkvo(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    return loaded(layer, four)(in_features, token_positions)
 
 
 def run_rope(d_k, theta, max_seq_len, in_query_or_key, token_positions):

@@ -2,10 +2,9 @@
 
 `export` copies the code that a study folder keeps to `cs336_basics/PROBLEM.py`, as it was typed,
 and writes `tests/adapters.py`. None of it needs the workbook. What the adapters must say is found
-by `checks.course_adapters`, in a process of its own: it imports and calls the learner's code.
+by `mine.course_adapters`, in a process of its own: it imports and calls the learner's code.
 """
 
-import ast
 import json
 import re
 from contextlib import ExitStack
@@ -21,7 +20,6 @@ from workbook.study.problems import PROBLEMS
 
 PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
 RECORD = ".workbook-export.json"  # of what an export wrote: hashes by file
-WIDTH = 100
 SECONDS = 300  # for one adapter; on a busy machine torch alone takes ten
 COURSE = "https://github.com/stanford-cs336/assignment1-basics"
 HEAD = '''"""The course's adapters for the parts in `cs336_basics`.
@@ -59,12 +57,11 @@ def export(study: Path, to: Path) -> list[str]:
 def _kept(study: Path) -> dict[str, str]:
     """The sources of what passed a check, by problem."""
     folder, kept = study / keeping.FOLDER, {}
-    for problem in PROBLEMS.values():
-        path = folder / f"{problem.id}.py"
-        if problem.form and path.is_file():
-            source = path.read_text("utf-8", errors="replace")
-            if keeping.status_of(source, problem.id):
-                kept[problem.id] = source
+    for name, problem in PROBLEMS.items():
+        path = folder / f"{name}.py"
+        source = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+        if problem.form and keeping.status_of(source, name):
+            kept[name] = source
     if not kept:
         raise ValueError(
             f"nothing that passed its check is kept in {folder}; check a solution in a notebook of"
@@ -78,7 +75,7 @@ def _adapters(folder: str, problems: list[str]) -> tuple[dict[str, str], dict[st
     stubs: dict[str, str] = {}
     found: dict[str, dict] = {}
     while not stubs or found.keys() != stubs.keys():
-        asked = "workbook.checks.course_adapters:write_all", folder, problems, list(found)
+        asked = "workbook.mine.course_adapters:write_all", folder, problems, list(found)
         results = apart.results(*asked, seconds=SECONDS)
         try:
             stubs = next(results)
@@ -97,49 +94,37 @@ def _module(stubs: dict[str, str], found: dict[str, dict]) -> str:
     functions = []
     for name, stub in stubs.items():
         code, why = found[name]["code"], found[name]["why"]
-        words = f"    # {shorten(why, WIDTH - 6, placeholder=' ...')}\n" if why else ""
-        functions.append(code or f"{stub}\n{words}    raise NotImplementedError\n")
+        said = shorten(f"write this adapter by hand: {why}", 300, placeholder=" ...")
+        raised = f"NotImplementedError({json.dumps(said)})" if why else "NotImplementedError"
+        functions.append(code or f"{stub}\n    raise {raised}\n")
     return "\n\n".join([HEAD, *functions])
 
 
 def _report(to: Path, kept: dict[str, str], found: dict[str, dict]) -> list[str]:
     """What was exported, and what not."""
-    done = [each for each in found.values() if each["code"]]
-    refused = [each for each in found.values() if each["why"] and not each["code"]]
-    open_ = [name for name, each in found.items() if not (each["code"] or each["why"])]
-    almost = [each for each, source in kept.items() if _status(each, source) == "almost"]
-    theirs = [each for each, source in kept.items() if _imports_workbook(source)]
+    written = sum(bool(each["code"]) for each in found.values())
     lines = [
         f"{to}: {len(kept)} solved problem{'s' * (len(kept) != 1)} in {PACKAGE}, and"
-        f" {len(done)} of {len(found)} adapters in {ADAPTERS}"
+        f" {written} of {len(found)} adapters in {ADAPTERS}"
     ]
-    if almost:
-        lines.append(f"  almost right when checked: {', '.join(almost)}")
-    if theirs:
-        lines.append(f"  import the workbook, which the course's tests lack: {', '.join(theirs)}")
-    lines += [f"  {each['name']}: {each['why']}" for each in done if each["why"]]
-    lines += [f"  no {each['name']}: {' '.join(each['why'].split())}" for each in refused]
-    if open_:
-        lines.append(f"  not solved yet: {', '.join(open_)}")
-    return lines
-
-
-def _status(problem: str, source: str) -> str | None:
-    return keeping.status_of(source, problem)
-
-
-def _imports_workbook(source: str) -> bool:
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        return False
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    return any(name.partition(".")[0] == "workbook" for name in names)
+    for each in found.values():
+        if each["why"]:
+            no = "" if each["code"] else "no "
+            lines.append(f"  {no}{each['name']}: {' '.join(each['why'].split())}")
+    lists = {
+        "almost right when checked": [
+            name for name, text in kept.items() if keeping.status_of(text, name) == "almost"
+        ],
+        "import the workbook, which the course's tests lack": [
+            name for name, text in kept.items() if re.search(r"(?m)^ *(from|import) workbook", text)
+        ],
+        "not solved yet": [n for n, each in found.items() if not each["code"] + each["why"]],
+    }
+    return lines + [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
 
 
 def _how_to_test(to: Path) -> str:
-    if (to / "pyproject.toml").is_file() and any((to / "tests").glob("test_*.py")):
+    if any((to / "tests").glob("test_*.py")):
         return f"The course's tests: `uv run pytest` in {to}"
     return (
         f"The course's tests: clone {COURSE}, copy {PACKAGE} and {ADAPTERS} into it, then"
@@ -154,23 +139,23 @@ def _save(to: Path, files: dict[str, str]) -> list[str]:
         before = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         before = {}
-    foreign = []
+    foreign = {}
     for name, text in files.items():
         path = to / name
-        old = path.read_text("utf-8", errors="replace") if path.is_file() else None
-        if path.exists() and old != text and (old is None or before.get(name) != _hash(old)):
-            foreign.append((name, old))
-    if refused := [name for name, old in foreign if name != ADAPTERS or not _is_blank(old)]:
+        old = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+        if path.exists() and old != text and before.get(name) != _hash(old):
+            foreign[name] = old
+    if refused := [name for name, old in foreign.items() if name != ADAPTERS or not _is_blank(old)]:
         raise ValueError(
             f"nothing was written: no export wrote {', '.join(refused)} in {to}, or it was changed"
             " since; move it away, or name another folder"
         )
-    for name, old in foreign:
+    for name, old in foreign.items():
         with atomic_write(to / f"{name}.bak") as file:
             file.write(old)
     _write(to, files)
     write_json(record, {**before, **{name: _hash(text) for name, text in files.items()}})
-    return [f"  {name} of before is kept as {name}.bak" for name, _ in foreign]
+    return [f"  {name} of before is kept as {name}.bak" for name in foreign]
 
 
 def _write(to: Path, files: dict[str, str]) -> None:
@@ -186,15 +171,7 @@ def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _is_blank(source: str | None) -> bool:
-    """Whether no adapter in a file does anything, as the course hands it out; None: no file."""
-    try:
-        nodes = ast.parse(source or "").body
-    except SyntaxError:
-        return False
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return bool(functions) and all(
-        re.fullmatch("raise NotImplementedError.*", ast.unparse(node.body[-1]))
-        and all(isinstance(each, ast.Expr) for each in node.body[:-1])
-        for node in functions
-    )
+def _is_blank(source: str) -> bool:
+    """Whether each function only raises NotImplementedError, as the course hands them out."""
+    functions = len(re.findall("^def ", source, re.M))
+    return functions == len(re.findall("^    raise NotImplementedError", source, re.M)) > 0
