@@ -4,6 +4,7 @@
 `finding` looks for the parts in it, `tracing` and `by_adapter` make them as its adapters do.
 `own_parts` calls what was found the way a run calls its parts; `own_runs` has their runs, and their
 cells in the notebooks. `check_all`, `twin` and `timing` are the commands of these names.
+`course_adapters` writes the course's adapters for `workbook export --adapters`.
 """
 
 from workbook import lazy
