@@ -195,7 +195,7 @@ class Learners:
                 said = " ".join(filter(None, (error.claim, error.mistake)))
             else:
                 said = f"{type(cause).__name__}: {cause}"
-            raise self.error(f"fails: {said}{_place(cause or error)}") from error
+            raise self.error(f"fails: {said.rstrip('.')}{_place(cause or error)}") from error
 
     def error(self, what: str) -> PartError:
         """What is said of a failure of this part."""
