@@ -382,8 +382,8 @@ def load_module(path: Path):
 def run_adopt(options: argparse.Namespace) -> None:
     """Find your parts in your checkout of the course's repository, and note where they are.
 
-    What it imports and the functions in its tests/adapters.py run, in a process of their own. The
-    file `adopted.toml` in your study folder says what was found, and you may edit it.
+    Its modules are imported in a process of their own; nothing else of it runs. The file
+    `adopted.toml` in your study folder says what was found, and you may edit it.
     """
     from workbook.mine import repository
     from workbook.study import progress

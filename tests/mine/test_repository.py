@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from workbook import cli
+from workbook.config import ModelConfig
 from workbook.mine import repository
+from workbook.mine.tracing import TracedModel
 
 VERSION = """
 import importlib.metadata
@@ -210,7 +212,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
         "positionwise_feedforward": "cs336_basics.model:Gate",
     }
     assert made.parts["transformer_lm"] == "cs336_basics.model:Net"
-    assert made.how["linear"] == "run_linear calls it"
+    assert made.how["linear"] == "run_linear uses it"
 
 
 def test_a_body_in_an_adapter_is_the_part_itself(made):
@@ -232,17 +234,18 @@ def test_its_model_is_made_anew(made):
     code = """
 import torch
 from workbook.config import ModelConfig
+from workbook.mine.tracing import TracedModel
 sizes = dict(vocab_size=29, context_length=8, d_model=12, num_layers=2, num_heads=3, d_ff=20)
 run = repository.adapter(a, "transformer_lm")
-traced = repository.TracedModel(run, ModelConfig(**sizes))
+traced = TracedModel(run, ModelConfig(**sizes))
 model = traced.make()
 assert model.table.rows.shape == (29, 12) and not model.last.g.ne(1).any()
 ids = torch.randint(0, 29, (2, 5))
 traced.call(model, ids).sum().backward()
-print(traced.where, all(each.grad is not None for each in model.parameters()))
+print(type(model).__name__, all(each.grad is not None for each in model.parameters()))
 """
     printed = inside(made, code)
-    assert printed.splitlines()[0] == "cs336_basics.model:Net True"
+    assert printed.splitlines()[0] == "Net True"
 
 
 # The file.
@@ -302,6 +305,7 @@ def test_the_command_prints_what_was_found(small, tmp_path, monkeypatch, capsys)
     assert cli.main(["adopt", str(small), "--set", "embedding=nn:Table"]) == 0
     printed = capsys.readouterr().out
     assert "3 of 20 parts found in" in printed and f"Kept in {tmp_path / 'study'}" in printed
+    assert printed.splitlines()[-1].startswith("Next: `workbook check --all`")
     assert cli.main(["adopt", str(small / "nn.py")]) == 2
     assert "is a file; expected the folder of your repository" in capsys.readouterr().err
 
@@ -447,7 +451,7 @@ def test_modules_that_cannot_be_imported_are_told(odd):
     words = str(odd)
     assert odd.parts["train_bpe"] == "cs336_basics.bpe:train_bpe"
     assert "cs336_basics.bpe cannot be imported: SystemExit: 3, at line 2" in words
-    assert "cs336_basics.future:Tokenizer cannot be imported: line 1 of" in words
+    assert "cs336_basics.future cannot be imported: line 1 of" in words
 
 
 def test_parts_work_until_a_missing_package_is_called(odd):
@@ -469,7 +473,7 @@ except ModuleNotFoundError as error:
     assert told.startswith("Missing for linear, rmsnorm:")
 
 
-def test_an_adapter_that_hangs_or_dies_spares_the_others(tmp_path):
+def test_no_adapter_runs(tmp_path):
     folder = checkout(
         tmp_path / "repo",
         {
@@ -496,7 +500,6 @@ def run_cross_entropy(inputs, targets):
     )
     found = repository.adopt(folder, {}, tmp_path / "study")
     assert found.parts == {"softmax": "mine.parts:squash", "cross_entropy": "mine.parts:loss"}
-    assert any("cut short" in note for note in found.notes)
 
 
 def test_another_package_of_tests_is_not_taken(tmp_path):
@@ -516,7 +519,7 @@ def test_another_package_of_tests_is_not_taken(tmp_path):
 # The model.
 
 SIZES = {"vocab_size": 29, "context_length": 8, "d_model": 12, "num_layers": 2, "num_heads": 3}
-SIZES |= {"d_ff": 20, "rope_theta": 100.0}
+CONFIG = ModelConfig(**SIZES, d_ff=20, rope_theta=100.0)
 SEEN = "torch.ones(1, 1, n, n).tril()"
 MAKES, CALLS = "m.Net(sizes, turn=turn)", "net(in_indices)[0]"
 BEGINS, FORWARD = "def __init__(self, sizes, *, turn):", "def forward(self, ids, cache=None):"
@@ -577,10 +580,10 @@ def run_transformer_lm(monkeypatch, changes: dict[str, str]):
 )
 def test_a_model_is_traced(monkeypatch, changes):
     state = torch.random.get_rng_state()
-    traced = repository.TracedModel(run_transformer_lm(monkeypatch, changes), SIZES)
+    traced = TracedModel(run_transformer_lm(monkeypatch, changes), CONFIG)
     assert torch.random.get_rng_state().equal(state)
     model = traced.make()
-    assert traced.where == "cs336_basics.model:Net"
+    assert type(model).__name__ == "Net"
     assert model.table.rows.shape == (29, 12) and model.last.g.eq(1).all()
     logits = traced.call(model, torch.randint(0, 29, (3, 7)))
     assert logits.shape == (3, 7, 29)
@@ -608,4 +611,4 @@ def test_a_model_is_traced(monkeypatch, changes):
 )
 def test_a_model_that_cannot_be_made_anew_is_refused(monkeypatch, changes, words):
     with pytest.raises(ValueError, match=words):
-        repository.TracedModel(run_transformer_lm(monkeypatch, changes), SIZES)
+        TracedModel(run_transformer_lm(monkeypatch, changes), CONFIG)

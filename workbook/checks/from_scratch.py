@@ -65,7 +65,7 @@ def expect_from_scratch(
                 _refuse(f"`torch.nn.{name}`", name)
             if module.startswith("torch.optim.") and name != "Optimizer":
                 _refuse(f"`torch.optim.{name}`", name)
-            if module.startswith("workbook.") and not module.startswith("workbook.study."):
+            if module.startswith("workbook.") and not module.startswith("workbook.mine."):
                 _refuse(f"`{module}.{name}`, the workbook's own", name)
             if name in FUNCTIONS.split() and _is_torchs(kind):
                 _refuse(f"`torch`'s ready `{name}`", name)

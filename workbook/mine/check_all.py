@@ -13,7 +13,7 @@ from typing import Any
 from workbook.checks import apart
 from workbook.checks.guard import TimedOut, limited
 from workbook.files import write_json
-from workbook.mine import by_adapter, repository
+from workbook.mine import repository
 from workbook.mine.finding import CODE
 from workbook.study import keeping, progress, verbs
 from workbook.study.problems import PROBLEMS
@@ -115,6 +115,8 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
 
     None, between two tries, says that it goes on.
     """
+    from workbook.mine import by_adapter  # with torch
+
     for name in names:
         PROBLEMS[name].checker()  # loaded before an attempt can be in its way
     adopted = repository.read(Path(study))

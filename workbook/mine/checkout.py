@@ -17,29 +17,21 @@ import shutil
 import sys
 import tempfile
 import tomllib
+import traceback
 from abc import ABCMeta
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # that a checkout has; a home folder has more
 ADAPTERS = "tests.adapters"
 INSTALLED_AS = {"yaml": "pyyaml", "sklearn": "scikit-learn", "cv2": "opencv-python"}
-INSTALLED_AS |= {"PIL": "pillow", "dotenv": "python-dotenv", "omegaconf": "omegaconf"}
-NEWER = re.compile(r"\s*(type \w+.*=|(async )?def \w+\[|class \w+\[)")  # of Python 3.12
-CATCH_IMPORTS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
-
-
-class Import(NamedTuple):
-    """A module that a file imports, or imports from."""
-
-    module: str
-    is_needed: bool  # at the top level, and nothing catches its failure
+INSTALLED_AS |= {"PIL": "pillow", "dotenv": "python-dotenv"}
 
 
 class Checkout:
@@ -56,6 +48,7 @@ class Checkout:
         if path.name == "tests" and (path / "adapters.py").is_file():
             path = path.parent
         self.folder = path
+        self._errors: dict[Path, Exception] = {}  # of files that cannot be parsed
 
     @cached_property
     def files(self) -> list[Path]:
@@ -80,100 +73,94 @@ class Checkout:
 
     @cached_property
     def modules(self) -> dict[str, Path]:
-        """The file of each module, by the name that it is imported by."""
+        """The file of each module, by the name that it is imported by; notebooks by their path."""
         found: dict[str, Path] = {}
         for file in self.files:
-            if file.suffix == ".py" and (name := self._dotted(file)):
+            is_notebook = file.suffix == ".ipynb"
+            path = file.relative_to(self.folder).as_posix()
+            if name := path if is_notebook else self._placed(file)[1]:
                 found.setdefault(name, file)
         return found
 
-    def _dotted(self, file: Path) -> str:
-        """The name by which a file is imported; "" where it has none."""
-        parts = [*file.relative_to(self.folder).parent.parts, file.stem]
+    def _placed(self, file: Path) -> tuple[Path, str]:
+        """The folder that a file is imported from, and the name that it has there, or ""."""
+        root, parts = self.folder, [*file.relative_to(self.folder).with_suffix("").parts]
         # A checkout may lie in a folder such as `assignment1-basics` of another one.
-        last = max((n for n, part in enumerate(parts) if not part.isidentifier()), default=-1)
-        folder, parts = self.folder.joinpath(*parts[: last + 1]), parts[last + 1 :]
-        while len(parts) > 1 and parts[0] not in self._named:
-            folder /= parts[0]
-            is_package = (folder.parent / parts[0] / "__init__.py").is_file()
-            if is_package or not (
-                parts[0] == "src" or (folder / parts[1] / "__init__.py").is_file()
-            ):
+        while not all(part.isidentifier() for part in parts):
+            root /= parts.pop(0)
+        while len(parts) > 1 and parts[0] not in self._named and not _is_package(root / parts[0]):
+            if parts[0] != "src" and not _is_package(root / parts[0] / parts[1]):
                 break
-            parts = parts[1:]
-        return ".".join(parts[:-1] if parts[-1:] == ["__init__"] else parts)
+            root /= parts.pop(0)
+        return root, ".".join(parts[:-1] if parts[-1:] == ["__init__"] else parts)
 
     @cached_property
-    def trees(self) -> dict[Path, ast.Module | SyntaxError]:
-        """Each file of Python code, parsed."""
-        found: dict[Path, ast.Module | SyntaxError] = {}
+    def trees(self) -> dict[Path, ast.Module]:
+        """Each file, parsed: of a notebook what it defines, nothing of one that Python refuses."""
+        found: dict[Path, ast.Module] = {}
         for file in self.files:
-            if file.suffix == ".py":
-                try:
-                    found[file] = ast.parse(file.read_bytes(), str(file))
-                except SyntaxError as error:
-                    found[file] = error
-                except (OSError, ValueError) as error:
-                    found[file] = SyntaxError(str(error))
+            try:
+                is_notebook = file.suffix == ".ipynb"
+                source = _definitions_of(file) if is_notebook else file.read_bytes()
+                found[file] = ast.parse(source, str(file))
+            except (OSError, ValueError, SyntaxError) as error:
+                found[file] = ast.Module([], [])
+                self._errors[file] = error
         return found
+
+    @cached_property
+    def unread(self) -> dict[str, str]:
+        """Why modules cannot be imported that Python cannot even parse."""
+        errors = {name: self._errors.get(file) for name, file in self.modules.items()}
+        return {name: self._why(error) for name, error in errors.items() if error}
 
     @cached_property
     def _named(self) -> set[str]:
         """The first part of every name that a file imports."""
-        trees = [tree for tree in self.trees.values() if isinstance(tree, ast.Module)]
-        return {each.module.partition(".")[0] for tree in trees for each in imports(tree)}
+        return {top for tree in self._scripts.values() for top in imports(ast.walk(tree))}
+
+    @cached_property
+    def _scripts(self) -> dict[Path, ast.Module]:
+        """The trees without those of notebooks."""
+        return {file: tree for file, tree in self.trees.items() if file.suffix == ".py"}
 
     @cached_property
     def roots(self) -> list[Path]:
         """The folders in which Python is to look for modules, those that bare imports need last."""
-        roots = [self.folder]
-        for file in self.modules.values():
-            depth = len(self._dotted(file).split(".")) + (file.stem == "__init__")
-            roots.append(file.parents[depth - 1])
+        files = [file for file in self._scripts if self._placed(file)[1]]
+        roots = [self.folder, *(self._placed(file)[0] for file in files)]
         roots = list(dict.fromkeys(roots))
-        for file, tree in self.trees.items():
-            for each in imports(tree) if isinstance(tree, ast.Module) else ():
-                top = each.module.partition(".")[0]
-                if not each.module or _has(roots, top) or top in sys.stdlib_module_names:
-                    continue
+        for file, tree in self._scripts.items():
+            for top in dict.fromkeys(imports(ast.walk(tree))):
                 above = file.parents[: len(file.relative_to(self.folder).parts)]
-                beside = [*above, *dict.fromkeys(other.parent for other in self.modules.values())]
-                beside = [folder for folder in beside if _has([folder], top)]
-                if beside and not _is_installed(top):
-                    roots.append(beside[0])
-        return list(dict.fromkeys(roots))
+                beside = [*above, *(other.parent for other in files)]
+                place = next((folder for folder in beside if _has([folder], top)), None)
+                if place and not _has(roots, top) and not _is_installed(top):
+                    roots.append(place)
+        return roots
 
     def find(self, module: str) -> Path | None:
         """The file of a module of this checkout, None where it has no such module."""
         if module in self.modules:
             return self.modules[module]
-        for root in self.roots:
-            path = root.joinpath(*module.split("."))
-            for file in (path.with_suffix(".py"), path / "__init__.py"):
-                if file.is_file():
-                    return file
-        return None
+        paths = [root.joinpath(*module.split(".")) for root in self.roots]
+        files = (file for p in paths for file in (p.with_suffix(".py"), p / "__init__.py"))
+        return next((file for file in files if file.is_file()), None)
 
     @cached_property
     def missing(self) -> dict[str, list[Path]]:
-        """The packages that are not installed here, each with the files that import it."""
-        found: dict[str, list[Path]] = {}
-        for file, tree in self.trees.items():
-            is_test = file.is_relative_to(self.folder / "tests") and file.stem != "adapters"
-            if is_test or not isinstance(tree, ast.Module):
-                continue
-            for each in imports(tree):
-                top = each.module.partition(".")[0]
-                if each.is_needed and top and not _has(self.roots, top) and not _is_installed(top):
-                    found.setdefault(top, []).append(file)
-        return {top: list(dict.fromkeys(files)) for top, files in found.items()}
+        """The packages that are not installed here, each with the files that import it.
 
-    @cached_property
-    def _project(self) -> dict:
-        with suppress(OSError, ValueError):
-            text = (self.folder / "pyproject.toml").read_text(encoding="utf-8")
-            return tomllib.loads(text).get("project", {})
-        return {}
+        An import in a function, or under `if` and `try`, may fail: the file is imported all the
+        same.
+        """
+        found: dict[str, list[Path]] = {}
+        for file, tree in self._scripts.items():
+            if not file.is_relative_to(self.folder / "tests") or file.stem == "adapters":
+                for top in dict.fromkeys(imports(tree.body)):
+                    if not _has(self.roots, top) and not _is_installed(top):
+                        found.setdefault(top, []).append(file)
+        return found
 
     def enter(self) -> None:
         """Make this process, and those that it starts, able to import from the folder.
@@ -184,41 +171,53 @@ class Checkout:
             return
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        tops = {name.partition(".")[0] for name in (*self.modules, ADAPTERS)}
+        names = (each.partition(".")[0] for each in (*self.modules, ADAPTERS))
+        tops = set(filter(str.isidentifier, names))  # no notebooks
         others = tops - sys.stdlib_module_names - {"workbook"}
         for name, module in list(sys.modules.items()):  # of another checkout, or another `tests`
             if name.partition(".")[0] in others and not self._holds(module):
                 del sys.modules[name]
         libraries = (n for n, each in enumerate(sys.path) if each.endswith("-packages"))
         first = next(libraries, len(sys.path))
-        # Before what is installed, another copy of it perhaps, but after Python's own.
-        own = [root for root in self.roots if root == self.folder or self._is_plain(root)]
-        sys.path[first:first] = [str(root) for root in own]
+        # Before what is installed, another copy of it perhaps, but after Python's own. Folders
+        # with modules come last: one may be called as a library is.
+        own = [root for root in self.roots if root == self.folder or _holds_packages(root)]
+        sys.path[first:first] = map(str, own)
         sys.path += [str(root) for root in self.roots if root not in own]
-        supplies = _supplies()
-        for name in {*tops, str(self._project.get("name", ""))} - {"tests", ""}:
-            _supply_version(supplies, name)
-        for top in self.missing:
-            (supplies / top).mkdir(exist_ok=True)
-            code = f"from {__name__} import stand_in\nstand_in(__name__)\n"
-            (supplies / top / "__init__.py").write_text(code)
-        sys.path.append(str(supplies))
-        importlib.invalidate_caches()
-        if "tests" not in sys.modules and (self.folder / "tests").is_dir():
+        self._supply(tops)
+        if (self.folder / "tests").is_dir():
             # A regular package `tests`, which many a library installs, goes before a folder.
-            _load_package("tests", self.folder / "tests")
-        for name, file in self.modules.items():
-            if isinstance(error := self.trees[file], SyntaxError):
-                _broken[name] = self._why(error)
-        if not any(isinstance(finder, _StandIns) for finder in sys.meta_path):
-            sys.meta_path.insert(0, _StandIns())
+            sys.modules["tests"] = tests = ModuleType("tests")
+            tests.__path__ = [str(self.folder / "tests")]
+        _broken.update(self.unread)
+        _find_stand_ins()
         if "torch" in self._named:
             _mend_torch()
         _entered.add(self.folder)
 
-    def _is_plain(self, root: Path) -> bool:
-        """Whether a folder is on the path for packages, not for modules inside of one."""
-        return not (root / "__init__.py").exists() and any(root.glob("*/__init__.py"))
+    def _supply(self, tops: set[str]) -> None:
+        """Supply what is not installed, in files: the workers of a pool import it too."""
+        supplies = Path(tempfile.mkdtemp(prefix="workbook-adopt-"))
+        atexit.register(shutil.rmtree, supplies, ignore_errors=True)
+        with suppress(
+            OSError, ValueError, LookupError
+        ):  # many ask for the version of their own package
+            project = tomllib.loads((self.folder / "pyproject.toml").read_text(encoding="utf-8"))
+            tops = {*tops, str(project["project"]["name"])}
+        for name in tops - {"tests"}:
+            try:
+                importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                folder = supplies / f"{re.sub('[-_.]+', '_', name)}-0.0.dist-info"
+                folder.mkdir(exist_ok=True)
+                text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0\n"
+                (folder / "METADATA").write_text(text)
+        for top in self.missing:
+            (supplies / top).mkdir(exist_ok=True)
+            code = f"import sys\nfrom {__name__} import stand_in\nstand_in(sys.modules[__name__])\n"
+            (supplies / top / "__init__.py").write_text(code)
+        sys.path.append(str(supplies))
+        importlib.invalidate_caches()
 
     def _holds(self, module: ModuleType) -> bool:
         places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
@@ -227,223 +226,148 @@ class Checkout:
     def imported(self, name: str) -> ModuleType:
         """Import a module of the checkout, which was entered. Raises: ValueError that says why not.
 
-        A name such as `part1.ipynb` is that of a notebook: its imports and definitions.
-        """
-        try:
-            return (
-                self._notebook(name) if name.endswith(".ipynb") else importlib.import_module(name)
-            )
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a script that ends with sys.exit() too
-            raise ValueError(f"{name} cannot be imported: {self._why(error)}") from error
-
-    def imported_adapters(self) -> ModuleType:
-        """Import `tests.adapters`; what one module of the checkout lacks spares the others.
-
-        A module that fails is replaced, and only what is called of it fails later.
+        A name such as `part1.ipynb` is that of a notebook: its imports and definitions. What one
+        module lacks spares the other adapters: in `tests.adapters`, a stand-in takes its place.
         """
         while True:
             try:
-                return self.imported(ADAPTERS)
-            except ValueError as error:
-                broken = self._broken(error.__cause__)
-                if broken is None or broken in _broken:
-                    raise
-                _broken[broken] = str(error)
+                is_notebook = name.endswith(".ipynb")
+                return self._notebook(name) if is_notebook else importlib.import_module(name)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a script that ends with sys.exit() too
+                failed = self._failed(error) if name == ADAPTERS else None
+                if failed is None or failed in _broken:
+                    raise ValueError(f"{name} cannot be imported: {self._why(error)}") from error
+                _broken[failed] = self._why(error)
 
-    def _broken(self, error: BaseException | None) -> str | None:
+    def _failed(self, error: BaseException) -> str | None:
         """The module, beside the adapters, whose import failed."""
-        if isinstance(error, ModuleNotFoundError) and error.name not in (None, ADAPTERS):
-            return error.name
-        trace, found = error.__traceback__ if error else None, None
-        while trace is not None:
-            frame = trace.tb_frame
-            if frame.f_code.co_name == "<module>" and self.find(frame.f_globals["__name__"]):
-                found = frame.f_globals["__name__"]
-            trace = trace.tb_next
-        return found if found != ADAPTERS else None
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            return error.name if error.name != ADAPTERS else None
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        names = [f.f_globals["__name__"] for f in frames if f.f_code.co_name == "<module>"]
+        return next((n for n in reversed(names) if n != ADAPTERS and self.find(n)), None)
+
+    def run_import(self, statement: ast.Import | ast.ImportFrom, scope: dict[str, Any]) -> None:
+        """Import what a function imports, into a scope. Raises: ValueError."""
+        try:
+            exec(compile(ast.Module([statement], []), ADAPTERS, "exec"), scope)
+        except Exception as error:
+            raise ValueError(f"`{ast.unparse(statement)}` fails: {self._why(error)}") from error
 
     def _why(self, error: BaseException) -> str:
         if isinstance(error, SyntaxError) and error.filename:
-            asks = re.fullmatch(r">=\s*3\.(\d+).*", str(self._project.get("requires-python", "")))
-            here = f"{sys.version_info.major}.{sys.version_info.minor}"
-            newer = asks and int(asks[1]) > sys.version_info.minor
-            if newer or (sys.version_info < (3, 12) and NEWER.match(error.text or "")):
-                needs = f"3.{asks[1]}" if newer else "3.12"
-                return (
-                    f"line {error.lineno} of {self._short(error.filename)} is not understood by"
-                    f" Python {here}; install the workbook in an environment with Python {needs}"
-                )
-            return f"line {error.lineno} of {self._short(error.filename)}: {error.msg}"
-        where, trace = "", error.__traceback__
-        while trace is not None:
-            if Path(trace.tb_frame.f_code.co_filename).is_relative_to(self.folder):
-                file = self._short(trace.tb_frame.f_code.co_filename)
-                where = f", at line {trace.tb_lineno} of {file}"
-            trace = trace.tb_next
+            python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+            return (
+                f"line {error.lineno} of {self._short(error.filename)} is not understood by"
+                f" {python}: {error.msg}; if it is for a newer Python, install the workbook there"
+            )
+        lines = traceback.extract_tb(error.__traceback__)
+        own = [each for each in lines if Path(each.filename).is_relative_to(self.folder)]
+        where = f", at line {own[-1].lineno} of {self._short(own[-1].filename)}" if own else ""
         return f"{type(error).__name__}: {error}{where}"
 
     def _short(self, file: str) -> str:
-        path = Path(file)
-        return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path)
+        return file.removeprefix(f"{self.folder}{os.sep}")
 
     def _notebook(self, name: str) -> ModuleType:
-        if name in sys.modules:
-            return sys.modules[name]
-        module = sys.modules[name] = ModuleType(name)
-        module.__file__ = file = str(self.folder / name)
-        lines: list[str] = []
-        for node in notebook_definitions(self.folder / name):
-            text = ast.unparse(node)
-            tree = ast.increment_lineno(ast.parse(text), len(lines))
-            lines += [f"{line}\n" for line in text.splitlines()]
-            with suppress(Exception):  # what a cell lacks here, another part may do without
-                exec(compile(tree, file, "exec"), vars(module))
-        linecache.cache[file] = (0, None, lines, file)  # for `inspect.getsource`, and tracebacks
-        return module
+        if name not in sys.modules:
+            module = sys.modules[name] = ModuleType(name)
+            module.__file__ = file = str(self.folder / name)
+            tree = self.trees[self.modules[name]]
+            for node in tree.body:
+                with suppress(Exception):  # what a cell lacks here, another part may do without
+                    exec(compile(ast.Module([node], []), file, "exec"), vars(module))
+            lines = ast.unparse(tree).splitlines(keepends=True)
+            linecache.cache[file] = (0, None, lines, file)  # for `inspect.getsource`
+        return sys.modules[name]
 
     def object(self, where: str) -> Any:
         """Import what "module:object" names. Raises: ValueError that lists what the module has.
 
         "scripts/train.py" names a script: its path comes back, and nothing of it runs.
         """
-        if where.endswith(".py") and ":" not in where:
+        module, _, path = where.rpartition(":")
+        if not module and where.endswith(".py"):
             if not (self.folder / where).is_file():
                 raise ValueError(f"{self.folder} has no file {where}")
             return self.folder / where
-        module, _, path = where.rpartition(":")
-        if not (module and path):
-            raise ValueError(f"{where!r} names no object; expected module:object")
         self.enter()
-        found: Any = self.imported(module)
+        whole = found = self.imported(module)
         for name in path.split("."):
             if not hasattr(found, name):
-                has = [n for n, each in vars(found).items() if self._is_own(n, each, module)]
+                has = [n for n, each in vars(found).items() if self._is_own(n, each)]
                 raise ValueError(
                     f"{module} has no {path}; it has {', '.join(has) or 'no function or class'}"
                 )
             found = getattr(found, name)
         if "_workbook_why" in getattr(found, "__dict__", ()):
-            raise ValueError(f"{where} cannot be imported: {found._workbook_why}")
+            what = module if isinstance(whole, _StandIn) else where
+            raise ValueError(f"{what} cannot be imported: {found._workbook_why}")
         return found
 
-    def _is_own(self, name: str, value: Any, module: str) -> bool:
+    def _is_own(self, name: str, value: Any) -> bool:
         of = getattr(value, "__module__", None)
-        return (
-            callable(value)
-            and not name.startswith("__")
-            and (of == module or bool(isinstance(of, str) and self.find(of)))
-        )
+        is_theirs = isinstance(of, str) and self.find(of) is not None
+        return callable(value) and not name.startswith("__") and is_theirs
 
 
 _entered: set[Path] = set()
 
 
-def imports(tree: ast.AST) -> Iterator[Import]:
-    """What a file imports, inside functions too, but not relative to itself."""
-
-    def visit(node: ast.AST, needed: bool) -> Iterator[Import]:
+def imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The first part of the names of what some statements import, but not relative to itself."""
+    for node in nodes:
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, needed) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield Import(node.module or "", needed)
-        elif isinstance(node, ast.Try):
-            catches = {
-                part.id
-                for handler in node.handlers
-                for part in ast.walk(handler.type or ast.Name("Exception"))
-                if isinstance(part, ast.Name)
-            }
-            for child in node.body:
-                yield from visit(child, needed and not catches & CATCH_IMPORTS)
-            for child in (*node.handlers, *node.orelse, *node.finalbody):
-                yield from visit(child, False)
-        else:
-            is_body = not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            skips = isinstance(node, ast.If) and re.search(
-                "TYPE_CHECKING|__main__", ast.unparse(node.test)
-            )
-            for child in ast.iter_child_nodes(node):
-                yield from visit(child, needed and is_body and not skips)
-
-    return visit(tree, True)
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
 
 
-def notebook_definitions(path: Path) -> list[ast.stmt]:
-    """The imports, functions, classes and plain constants in the code cells of a notebook."""
+def _definitions_of(path: Path) -> str:
+    """The source of the imports, functions, classes and plain constants of a notebook."""
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found: list[ast.stmt] = []
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
-        return []
+        return ""
     for source in sources:
         plain = (line for line in source.splitlines() if not re.match(r"\s*[%!?]", line))
         with suppress(SyntaxError, ValueError):
             for node in ast.parse("\n".join(plain)).body:
-                if isinstance(node, kinds) or (isinstance(node, ast.Assign) and _is_literal(node)):
-                    found.append(node)
-    return found
+                is_constant = isinstance(node, ast.Assign) and not any(
+                    isinstance(each, ast.Call | ast.Name) for each in ast.walk(node.value)
+                )
+                found += [node] if is_constant or isinstance(node, kinds) else []
+    return ast.unparse(ast.Module(found, []))
 
 
-def _is_literal(node: ast.Assign) -> bool:
-    with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        ast.literal_eval(node.value)
-        return True
-    return False
-
-
-def _has(roots: list[Path], top: str) -> bool:
+def _has(roots: Iterable[Path], top: str) -> bool:
     """Whether one of these folders holds a module or package of this name."""
-    return any((r / f"{top}.py").is_file() or _is_package(r / top) for r in roots)
+    return any(
+        (root / f"{top}.py").is_file()
+        or any(next((root / top).glob(each), None) for each in ("*.py", "*/*.py"))
+        for root in roots
+    )
 
 
 def _is_package(folder: Path) -> bool:
-    return folder.is_dir() and any(next(folder.glob(each), None) for each in ("*.py", "*/*.py"))
+    return (folder / "__init__.py").is_file()
+
+
+def _holds_packages(root: Path) -> bool:
+    """Whether a folder is on the path for packages, not for modules inside of one."""
+    return not _is_package(root) and any(root.glob("*/__init__.py"))
 
 
 def _is_installed(top: str) -> bool:
-    with suppress(ValueError, ImportError):
-        return top in sys.stdlib_module_names or importlib.util.find_spec(top) is not None
-    return top in sys.modules
-
-
-def _load_package(name: str, folder: Path) -> None:
-    file = folder / "__init__.py"
-    if file.is_file():
-        places = {"submodule_search_locations": [str(folder)]}
-        spec = importlib.util.spec_from_file_location(name, file, **places)
-    else:
-        spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if spec.loader and file.is_file():
-        with suppress(Exception):  # what it lacks, `tests.adapters` may do without
-            spec.loader.exec_module(module)
-
-
-def _supplies() -> Path:
-    """A folder for what the checkout lacks: files, because workers of pools import too."""
-    folder, process = tempfile.mkdtemp(prefix="workbook-adopt-"), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == process:  # not in a fork of it
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    return Path(folder)
-
-
-def _supply_version(supplies: Path, name: str) -> None:
-    """Make `importlib.metadata.version(name)` work where the package was never installed."""
     try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        folder = supplies / f"{re.sub('[-_.]+', '_', name)}-0.0.dist-info"
-        folder.mkdir(exist_ok=True)
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0\n")
+        return top in sys.stdlib_module_names or importlib.util.find_spec(top) is not None
+    except ValueError:  # it was made by hand
+        return True
 
 
 def _mend_torch() -> None:
@@ -465,15 +389,17 @@ def how_to_install(package: str) -> str:
     return f"pip install {INSTALLED_AS.get(package, package.replace('_', '-'))}"
 
 
-def stand_in(name: str) -> None:
-    """Let a module stand for a package that is missing: only what is called later fails."""
-    module = sys.modules[name]
+def stand_in(module: ModuleType) -> None:
+    """Let a module stand for one that cannot be imported: only what is called later fails."""
+    package, _, _ = module.__name__.partition(".")
+    above = sys.modules.get(module.__name__.rpartition(".")[0])
     module.__class__ = _StandIn
-    package = name.partition(".")[0]
-    needs = f"it needs the package {package}, which is not installed here"
-    vars(module)["_workbook_why"] = f"{needs}: {how_to_install(package)}"
-    if not any(isinstance(finder, _StandIns) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _StandIns())
+    module._workbook_why = (
+        _broken.get(module.__name__)
+        or (above and vars(above).get("_workbook_why"))
+        or f"it needs the package {package}, which is not installed here: {how_to_install(package)}"
+    )
+    _find_stand_ins()
 
 
 class _StandIn(ModuleType):
@@ -487,18 +413,21 @@ _broken: dict[str, str] = {}  # modules of a checkout that cannot be imported, a
 class _StandIns:
     """Finds what takes the place of broken modules, and of all that is below a stand-in."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         is_below = isinstance(sys.modules.get(name.rpartition(".")[0]), _StandIn)
-        return ModuleSpec(name, self, is_package=True) if is_below or name in _broken else None
+        return ModuleSpec(name, cls, is_package=True) if is_below or name in _broken else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module, above = _StandIn(spec.name), sys.modules.get(spec.name.rpartition(".")[0])
-        why = _broken.get(spec.name) or above._workbook_why
-        vars(module)["_workbook_why"] = why
-        return module
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Python makes it."""
 
-    def exec_module(self, module: ModuleType) -> None:
-        pass
+    exec_module = staticmethod(stand_in)
+
+
+def _find_stand_ins() -> None:
+    if _StandIns not in sys.meta_path:
+        sys.meta_path.insert(0, _StandIns)
 
 
 class _Missing(ABCMeta):
@@ -516,10 +445,9 @@ class _Missing(ABCMeta):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not _is_importing():
             raise ModuleNotFoundError(f"{cls._workbook_path} is not there: {cls._workbook_why}")
-        is_decorator = len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type)
-        return (
-            args[0] if is_decorator else _missing(cls._workbook_path, "result", cls._workbook_why)
-        )
+        if len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type):
+            return args[0]  # it decorates
+        return _missing(cls._workbook_path, "result", cls._workbook_why)
 
     def __getitem__(cls, key: Any) -> Any:
         return cls
@@ -535,16 +463,12 @@ def _missing(path: str, name: str, why: str) -> Any:
         return "0"
     if name.startswith("__"):
         raise AttributeError(name)
-    names = {"_workbook_path": f"{path}.{name}", "_workbook_why": why}
+    names = {"__module__": path, "_workbook_path": f"{path}.{name}", "_workbook_why": why}
     return _Missing(name, (), names)
 
 
 def _is_importing() -> bool:
     """Whether a module is being imported: what is called meanwhile need not work."""
-    frame = sys._getframe(2)
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "exec_module" and code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
+    codes = (frame.f_code for frame, _ in traceback.walk_stack(None))
+    importing = "<frozen importlib"
+    return any(c.co_name == "exec_module" and c.co_filename.startswith(importing) for c in codes)

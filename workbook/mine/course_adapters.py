@@ -15,12 +15,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from pathlib import Path
 from textwrap import indent, wrap
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from workbook.checks import calling, modules, transformer, verdicts
 from workbook.checks.calling import bind, call_part, meaning, parameters_of
@@ -29,7 +31,6 @@ from workbook.checks.modules import Learner, own_parameters, place
 from workbook.checks.tensors import Case, alike, copied
 from workbook.checks.transformer import ReadyRope, call_function, is_plain
 from workbook.checks.verdicts import NotAttempted, Wrong
-from workbook.mine.tracing import arguments_for
 
 PACKAGE = "cs336_basics"
 WIDTH = 96  # of a line in the body of an adapter, before it is indented
@@ -446,6 +447,44 @@ def of_values(writer: Writer, *objects: Any) -> list[str]:
     if "device" in names and "=device" not in code:
         code = f"tuple(each.to(device) for each in {code})"
     return [f"return {code}"]
+
+
+def arguments_for(adapter: str) -> dict[str, Any]:
+    """Small arguments, by the course's names, for an adapter of other values.
+
+    Files that they name are written to the working directory.
+    """
+    torch.manual_seed(0)
+    special = {"special_tokens": ["<|endoftext|>"]}
+    match adapter:
+        case "run_silu":
+            return {"in_features": torch.randn(3, 12, 16)}
+        case "run_get_batch":
+            data = np.arange(100)
+            return {"dataset": data, "batch_size": 4, "context_length": 7, "device": "cpu"}
+        case "run_gradient_clipping":
+            parameters = [nn.Parameter(torch.randn(5)) for _ in range(3)]
+            for each in parameters:
+                each.grad = torch.randn(5)
+            return {"parameters": parameters, "max_l2_norm": 0.01}
+        case "run_get_lr_cosine_schedule":
+            rates = {"max_learning_rate": 1.0, "min_learning_rate": 0.1}
+            return {"it": 9, **rates, "warmup_iters": 7, "cosine_cycle_iters": 21}
+        case "run_save_checkpoint" | "run_load_checkpoint":
+            model = nn.Linear(3, 2)
+            trained = {"model": model, "optimizer": torch.optim.AdamW(model.parameters())}
+            file = str(Path("checkpoint.pt").absolute())
+            if adapter == "run_load_checkpoint":
+                return {"src": file, **trained}
+            return {**trained, "iteration": 3, "out": file}
+        case "get_tokenizer":
+            vocab = {n: bytes([n]) for n in range(256)} | {256: b"th", 257: b"<|endoftext|>"}
+            return {"vocab": vocab, "merges": [(b"t", b"h")], **special}
+        case "run_train_bpe":
+            text = Path("text.txt").absolute()
+            text.write_text("low low lower the newest widest<|endoftext|>the widest newest\n" * 9)
+            return {"input_path": str(text), "vocab_size": 262, **special}
+    raise ValueError(f"{adapter} is called with tensors")
 
 
 def silu(writer: Writer) -> list[str]:

@@ -25,10 +25,12 @@ from workbook.checks import decoding, modules, transformer
 from workbook.checks import tokenizer as tokenizers
 from workbook.checks.calling import bind, call_part, meaning, parameters_of
 from workbook.checks.guard import NOT_THEIRS
+from workbook.checks.settings import SIZES
 from workbook.checks.tensors import Case
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, call
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.mine import repository
+from workbook.mine.tracing import TracedModel
 from workbook.optimizer.optimizers import clip_gradients
 from workbook.study import keeping, problems, progress
 from workbook.tokenization.tokenizer import Tokenizer
@@ -273,7 +275,7 @@ def _called(function: Callable, *args: Any) -> Any:
     return call(function, *args, given=NOTHING, seconds=SECONDS)
 
 
-def recipe(learners: Learners, config: ModelConfig) -> "repository.TracedModel | NamedModel":
+def recipe(learners: Learners, config: ModelConfig) -> "TracedModel | NamedModel":
     """How the learner's model is made, filled and called: as their adapter does it, or by names.
 
     Raises: Wrong, ValueError.
@@ -289,18 +291,13 @@ def recipe(learners: Learners, config: ModelConfig) -> "repository.TracedModel |
     if adopted is not None and adopted.parts.get("transformer_lm"):
         try:
             if (adapter := repository.adapter(adopted, "transformer_lm")) is not None:
-                return repository.TracedModel(adapter, config)
+                return TracedModel(adapter, config)
         except ValueError as trouble:
             try:
                 return NamedModel(learners.thing, config)
             except Wrong:
                 raise learners.error(f"cannot be trained: {trouble}") from trouble
     return NamedModel(learners.thing, config)
-
-
-SIZES = (
-    "vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta",
-)  # fmt: skip
 
 
 class NamedModel:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +17,21 @@ from typing import Any
 from workbook.checks import apart
 from workbook.files import atomic_write, locked, write_json
 from workbook.mine.checkout import ADAPTERS, Checkout, how_to_install
-from workbook.mine.finding import CODE, FUNCTIONS, Source, is_written, lacking
-from workbook.mine.tracing import TracedModel
+from workbook.mine.finding import CODE, Adapters
 from workbook.study import keeping, problems
 from workbook.study.progress import MARK
 
-__all__ = ["Adopted", "TracedModel", "adapter", "adopt", "enter", "load", "read"]
+__all__ = ["Adopted", "adapter", "adopt", "enter", "load", "read"]
 
 FILE = "adopted.toml"
 RECORD = "adopted.json"  # what `adopt` itself wrote last, which tells what a hand has changed
+FIND = "workbook.mine.finding:find"  # runs in a process of its own
 SECONDS = 180.0  # that one part may take
 BY_HAND = "by hand"
+NEXT = (
+    "Next: `workbook check --all` checks them, `workbook twin` trains your model beside ours, and"
+    " `workbook train laptop --mine` trains it in earnest."
+)
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 Where = str | list[str]
 
@@ -51,7 +55,7 @@ class Adopted:
         widths = [max((len(row[n]) for row in rows), default=0) for n in range(2)]
         table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
         found = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
-        return "\n".join([f"{found}:", "", *table, "", *self.notes, f"Kept in {self.file}."])
+        return "\n".join([f"{found}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
 
 
 def _both(where: Where) -> list[str]:
@@ -96,26 +100,19 @@ def places(study: Path) -> dict[str, str]:
 def _read(file: Path) -> Adopted | None:
     try:
         text = file.read_text(encoding="utf-8")
+        stored = tomllib.loads(text)
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is no UTF-8 text: {error}; {_MEND}") from error
-    try:
-        stored = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no UTF-8, or no TOML
         raise ValueError(f"{file} cannot be read: {error}; {_MEND}") from error
     folder, parts = stored.get("folder"), stored.get("parts", {})
     if not isinstance(folder, str) or not isinstance(parts, dict):
         missing = "[parts]" if isinstance(folder, str) else 'folder = "PATH"'
         raise ValueError(f"{file} does not say {missing} as it should; {_MEND}")
+    lines = [line.partition("=")[0].strip(" \t\"'") for line in text.splitlines()]
     for name, where in parts.items():
-        with suppress(StopIteration):
-            at = next(
-                n
-                for n, line in enumerate(text.splitlines(), 1)
-                if re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=", line)
-            )
-            _expect_part(name, where, f"line {at} of {file}")
+        at = f"line {lines.index(name) + 1} of {file}" if name in lines else str(file)
+        _expect_part(name, where, at)
     return Adopted(Path(folder), parts, file)
 
 
@@ -154,18 +151,17 @@ def _write(adopted: Adopted, by_adopt: Mapping[str, Where]) -> None:
             lines.append(f"{name} = {json.dumps(adopted.parts[name], ensure_ascii=False)}")
     with atomic_write(adopted.file) as file:
         file.write("\n".join(lines) + "\n")
-    record = {"folder": str(adopted.folder), "parts": dict(by_adopt)}
-    write_json(adopted.file.parent / MARK / RECORD, record)
+    write_json(adopted.file.parent / MARK / RECORD, by_adopt)
 
 
 def _by_hand(before: Adopted | None) -> dict[str, Where]:
     """The entries that a hand, or `--set`, has written since `adopt` wrote the file."""
     if before is None:
         return {}
-    recorded: dict = {}
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    recorded: dict[str, Where] = {}
+    with suppress(OSError, ValueError):
         text = (before.file.parent / MARK / RECORD).read_text(encoding="utf-8")
-        recorded = dict(json.loads(text)["parts"])
+        recorded = json.loads(text)
     return {name: each for name, each in before.parts.items() if recorded.get(name) != each}
 
 
@@ -187,8 +183,8 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
     """Find a learner's parts in a checkout of the course's repository, and write down where.
 
     Arguments:
-        path: the folder of the checkout; nothing in it is changed. Only what is imported and the
-            functions in its `tests/adapters.py` run, in a process of their own.
+        path: the folder of the checkout; nothing in it is changed, and nothing but imports runs,
+            in a process of their own.
         given: where a part is, by problem, as "module:object" or "module:save,module:load"; ""
             forgets what was given before.
         study: the study folder, which is made where it is missing.
@@ -197,93 +193,53 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
     """
     checkout, file = Checkout(path), Path(study) / FILE
     checkout.files  # noqa: B018 - raises where it is no folder of Python code
-    wanted = {name: _split(name, where) for name, where in given.items() if where}
+    split = {name: [each.strip() for each in where.split(",")] for name, where in given.items()}
+    wanted = {n: each if len(each) > 1 else each[0] for n, each in split.items() if given[n]}
     for name, where in wanted.items():
         _expect_part(name, where, "--set")
     before = _read(file)
     kept = {n: each for n, each in _by_hand(before).items() if n not in given}
-    hand = {**kept, **wanted}
-    refused = dict(_tried(checkout, hand))
-    for name, why in refused.items():
-        if name in wanted:
-            raise ValueError(f"--set {name}={given[name]}: {why}")
-    notes = []
-    for name, why in refused.items():
-        notes.append(f"{name} = {json.dumps(hand.pop(name))}, as {FILE} said, is not there: {why}.")
-    found, how, troubles = _found(checkout)
+    hand, found, how, notes = {**kept, **wanted}, {}, {}, []
+    asked = {name: _both(where) for name, where in hand.items() if where}
+    try:
+        for each in apart.results(FIND, str(checkout.folder), asked, seconds=SECONDS):
+            name = each.get("problem")
+            if "trouble" in each:
+                notes.append(f"Note: {each['trouble']}")
+            elif "where" in each:
+                found[name], how[name] = each["where"], each["how"]
+            elif name in wanted:
+                raise ValueError(f"--set {name}={given[name]}: {each['refused']}")
+            else:
+                said = f"{name} = {json.dumps(hand.pop(name))}, as {FILE} said,"
+                notes.append(f"{said} is not there: {each['refused']}.")
+    except apart.EndedError as error:
+        notes.append(f"Note: looking for your parts was cut short: {error}")
     parts = {name: hand.get(name, found.get(name)) for name in CODE}
     adopted = Adopted(checkout.folder, {n: w for n, w in parts.items() if w is not None}, file)
     adopted.how = {name: BY_HAND if name in hand else how.get(name, "") for name in adopted.parts}
-    adopted.notes = [*notes, *_advice(checkout, adopted, troubles)]
+    adopted.notes = [*_advice(checkout, adopted), *notes]
     with locked(file.parent / MARK):
         _write(adopted, {name: each for name, each in found.items() if name not in hand})
     return adopted
 
 
-def _split(name: str, where: str) -> Where:
-    each = [part.strip() for part in where.split(",")]
-    return each if len(each) > 1 else where
-
-
-def _tried(checkout: Checkout, parts: Mapping[str, Where]) -> list[tuple[str, str]]:
-    """Which of these parts are not there, and why."""
-    asked = {name: where for name, where in parts.items() if where}
-    if not asked:
-        return []
-    function = f"{__name__}:refusals"
-    return apart.result(function, str(checkout.folder), asked, seconds=SECONDS)
-
-
-def refusals(folder: str, parts: dict[str, Where]):
-    """Yield which parts cannot be imported, or are neither function nor class, with the reasons."""
-    checkout, found = Checkout(folder), []
-    for name, where in parts.items():
-        for each in _both(where):
-            try:
-                value = checkout.object(each)
-                if not (callable(value) or isinstance(value, Path)):
-                    raise ValueError(f"it is a {type(value).__name__}, no function or class")
-            except ValueError as error:
-                found.append((name, str(error)))
-                break
-    yield found
-
-
-def _found(checkout: Checkout) -> tuple[dict[str, Where], dict[str, str], list[str]]:
-    """What a process of its own finds: once more without running the adapters, where it ended."""
-    found: dict[str, Where] = {}
-    how: dict[str, str] = {}
-    troubles: list[str] = []
-    for runs in (True, False):
-        function = "workbook.mine.finding:find"
-        try:
-            for each in apart.results(function, str(checkout.folder), runs, seconds=SECONDS):
-                troubles += [each["trouble"]] if "trouble" in each else []
-                if "problem" in each and each["problem"] not in found:
-                    found[each["problem"]], how[each["problem"]] = each["where"], each["how"]
-            break
-        except apart.EndedError as error:
-            troubles.append(f"looking for your parts was cut short: {error}")
-    return found, how, list(dict.fromkeys(troubles))
-
-
-def _advice(checkout: Checkout, adopted: Adopted, troubles: list[str]):
-    """What to do about all that was not found, one sentence a line."""
+def _advice(checkout: Checkout, adopted: Adopted) -> Iterator[str]:
+    """What to do about parts and packages that are not there, one sentence a line."""
     for name in CODE:
         if name not in adopted.parts:
             example = f"{name}=module:{(problems.get(name).names or ('main',))[0]}"
             if problems.get(name).form == "pair":
                 example = f"{name}=module:save,module:load"
             yield f"Not found: {name}. If you have it: `--set {example}`"
-    lacks = {
-        name: set().union(*(lacking(checkout, each) for each in _both(where) if each))
-        for name, where in adopted.parts.items()
-    }
     for package, files in checkout.missing.items():
-        needing = ", ".join(name for name, packages in lacks.items() if package in packages)
-        of = f"for {needing}" if needing else f"in {files[0].relative_to(checkout.folder)}"
+        needing = [
+            name
+            for name, where in adopted.parts.items()
+            if any(checkout.find(each.partition(":")[0]) in files for each in _both(where))
+        ]
+        of = f"for {', '.join(needing)}" if needing else f"in {files[0].name}"
         yield f"Missing {of}: the package {package}; `{how_to_install(package)}`"
-    yield from (f"Note: {trouble}" for trouble in troubles)
 
 
 # Using the parts.
@@ -319,13 +275,9 @@ def adapter(adopted: Adopted, problem: str) -> Callable | tuple | None:
     None where there is none, or it is still to write.
     """
     checkout = _checkout(adopted)
-    if not checkout.find(ADAPTERS):
+    names = Adapters(checkout).written(problem)
+    if not names or (problem == "checkpointing" and len(names) < 2):
         return None
-    source = Source(checkout, ADAPTERS)
-    names = [name for name in FUNCTIONS.get(problem, ()) if is_written(source, name)]
     checkout.enter()
-    module = checkout.imported_adapters() if names else None
-    found = tuple(getattr(module, name) for name in names)
-    if problem == "checkpointing":
-        return found if len(found) == 2 else None
-    return next(iter(found), None)
+    found = tuple(getattr(checkout.imported(ADAPTERS), name) for name in names)
+    return found if problem == "checkpointing" else found[0]
