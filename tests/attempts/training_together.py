@@ -293,20 +293,6 @@ class Loop:
         save(self.model, self.optimizer, num_iters, self.out)
 
 
-def with_arrays(train_data, val_data, lm, optimizer, batch_size, context_length, num_steps,
-                checkpoint_dir, lr=1e-3, resume_from=None):
-    start = load(resume_from, lm, optimizer) if resume_from else 0
-    losses, val_losses = [], []
-    for step in range(start, num_steps):
-        x, y = get_batch(train_data, batch_size, context_length)
-        optimizer.zero_grad()
-        loss = cross_entropy(lm(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    val_losses.append(evaluate(lm, val_data, batch_size, context_length))
-    save(lm, optimizer, num_steps, f"{checkpoint_dir}/step_{num_steps}.pt")
-    return losses, {"val_losses": val_losses}
 '''
 ACCUMULATED = """        optimizer.zero_grad()
         for part in range(4):
@@ -348,7 +334,6 @@ RIGHT = {
     "a namespace": wrapped("by_namespace"),
     "a class with a config": wrapped("Trainer"),
     "a class with arrays, which goes on by itself": wrapped("Loop"),
-    "arrays, and a model of somebody else": wrapped("with_arrays"),
     "goes on by itself": function(
         (LOAD, "load(checkpoint_path, model, optimizer) if os.path.exists(checkpoint_path) else 0"),
         ("resume=None, ", ""),
@@ -403,6 +388,9 @@ RIGHT = {
          "    lm = TransformerLM.from_config(config)\n"
          "    parts = [lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head]\n"
          "    return torch.nn.Sequential(*parts)\n\n\ndef build("),
+    ),
+    "a main that reads the command line": function(
+        ('if __name__ == "__main__":', "def main():"), name="main", parts=PARTS + TRAIN + MAIN
     ),
     "steps on top of the old ones": function(
         ("range(start, max_steps)", "range(start, start + max_steps)")
@@ -492,15 +480,13 @@ def get_batch"""),
 )  # fmt: skip
 RIGHT_SCRIPTS = {
     "wandb, bare numbers, a flag to resume": script(parts="import wandb" + PARTS + DASHED),
-    "click, a loader with workers": "%%writefile train.py\n"
-    + script(*POOL, parts=PARTS + TRAIN + CLICKED),
+    "click, a loader with workers": script(*POOL, parts=PARTS + TRAIN + CLICKED),
 }
 
-REMARKS = {
-    "np.memmap": function(('np.load(train_path, mmap_mode="r")', "np.load(train_path)"),
-                          ('np.load(valid_path, mmap_mode="r")', "np.load(valid_path)")),
-    "Validation needs no gradients": function(("@torch.no_grad()\n", "")),
-}  # fmt: skip
+IN_MEMORY = function(
+    ('np.load(train_path, mmap_mode="r")', "np.load(train_path)"),
+    ('np.load(valid_path, mmap_mode="r")', "np.load(valid_path)"),
+)
 
 # --- Not right, and a piece of what is said
 
@@ -585,7 +571,7 @@ WRONG_SCRIPTS = [
     ("crashes", script((LAST, LAST + "    sys.stdout.reconfigure(line_buffering=True)\n"
                                      "    np.load(checkpoint_path + '.npy')\n"),
                        ("import argparse\n", "import argparse, sys\n")), "wrong",
-     "of train.py: `np.load(checkpoint_path + '.npy')`"),
+     "in train: `np.load(checkpoint_path + '.npy')`"),
     ("asks", script((LOOP, "input('Go on?')\n    " + LOOP)), "wrong", "not by input()"),
     ("ends Python", script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
      "wrong", "status 3; it printed last: on disk"),

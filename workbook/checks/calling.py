@@ -62,13 +62,17 @@ SYNONYMS = {
     "parameters": "params param modelparams modelparameters weights parameterlist grads",
     "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
     "it": "step iteration iter stepnum currentstep currentiter curstep",
-    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr",
-    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr",
-    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup",
+    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr "
+    "learningrate baselr initlr initiallr etamax",
+    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr endlr etamin",
+    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup "
+    "warmupt lrwarmupiters lrwarmupsteps numwarmupiters",
     "cosine_cycle_iters": "tc cosineiters cosinesteps cosinecycle totaliters totalsteps maxiters "
-    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters",
+    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters tmax cossteps "
+    "lrdecayiters lrdecaysteps lrcosineiters lrcosinecycleiters",
     "dataset": "data tokens tokenids ids arr array inputids trainingdata",
-    "batch_size": "bs batch batchsz numsequences",
+    "batch_size": "bs batch batchsz numsequences trainbatchsize evalbatchsize valbatchsize "
+    "microbatchsize minibatchsize",
     "device": "dev",
     "model": "lm net network module transformer transformerlm languagemodel self generator",
     "optimizer": "optim opt",
@@ -103,6 +107,47 @@ SYNONYMS = {
     "rotarypositionalembedding rotator posemblayer positionalencoder positionencoder",
 }
 SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
+
+
+def _joined(firsts: str, lasts: str, others: str = "") -> frozenset[str]:
+    """Each of the first words with each of the last ones; a space at the end adds the empty one."""
+    both = {first + last for first in firsts.split(" ") for last in lasts.split(" ")}
+    return frozenset({*both, *others.split()})
+
+
+EVERY = "every interval freq frequency steps iters period everysteps everynsteps everyiters"
+DATA = "data path datapath file filepath bin npy tokens tokenspath ids dataset datasetpath set"
+# The settings of a training run, whose names are made of the same few words.
+SYNONYMS |= {
+    "resume": _joined(
+        "resume load restore continue start init",
+        "from path checkpoint ckpt fromcheckpoint fromckpt frompath checkpointpath ckptpath dir ",
+        "checkpointtoload ckpttoload checkpointtoresume loadckpt fromcheckpoint pretrained",
+    )
+    - {"start", "init"},
+    "eval_every": _joined(
+        "eval val valid validate validation evaluation", f"{EVERY} batches",
+        "numevalbatches nevalbatches numvalbatches nvalbatches numvalidbatches nvalidbatches",
+    ),
+    "save_every": _joined("save saving checkpoint ckpt", EVERY),
+    "log_every": _joined("log logging print report trainlog", EVERY),
+    "epochs": _joined("n num max total train ", "epochs"),
+    "steps": _joined(
+        "n num max total train training numtrain maxtrain totaltrain numtraining totaltraining ",
+        "steps iters iterations iter updates",
+    ),
+    "total_tokens": _joined("total max num train totaltrain numtrain", "tokens tokensprocessed",
+                            "tokenstoprocess tokenbudget totaltokensprocessed") - {"traintokens"},
+    "valid_path": _joined("val valid validation dev eval test", f"{DATA} ",
+                          "dataval datavalid pathtoval pathtovalid xval xvalid"),
+    "train_path": _joined("train training", f"{DATA} ", "xtrain pathtotrain datatrain")
+    | _joined("data dataset tokens tokenids input", "path file "),
+    "data_dir": _joined("data dataset token tokens input", "dir folder root directory"),
+    "checkpoint_path": _joined(
+        "checkpoint checkpoints ckpt ckpts save out output model run results",
+        "path dir file folder directory to root", "checkpoint ckpt out save output",
+    ),
+}  # fmt: skip
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
     "device": None,
@@ -129,6 +174,8 @@ HOW = {
     "rng": None,
     "topk": None,
 }
+CONFIGS = {"config", "cfg", "args", "hparams", "params", "modelconfig", "trainconfig", "settings"}
+CONFIGS |= {"options", "opt", "conf"}
 OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
 SHARE = re.compile(r"(.+_)?(ratio|frac|fraction|percent|pct)(_.+)?", re.I)  # of another number
 SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
@@ -184,7 +231,7 @@ def bind(
         for p in parameters
         if p.name not in meant
         and not _says_how(p)
-        and not _is_config(p)
+        and not is_config(p)
         # `weights=None` is no place for a number that another name stands for, nor is `mode="pre"`.
         and (p.default is p.empty or not (meaning(p.name, SYNONYMS) or type(p.default) is str))
     ]
@@ -193,13 +240,13 @@ def bind(
             bound[unknown.pop(0).name] = left.pop(name)
     for parameter in parameters:
         # A config with a default is made all the same, for values that have no other place.
-        wanted = _is_config(parameter) and not partly and left.keys() - {*optional}
+        wanted = is_config(parameter) and not partly and left.keys() - {*optional}
         if parameter.name in bound or (parameter.default is not parameter.empty and not wanted):
             continue
         name = meant.get(parameter.name)
         if name in extras:
             bound[parameter.name] = extras[name]
-        elif _is_config(parameter):
+        elif is_config(parameter):
             bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
             left = {}
         elif _says_how(parameter):
@@ -272,7 +319,7 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
         each
         for parameter in signature_of(function) or ()
         for each in (
-            parameters_of(parameter.annotation) if _is_config_class(parameter) else [parameter]
+            parameters_of(parameter.annotation) if is_config_class(parameter) else [parameter]
         )
     ]
 
@@ -366,13 +413,13 @@ def _how(name: str) -> Any:
     return HOW.get(_plain(name), not OFF.match(name))
 
 
-def _is_config(parameter: inspect.Parameter) -> bool:
+def is_config(parameter: inspect.Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
-    names = ("config", "cfg", "args", "hparams", "params", "modelconfig")
-    return _is_config_class(parameter) or _plain(parameter.name) in names
+    return is_config_class(parameter) or _plain(parameter.name) in CONFIGS
 
 
-def _is_config_class(parameter: inspect.Parameter) -> bool:
+def is_config_class(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is annotated with a class of settings."""
     kind = parameter.annotation
     return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 

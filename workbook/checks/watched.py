@@ -1,103 +1,313 @@
 """A training run that is watched: its steps, losses, batches and sizes, whatever it prints.
 
-`watching` looks at a run from inside its process: each call of a model, of `backward` and of an
-optimizer's `step`. `of_function` and `of_script` give what was seen, in values that JSON can hold.
+`Settings` says what the run is told, by whatever names its script or function has for that.
+`watching` looks at it from inside its process: each call of a model, of `backward` and of an
+optimizer's `step`. `Seen` is what was seen, in values that JSON can hold.
 """
 
-import builtins
+import csv
 import io
 import logging
+import math
 import os
 import re
 import runpy
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module, metadata
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from workbook.checks.guard import NOT_THEIRS, Stopped, TimedOut, limited
-from workbook.checks.settings import Settings, Unmet
+from workbook.checks.calling import is_config, is_config_class, meaning, signature_of
+from workbook.checks.guard import Stopped, TimedOut, limited
+from workbook.checks.verdicts import failure
 
 # The text repeats itself, so 20 steps learn much of it. One id is in the training data alone, and
 # another one in the validation data alone: every window of a batch tells where it comes from.
 PATTERN = (3, 17, 42, 8, 29, 55, 11, 36, 20)
 TRAIN_ID, VALID_ID = 50, 51
-TRAIN_TOKENS, VALID_TOKENS = 2_000, 400
 PATIENCE = 3  # times the steps that were asked for; then the run is stopped
 MOST_PARAMETERS = 1_000_000  # the settings ask for thirty thousand or so
 MOST_PARTS = 8  # of a batch, where gradients are accumulated
-KEPT = 200_000  # characters of print-out
-LOGS = (".csv", ".jsonl", ".json", ".log", ".txt", ".tsv")
-MOST_LOG = 1_000_000  # bytes of a file that may be a log
-# Modules that report to a service; in a script these stand-ins take their places.
-SERVICES = ("wandb", "tensorboardX", "torch.utils.tensorboard", "trackio", "swanlab")
+KEPT = 200_000  # characters of print-out, and bytes of a log file
+LOGS = (".csv", ".jsonl", ".json", ".log", ".txt")
+SERVICES = ("wandb", "tensorboardX", "torch.utils.tensorboard")
+
+SIZES = {
+    "vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4,
+    "d_ff": 64, "batch_size": 8,
+}  # fmt: skip
+# In this order, as some names mean two things: `total_steps` the steps before those of the cosine.
+MEANT = (
+    "resume", "eval_every", "save_every", "log_every", "epochs", "steps", "total_tokens",
+    "warmup_iters", "min_learning_rate", "max_learning_rate", "cosine_cycle_iters", "valid_path",
+    "train_path", "data_dir", "checkpoint_path", "device", *SIZES,
+)  # fmt: skip
+# Given only where there is no default.
+USUAL = {
+    "weight_decay": 0.01, "betas": (0.9, 0.95), "beta1": 0.9, "beta2": 0.95, "eps": 1e-8,
+    "max_l2_norm": 1.0, "seed": 0, "dtype": "float32", "dropout": 0.0, "rope_theta": 10_000.0,
+}  # fmt: skip
+NAMED = re.compile("((wandb|run|exp|experiment|project)_?)*(name|project|entity|group|id)")
+SECTIONS = {"model", "training", "optim", "optimizer", "data", "logging", "checkpointing"}
+ID_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8)
+LEAVE = object()  # stands for "its default will do"
 
 
 class Enough(Stopped):
     """Of the run more is not needed, such as where it takes many more steps than it was told."""
 
 
-class NoOptions(BaseException):
-    """A script that takes steps without having asked for any option."""
+class Unmet(BaseException):
+    """It needs something without a default that no setting means; its name is the message."""
+
+
+@dataclass
+class Settings:
+    """What a run is asked to do. Paths are texts, so that it can go to another process."""
+
+    folder: str  # holds the data, and the checkpoints
+    steps: int
+    stop_at: int | None = None  # the step after which the run is interrupted
+    resume: str | None = None  # the checkpoint to go on from
+    asked: dict[str, str] = field(default_factory=dict)  # by meaning: the learner's name
+
+    def values(self) -> dict[str, Any]:
+        """All settings, by the names that the problem documents."""
+        data, tokens = Path(self.folder, "data"), SIZES["batch_size"] * SIZES["context_length"]
+        return SIZES | {
+            "train_path": str(data / "train.bin"), "valid_path": str(data / "valid.bin"),
+            "data_dir": str(data), "resume": self.resume, "device": "cpu",
+            # Not there yet, so it may be made as a folder as well.
+            "checkpoint_path": str(Path(self.folder, "checkpoints", "run.pt")),
+            "steps": self.steps, "epochs": self.steps, "total_tokens": self.steps * tokens,
+            "max_learning_rate": 1e-2, "min_learning_rate": 1e-3, "warmup_iters": 2,
+            "cosine_cycle_iters": self.steps, "log_every": 1, "eval_every": 5, "save_every": 10,
+        }  # fmt: skip
+
+    def value(
+        self, name: str, default: Any = None, *, required: bool = False, kind: Any = None
+    ) -> Any:
+        """What a setting of this name is given; LEAVE: nothing.
+
+        Args:
+            kind: its type, or the words that it can be; None: any, data as an array too.
+
+        Raises: Unmet where it is required and means nothing here.
+        """
+        meant, is_switch = meaning(name, MEANT), isinstance(default, bool) or kind is bool
+        found = self.values().get(meant, LEAVE)
+        if meant == "resume":
+            self.asked.setdefault(meant, name)
+        if is_switch:
+            found = True if meant == "resume" and found else LEAVE
+        elif found is None or (isinstance(kind, list) and found not in kind):
+            found = LEAVE
+        elif meant in ("resume", "checkpoint_path"):
+            is_folder = re.search("dir|folder|root|checkpoints|ckpts", name, re.I)
+            found = str(Path(found).parent) if is_folder else found
+        elif meant in ("train_path", "valid_path"):
+            is_path = kind in (str, Path) or re.search("path|file|bin|npy", name, re.I)
+            if default and re.fullmatch(r"[^./\\]+", str(default)):
+                found = LEAVE  # it says which data set, such as "owt", and not where it is
+            elif not is_path and not default:
+                found = np.load(found, mmap_mode="r")
+        if meant and found is not LEAVE:
+            self.asked.setdefault(meant, name)
+        if found is not LEAVE or not required:
+            return found
+        if is_switch or meant == "resume":
+            return False if is_switch else None
+        if isinstance(kind, list):
+            return kind[0]
+        if usual := meaning(name, USUAL):
+            return USUAL[usual]
+        if NAMED.fullmatch(name.lower()):
+            return "check"
+        raise Unmet(name)
+
+    def arguments(self, function: Callable) -> dict[str, Any]:
+        """Values for the parameters of a function, by its own names. Raises: Unmet."""
+        given: dict[str, Any] = {}
+        for each in signature_of(function) or ():
+            required = each.default is each.empty
+            kind = None if each.annotation is each.empty else each.annotation
+            default = None if required else each.default
+            if each.kind is each.VAR_KEYWORD:
+                known = set(self.asked)
+                given |= {name: v for name, v in Answers(self).items() if name not in known}
+            elif each.kind is each.VAR_POSITIONAL:
+                continue
+            elif is_config_class(each):
+                given[each.name] = kind(**self.arguments(kind))
+            elif is_config(each) and not default and kind is not str:
+                given[each.name] = Answers(self)
+            else:
+                found = self.value(each.name, default, required=required, kind=kind)
+                if found is not LEAVE:
+                    given[each.name] = found
+        return given
+
+    def options(self, words: str) -> Iterator[str]:
+        """Yield the command line that a script asks for, by what it says to --help. Raises: Unmet.
+
+        argparse, click, typer and tyro print alike: the usage, then each option in a line.
+        """
+        usage, _, rest = words.partition("sage:")[2].partition("\n\n")
+        while usage != (usage := re.sub(r"\[[^][]*\]", "", usage)):
+            pass  # what stands in brackets is optional, and may hold more of them
+        needed = re.findall(r"--[\w-]+", usage)
+        places = re.sub(r"--?[\w-]+(\s+([A-Z][A-Z_\d]*|\{\S*\}))*", "", usage).partition(".py")[2]
+        for name in places.split():
+            yield str(self.value(name.lower(), required=True, kind=str))
+        for line in rest.splitlines():
+            found = OPTION.match(line)
+            if not found or found["name"] in ("--help", "--version"):
+                continue
+            name, choices = found["name"], re.split(r"[,|]", found["choices"] or "")
+            if name == "--dataset" and re.search("--train|--data.?dir", rest):
+                continue  # which one, and not where it is
+            kind = choices if any(choices) else str if found["takes"] else bool
+            needs = name in needed or bool(re.search(r"(\[|\()required", line))
+            plain, needs = name.lstrip("-").replace("-", "_"), needs and kind is not bool
+            given = self.value(plain, required=needs, kind=kind)
+            if given is not LEAVE and given is not None:
+                yield name
+                if given is not True:
+                    yield from map(str, given if isinstance(given, tuple) else [given])
+
+
+# A line of --help: "-l, --lr LR", "--norm {pre,post}", "--compile / --no-compile", in a box or not.
+OPTION = re.compile(
+    r"[\s│*]*(?:-\w(?: [A-Z]\S*)?,\s*)?(?P<name>--[\w.-]+)(?:\s+-\w\b)?(?P<takes>"
+    r" (?:[{[](?P<choices>[^\]} ]*)[}\]]|[^\s/-])|\s+(?:TEXT|INTEGER|FLOAT|PATH|FILE|DIRECTORY)\b)?"
+)
+
+
+class Answers(dict):
+    """A config that answers by any usual name, by key and by attribute, in sections as well."""
+
+    def __init__(self, settings: Settings):
+        others = ("epochs", "total_tokens", "data_dir")  # they would say the same once more
+        super().__init__({k: v for k, v in settings.values().items() if k not in others})
+        self.__dict__["_settings"] = settings
+        settings.asked |= {name: name for name in self if name not in settings.asked}
+
+    def __missing__(self, name: Any) -> Any:
+        if str(name).lower() in SECTIONS:
+            return self
+        try:
+            return self.__dict__["_settings"].value(str(name), required=True, kind=str)
+        except Unmet:
+            raise KeyError(f"the settings of the check have no {name}") from None
+
+    def __reduce__(self):
+        return dict, ([*self.items()],)  # in a checkpoint, torch loads nothing of ours
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """The value of a setting; the default for one that is not known, or has none."""
+        try:
+            return default if self[name] is None else self[name]
+        except KeyError:
+            return default
+
+
+@dataclass
+class Seen:
+    """What was seen of one run."""
+
+    asked: dict[str, str]
+    steps: int = 0
+    backward: int = 0
+    rates: list[float] = field(default_factory=list)
+    trained: list[dict | None] = field(default_factory=list)  # what each step has learned from
+    evaluated: list[dict] = field(default_factory=list)
+    shapes: list[list[int]] = field(default_factory=list)  # of the parameters
+    layers: int = 0
+    no_gradient: bool = False
+    uncleared: bool = False  # gradients, before the next ones
+    too_many: bool = False  # steps
+    memory_map: bool = False
+    foreign: bool = False  # ids that are in no vocabulary
+    error: str = ""  # that a script ended with
+    timed_out: bool = False
+    lacks: str = ""  # what the check cannot give it, in words
+    printed: str = ""
+    texts: str = ""  # all that it printed, logged and returned
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it trains."""
+        return sum(map(math.prod, self.shapes))
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of each step, as it was seen."""
+        return [each["loss"] for each in self.trained if each]
+
+    @property
+    def validations(self) -> list[float]:
+        """Losses on validation data, as they were seen."""
+        own = not {"valid_path", "data_dir"} & self.asked.keys()  # split off by the script
+        return [each["loss"] for each in self.evaluated if each["valid"] or own]
 
 
 def write_data(folder: Path) -> None:
     """Write the token files of both splits, as .npy and as bare numbers (.bin), in uint16."""
     (folder / "data").mkdir(parents=True)
     (folder / "checkpoints").mkdir()
-    for names, mark, size in (
-        (("train",), TRAIN_ID, TRAIN_TOKENS),
-        (("valid", "val", "validation"), VALID_ID, VALID_TOKENS),
+    valid = ("valid", "val", "validation")
+    for name, mark, size in (
+        ("train", TRAIN_ID, 2_000),
+        *((each, VALID_ID, 400) for each in valid),
     ):
         text = np.resize(np.array([*PATTERN, mark], dtype=np.uint16), size)
-        for name in names:
-            np.save(folder / "data" / f"{name}.npy", text)
-            text.tofile(folder / "data" / f"{name}.bin")
+        np.save(folder / "data" / f"{name}.npy", text)
+        text.tofile(folder / "data" / f"{name}.bin")
 
 
 class Watch:
-    """What was seen of a run."""
+    """Looks at a run."""
 
-    def __init__(self, settings: Settings, is_script: bool):
-        self.settings, self.is_script = settings, is_script
+    def __init__(self, settings: Settings):
+        self.settings, self.seen = settings, Seen(settings.asked)
         self.depth = 0  # of calls of modules inside one another
         self.ids: Tensor | None = None  # that the model was called with last
-        self.model: nn.Module | None = None
+        self.model, self.size = nn.Module(), -1  # the largest that was called
         self.waiting: dict | None = None  # a result of the model, before any `backward`
-        self.seen: list[dict] = []  # results that the current step has trained on
-        self.had_options = not is_script
-        self.printed = Printed()
-        self.found: dict[str, Any] = {
-            "steps": 0, "rates": [], "trained": [], "evaluated": [], "shapes": [], "layers": 0,
-            "parameters": 0, "backward": 0, "no_gradient": False, "uncleared": False,
-            "too_many": False, "memory_map": False, "foreign": False, "logged": [], "error": "",
-            "unmet": "", "no_options": False, "timed_out": False, "asked": settings.asked,
-        }  # fmt: skip
-        self.parameters: list[Tensor] = []  # that the last step has moved
+        self.learned: dict | None = None  # the first result that the current step has trained on
+        self.moved: list[Tensor] = []  # parameters, by the last step
         self.first: torch.optim.Optimizer | None = None
-
-    # --- The model
+        self.is_asking = False  # what --help says: no step should come before that
+        self.printed, self.logged = _Printed(), []
 
     def call_module(self, original: Callable, module: nn.Module, *args, **kwargs) -> Any:
         """Stand for `nn.Module.__call__`."""
         if self.depth == 0:
-            given = [*args, *kwargs.values()]
-            ids = next((each for each in given if _are_ids(each)), None)
+            ids = next((each for each in (*args, *kwargs.values()) if _are_ids(each)), None)
             if ids is not None:
-                self.ids, most = ids, self.settings.vocab_size
-                self.found["foreign"] |= bool(((ids < 0) | (ids >= most)).any())
-            if self.model is None or len(list(module.parameters())) > self.size:
-                self.model, self.size = module, len(list(module.parameters()))
+                self.ids = ids
+                self.seen.foreign |= bool(((ids < 0) | (ids >= SIZES["vocab_size"])).any())
+            if (size := len(list(module.parameters()))) > self.size:
+                self.model, self.size = module, size
         self.depth += 1
         try:
             out = original(module, *args, **kwargs)
@@ -111,362 +321,221 @@ class Watch:
         """Note the loss of logits."""
         if isinstance(out, tuple | list):
             out = next((each for each in out if _is_3d(each)), None)
-        out = getattr(out, "logits", out)
-        ids = self.ids
-        if not _is_3d(out) or ids is None or out.shape[:2] != ids.shape:
+        out, ids = getattr(out, "logits", out), self.ids
+        if ids is None or not _is_3d(out) or [*out.shape] != [*ids.shape, SIZES["vocab_size"]]:
             return
-        if out.shape[-1] != self.settings.vocab_size:
-            return
-        if self.waiting:  # without `no_grad`, but never trained on
-            self.evaluated(self.waiting)
+        self.evaluate()  # what came before, without `no_grad`, was never trained on
         with torch.no_grad():
-            here = ids[:, 1:].to(torch.int64)
+            logits, next_ids = out[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten().long()
             valid, train = ((ids == each).any().item() for each in (VALID_ID, TRAIN_ID))
-            loss = nn.functional.cross_entropy(
-                out[:, :-1].float().reshape(-1, out.shape[-1]), here.reshape(-1)
-            )
-        seen = {
-            "loss": loss.item(), "shape": [*ids.shape], "valid": valid and not train,
-            "grad": out.requires_grad,
-        }  # fmt: skip
+            loss = nn.functional.cross_entropy(logits, next_ids).item()
+        self.waiting = {"loss": loss, "shape": [*ids.shape], "valid": valid and not train}
         if out.requires_grad:
-            self.waiting = seen
+            self.seen.foreign |= bool((ids == 0).any())  # as every other byte of the file is
         else:
-            self.evaluated(seen)
+            self.evaluate()
 
-    def evaluated(self, seen: dict) -> None:
+    def evaluate(self) -> None:
         """Keep what the model said of a batch that it was not trained on."""
-        self.found["evaluated"].append(seen)
+        if self.waiting:
+            self.seen.evaluated.append(self.waiting)
+            self.waiting = None
 
     def backward(self, original: Callable, loss: Tensor, *args, **kwargs) -> Any:
         """Stand for `Tensor.backward`."""
-        if self.parameters:  # the first since a step, so nothing of that may be left
-            left = (p.grad for p in self.parameters)
-            self.found["uncleared"] |= any(g is not None and g.count_nonzero() > 0 for g in left)
-            self.parameters = []
-        if self.waiting:
-            self.seen.append(self.waiting)
-            self.waiting = None
-        self.found["backward"] += 1
-        if self.found["backward"] > MOST_PARTS * PATIENCE * self.settings.steps:
-            self.found["too_many"] = True
+        left = (p.grad for p in self.moved)  # by the first since a step, nothing may be left
+        self.seen.uncleared |= any(g is not None and g.count_nonzero() > 0 for g in left)
+        self.moved = []
+        self.learned, self.waiting = self.learned or self.waiting, None
+        self.seen.backward += 1
+        if self.seen.backward > MOST_PARTS * PATIENCE * self.settings.steps:
+            self.seen.too_many = True
             raise Enough
         return original(loss, *args, **kwargs)
 
     def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
-        """Count a step of the optimizer."""
-        found = self.found
-        if not self.had_options:
-            raise NoOptions
+        """Count a step of the optimizer; of two, each with some of the parameters, the first's."""
+        if self.is_asking:
+            raise Enough
+        seen = self.seen
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.first = self.first or optimizer
-        if optimizer is not self.first:  # it has others of the parameters, in the same step
-            self.parameters += parameters
-            if found["steps"] == 1:
-                found["shapes"] += [[*p.shape] for p in parameters]
+        self.first, self.moved = self.first or optimizer, self.moved + parameters
+        is_first = optimizer is self.first
+        if seen.steps == 1 - is_first:
+            seen.shapes += [[*p.shape] for p in parameters]
+        if not is_first:
             return
-        self.parameters = parameters
-        if not found["steps"]:
-            found["shapes"] = [[*p.shape] for p in self.parameters]
-            if self.size >= len(self.parameters):  # else parts of the model were called
-                found["layers"] = _layers([name for name, _ in self.model.named_parameters()])
-            found["no_gradient"] = all(p.grad is None for p in self.parameters)
-            found["parameters"] = sum(p.numel() for p in self.parameters)
-            if found["parameters"] > MOST_PARAMETERS:  # 20 steps would take minutes
-                raise Enough
-        found["steps"] += 1
-        found["rates"].append(float(optimizer.param_groups[0].get("lr", "nan")))
-        found["trained"].append(self.seen[0] if self.seen else None)
-        self.seen = []
-        if found["steps"] == self.settings.stop_at:
+        if not seen.steps:
+            if self.size >= len(parameters):  # else parts of the model were called
+                seen.layers = _layers([name for name, _ in self.model.named_parameters()])
+            seen.no_gradient = all(p.grad is None for p in parameters)
+        seen.steps += 1
+        seen.rates.append(float(optimizer.param_groups[0].get("lr", "nan")))
+        seen.trained.append(self.learned)
+        self.learned = None
+        seen.too_many = seen.steps >= PATIENCE * self.settings.steps
+        is_large = seen.parameters > MOST_PARAMETERS  # its steps would take minutes
+        if seen.too_many or is_large or seen.steps == self.settings.stop_at:
             raise Enough
-        if found["steps"] >= PATIENCE * self.settings.steps:
-            found["too_many"] = True
-            raise Enough
-
-    # --- What it asks for, and what it says
-
-    def parse(self, original: Callable, parser: Any, args: Any = None, *rest, **named) -> Any:
-        """Stand for `ArgumentParser.parse_known_args`."""
-        if self.parsing:
-            return original(parser, args, *rest, **named)
-        self.had_options = self.parsing = True
-        try:
-            given = [*self.settings.options(parser), *self.extra]  # the last one counts
-            return original(parser, given, *rest, **named)
-        finally:
-            self.parsing = False
-
-    size, parsing, extra = 0, False, ()
-
-    def click(self, original: Callable, command: Any, context: Any, args: list[str]) -> Any:
-        """Stand for `Command.parse_args` of click, which typer has as well."""
-        if not hasattr(command, "commands"):  # a group only picks the one that is meant
-            self.had_options = True
-            args = [*self.settings.click_options(command.params), *self.extra]
-        return original(command, context, args)
 
     def log(self, *args, **kwargs) -> None:
-        """Take what is reported to a service."""
-        for each in (*args, *kwargs.values()):
-            if isinstance(each, dict):
-                self.found["logged"] += [[str(k), float(v)] for k, v in each.items() if _is_real(v)]
-        if args and isinstance(args[0], str) and len(args) > 1 and _is_real(args[1]):
-            self.found["logged"].append([args[0], float(args[1])])  # add_scalar(name, value, step)
+        """Take what is reported to a service: a dict, or a name and a value."""
+        named = dict([args[:2]]) if args and isinstance(args[0], str) else args
+        self.logged += _lines([named, kwargs])
+
+    def finish(self, returned: Any = None) -> Seen:
+        """All that was seen, with what the run printed, wrote and returned."""
+        self.evaluate()
+        printed = self.printed.getvalue()
+        texts = [printed, *self.logged, *_lines(returned)]
+        for path in sorted(Path(self.settings.folder).rglob("*")):
+            if path.suffix in LOGS and path.is_file() and path.stat().st_size < KEPT:
+                lines = path.read_text("utf-8", errors="replace").splitlines()
+                if path.suffix == ".csv":  # each number with the name of its column
+                    rows = csv.DictReader(lines)
+                    lines = [", ".join(f"{k}: {v}" for k, v in row.items()) for row in rows]
+                texts += lines
+        self.seen.printed, self.seen.texts = printed[-2_000:], "\n".join(texts)[-KEPT:]
+        return self.seen
 
 
-class Printed(io.TextIOBase):
+class _Printed(io.StringIO):
     """The beginning of what is printed; all of it goes on to where it went before."""
 
     def __init__(self):
-        self.parts, self.size, self.before = [], 0, sys.stdout
-
-    def writable(self) -> bool:
-        return True
+        super().__init__()
+        self.before = sys.stdout
 
     def write(self, text: str) -> int:
-        if self.size < KEPT:
-            self.parts.append(text)
-            self.size += len(text)
-        return self.before.write(text)
-
-    def flush(self) -> None:
+        if self.tell() < KEPT:
+            super().write(text)
+        written = self.before.write(text)
         self.before.flush()
+        return written
 
-    def fileno(self) -> int:
-        return self.before.fileno()
-
-    def __getattr__(self, name: str) -> Any:  # such as `buffer` and `reconfigure`
-        return getattr(self.before, name)
-
-    def __str__(self) -> str:
-        return "".join(self.parts)
-
-
-class _StandIn(ModuleType):
-    """A module, a run of it and all that they have: what is logged is kept, the rest is nothing."""
-
-    def __init__(self, name: str, log: Callable):
-        super().__init__(name)
-        self.__path__ = []
-        self.__dict__["log"] = self.__dict__["add_scalar"] = self.__dict__["add_scalars"] = log
-        self.__dict__["watching"] = log
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *args, **kwargs) -> "_StandIn":
-        return self
-
-    def __setattr__(self, name: str, value: Any) -> None: ...
-
-    def __setitem__(self, name: str, value: Any) -> None: ...
-
-    def __enter__(self) -> "_StandIn":
-        return self
-
-    def __exit__(self, *_) -> None: ...
+    def reconfigure(self, **options: Any) -> None:
+        """Do nothing; scripts that ask for a line at a time get it."""
 
 
 @contextmanager
-def watching(settings: Settings, is_script: bool = False, extra: list[str] = ()) -> Iterator[Watch]:
-    """A block in which a run is watched; afterwards everything is as before.
-
-    What it prints is kept. `extra` stands in the command line already.
-    """
-    watch = Watch(settings, is_script)
-    watch.extra = extra
+def watching(settings: Settings, is_script: bool = False) -> Iterator[Watch]:
+    """A block in which a run is watched; afterwards everything is as before."""
+    watch = Watch(settings)
     with ExitStack() as stack:
 
-        def replace(holder: Any, name: str, new: Callable) -> None:
+        def replace(holder: Any, name: str, new: Any) -> None:
+            stack.enter_context(patch.object(holder, name, new))
+
+        def around(holder: Any, name: str, take: Callable) -> None:
             old = getattr(holder, name)
-            stack.callback(setattr, holder, name, old)
-            setattr(holder, name, new(old))
+            replace(holder, name, lambda *args, **kwargs: take(old, *args, **kwargs))
 
-        def always(new: Callable) -> Callable:
-            return lambda old: new
+        def load(original: Callable, file: Any, *args, **kwargs) -> Any:
+            if isinstance(file, np.ndarray):  # it was given the data themselves
+                return file
+            path = Path(str(file))  # the data are there in both forms
+            ours = path.suffix == ".bin" and path.parent == Path(settings.folder, "data")
+            return original(path.with_suffix(".npy") if ours else file, *args, **kwargs)
 
-        def method(take: Callable) -> Callable:
-            return lambda old: lambda *args, **kwargs: take(old, *args, **kwargs)
+        def memory_map(original: Callable, *args, **kwargs) -> Any:
+            watch.seen.memory_map = True
+            if len(args) > 1 and isinstance(args[1], np.ndarray):
+                return args[1]
+            return original(*args, **kwargs)
 
-        replace(nn.Module, "__call__", method(watch.call_module))
-        replace(torch.Tensor, "backward", method(watch.backward))
-        # It would take longer than the run, and hide the calls.
-        replace(torch, "compile", lambda _: lambda model=None, **_: model or (lambda it: it))
-        replace(nn.Module, "compile", lambda _: lambda *args, **kwargs: None)
-        argparse = sys.modules.get("argparse") or __import__("argparse")
-        replace(argparse.ArgumentParser, "parse_known_args", method(watch.parse))
-        for name in ("click", "typer._click.core"):  # typer has a copy of its own
-            with suppress(ImportError):
-                library = import_module(name) if is_script else sys.modules.get(name)
-                if library is not None:
-                    replace(library.Command, "parse_args", method(watch.click))
-        memory_map = np.memmap.__new__
-
-        def mapped(kind, *args, **kwargs):
-            watch.found["memory_map"] = True
-            return memory_map(kind, *args, **kwargs)
-
-        np.memmap.__new__ = mapped
-        stack.callback(setattr, np.memmap, "__new__", memory_map)
-        hook = register_optimizer_step_post_hook(watch.after_step)
-        stack.callback(hook.remove)
+        around(nn.Module, "__call__", watch.call_module)
+        around(torch.Tensor, "backward", watch.backward)
+        around(np, "load", load)
+        around(np.memmap, "__new__", memory_map)
+        # To compile would take longer than the run, and hide the calls.
+        replace(torch, "compile", lambda model=None, **_: model or (lambda it: it))
+        replace(nn.Module, "compile", lambda *args, **kwargs: None)
+        stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
+        service = MagicMock(log=watch.log, add_scalar=watch.log, add_scalars=watch.log)
+        service.init.return_value = service.SummaryWriter.return_value = service
+        service.__enter__.return_value = service
         for name in SERVICES:
-            service = sys.modules.get(name)
-            stand_in = _StandIn(name, watch.log)
             if is_script:
-                sys.modules[name] = stand_in
-            elif service is not None:  # the learner's own module has its name already
+                stack.enter_context(patch.dict(sys.modules, {name: service}))
+            elif name in sys.modules:  # the learner's own module has its name already
                 for each in ("init", "log", "finish", "watch", "save", "login"):
-                    if hasattr(service, each):
-                        replace(service, each, always(getattr(stand_in, each)))
-        handler = logging.StreamHandler(watch.printed)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        for name in ("stdout", "stderr"):
-            old = getattr(sys, name)
-            stack.callback(setattr, sys, name, old)
-            setattr(sys, name, watch.printed)
+                    if hasattr(sys.modules[name], each):
+                        replace(sys.modules[name], each, getattr(service, each))
+        replace(sys, "stdout", watch.printed)
+        replace(sys, "stderr", watch.printed)
         if not is_script:  # what was set up before writes to where we do not look
+            handler = logging.StreamHandler(watch.printed)
             logging.getLogger().addHandler(handler)
             stack.callback(logging.getLogger().removeHandler, handler)
         yield watch
 
 
-def of_function(call: Callable[[], Any], watch: Watch, folder: Path) -> dict[str, Any]:
-    """What was seen of a run that a function makes; an error of its own is raised."""
-    returned = None
-    with suppress(Enough):
-        returned = call()
-    return seen(watch, folder, returned)
-
-
-def of_script(
-    command: list[str], settings: dict, folder: str, seconds: float
-) -> Iterator[dict[str, Any]]:
+def of_script(command: list[str], settings: dict, seconds: float) -> Iterator[dict[str, Any]]:
     """Run a script as `python script.py` would, in this process, and yield what was seen of it.
 
+    It is run twice: with --help, to learn its options, and with what they mean here.
     After so many seconds it is stopped, where it lets itself be stopped.
     """
-    script, *extra = command
-    path = Path(script)
-    os.chdir(folder)
-    os.environ |= {"WANDB_MODE": "disabled", "MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1"}
-    builtins.input, metadata.version = _no_input, _version
+    asks = Settings(**settings)
+    os.chdir(asks.folder)
+    os.environ["MPLBACKEND"] = "Agg"
+    metadata.version = _version
     torch.set_num_threads(1)
-    sys.argv = [script, *extra]
+    with watching(asks, is_script=True) as watch:
+        seen = watch.seen
+        try:
+            limited(seconds, lambda: _ask_and_run(command, watch))
+        except Enough:
+            seen.lacks = NO_OPTIONS if watch.is_asking else ""
+        except TimedOut as error:
+            seen.error, seen.timed_out = f"it was {error}", True
+        except Unmet as error:
+            seen.lacks = UNMET.format(error)
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                said = watch.printed.getvalue().strip()[-300:]
+                seen.error = f"it ended with status {ended.code}; it printed last: {said}"
+        except BaseException as error:
+            seen.error = failure(error)
+            if watch.is_asking and re.search(r"FileNotFound|No such file|sys\.argv", seen.error):
+                seen.lacks = NO_OPTIONS  # a path of its own is not there
+        yield asdict(watch.finish())
+
+
+NO_OPTIONS = "It takes no options, so nothing can be set from outside."
+UNMET = "It asks for `{}`, which the check has not."
+
+
+def words_of_help(play: Callable[[list[str]], Any], watch: Watch) -> str:
+    """What a program prints that is run with --help. Raises: Enough where it takes no notice."""
+    watch.is_asking = True
+    wide = {"COLUMNS": "400", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}  # so no line is broken
+    said = io.StringIO()
+    with patch.dict(os.environ, wide), redirect_stdout(said), suppress(SystemExit):
+        play(["--help"])
+        raise Enough
+    watch.is_asking = False
+    return said.getvalue()
+
+
+def _ask_and_run(command: list[str], watch: Watch) -> None:
+    script, *extra = command
+    options = list(watch.settings.options(words_of_help(partial(_run, script), watch)))
+    torch.manual_seed(0)
+    _run(script, [*options, *extra])  # of two, the last one counts
+
+
+def _run(script: str, arguments: list[str]) -> None:
+    path = Path(script)
     root, name = path.parent, path.stem
     while (root / "__init__.py").is_file():  # it may import `from .neighbour`
         root, name = root.parent, f"{root.name}.{name}"
-    sys.path[:0] = dict.fromkeys(map(str, (path.parent, root)))
-    torch.manual_seed(0)
-    with watching(Settings(**settings), True, extra) as watch:
-        found = watch.found
-        try:
-            if root == path.parent:
-                limited(seconds, lambda: runpy.run_path(script, run_name="__main__"))
-            else:
-                options = {"run_name": "__main__", "alter_sys": True}
-                limited(seconds, lambda: runpy.run_module(name, **options))
-        except Enough:
-            pass
-        except TimedOut as error:
-            found["error"] = f"it was {error}"
-            found["timed_out"] = True
-        except NoOptions:
-            found["no_options"] = True
-        except Unmet as error:
-            found["unmet"] = str(error)
-        except SystemExit as ended:
-            if ended.code not in (None, 0):
-                said = str(watch.printed).strip()[-300:]
-                found["error"] = f"it ended with status {ended.code}; it printed last: {said}"
-        except BaseException as error:
-            found["error"] = _in_words(error)
-        if not watch.had_options:  # a path of its own may not be there
-            lacks = re.search(r"FileNotFound|sys\.argv", found["error"])
-            found["no_options"] |= not found["error"] or bool(lacks)
-        yield seen(watch, Path(folder))
-
-
-def seen(watch: Watch, folder: Path, returned: Any = None) -> dict[str, Any]:
-    """All that was seen, with what the run printed, returned and wrote."""
-    if watch.waiting:
-        watch.evaluated(watch.waiting)
-    printed = str(watch.printed)
-    texts = [printed]
-    known = folder / "data"
-    for path in sorted(folder.rglob("*")):
-        is_log = path.suffix in LOGS and known not in path.parents and path.is_file()
-        if is_log and path.stat().st_size < MOST_LOG:
-            texts.append(_table(path) or path.read_text("utf-8", errors="replace"))
-    return watch.found | {
-        "printed": printed[-2_000:],
-        "texts": "\n".join(texts)[-KEPT:],
-        "returned": list(_numbers(returned)),
-        "raw": bool(watch.settings.raw),
-    }
-
-
-def _table(path: Path) -> str:
-    """The lines of a table, each number with the name of its column before it; "" for others."""
-    lines = path.read_text("utf-8", errors="replace").splitlines()
-    mark = next((each for each in ",\t;" if lines and each in lines[0]), None)
-    names = lines[0].split(mark) if mark and path.suffix in (".csv", ".tsv", ".txt", ".log") else []
-    if not names or re.search(r"\d\.\d", lines[0]):
-        return ""
-    return "\n".join(
-        ", ".join(f"{name}: {value}" for name, value in zip(names, line.split(mark), strict=False))
-        for line in lines[1:]
-    )
-
-
-def _numbers(value: Any, name: str = "", depth: int = 0) -> Iterator[list]:
-    """Yield the numbers in what a run returns, each with the names that lead to it."""
-    if depth > 5:
-        return
-    if _is_real(value):
-        yield [name, float(value)]
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _numbers(each, f"{name} {key}", depth + 1)
-    elif isinstance(value, list | tuple):
-        for each in value[:1_000]:
-            yield from _numbers(each, name, depth + 1)
-    elif isinstance(value, np.ndarray | Tensor) and value.ndim == 1:
-        yield from _numbers(value.tolist(), name, depth + 1)
-    elif hasattr(value, "to_dict"):
-        yield from _numbers(value.to_dict("list"), name, depth + 1)
-    elif not isinstance(value, nn.Module | type) and hasattr(value, "__dict__"):
-        for key, each in vars(value).items():
-            if re.search("loss|history|log|record|metric|val|result", key, re.I):
-                yield from _numbers(each, f"{name} {key}", depth + 1)
-
-
-def _is_real(value: Any) -> bool:
-    if isinstance(value, np.generic | Tensor | np.ndarray):
-        return (value.numel() if isinstance(value, Tensor) else value.size) == 1
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _are_ids(value: Any) -> bool:
-    is_tensor = isinstance(value, Tensor) and value.ndim == 2
-    return is_tensor and not value.is_floating_point() and value.dtype != torch.bool
-
-
-def _is_3d(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.ndim == 3 and value.is_floating_point()
-
-
-def _layers(names: list[str]) -> int:
-    """How many blocks a model has, by the names of its parameters; 0 where they do not tell."""
-    numbers: dict[str, set[str]] = {}  # by what is the same in each block
-    for name in names:
-        if found := re.search(r"(?:^|\.)(\d+)\.", name):
-            numbers.setdefault(name[: found.start()] + name[found.end() :], set()).add(found[1])
-    counts = Counter(map(len, numbers.values()))
-    return counts.most_common(1)[0][0] if counts else 0
+    sys.argv = [script, *arguments]
+    sys.path[:0] = [each for each in map(str, (path.parent, root)) if each not in sys.path]
+    if root == path.parent:
+        runpy.run_path(script, run_name="__main__")
+    else:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _version(name: str) -> str:
@@ -477,15 +546,35 @@ def _version(name: str) -> str:
         return "0"
 
 
-def _no_input(prompt: str = "") -> str:
-    raise EOFError("a check answers no questions: take options, and ask nothing with input()")
+def _lines(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the numbers in what a run returns or logs, each after the names that lead to it."""
+    if isinstance(value, np.generic | np.ndarray | Tensor):
+        value = value.tolist()
+    if isinstance(value, float):
+        yield f"{name}: {value:f}"
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _lines(each, f"{name} {key}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value[:1_000]:
+            yield from _lines(each, name, depth + 1)
+    elif depth < 3 and hasattr(value, "__dict__") and not isinstance(value, nn.Module | type):
+        results = re.compile("loss|history|log|record|metric|val|result", re.I)
+        kept = {key: each for key, each in vars(value).items() if results.search(key)}
+        yield from _lines(kept, name, depth + 1)
 
 
-def _in_words(error: BaseException) -> str:
-    """An error with its place in the learner's code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    frames = [each for each in frames if not each.filename.startswith(NOT_THEIRS)]
-    place = f", at line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
-    code = f": `{frames[-1].line}`" if frames and frames[-1].line else ""
-    text = str(error) if len(str(error)) < 400 else f"{str(error)[:400]}..."
-    return f"{type(error).__name__}: {text}{place}{code}"
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 2 and value.dtype in ID_TYPES
+
+
+def _is_3d(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 3 and value.is_floating_point()
+
+
+def _layers(names: list[str]) -> int:
+    """How many blocks a model has, by the names of its parameters; 0 where they do not tell."""
+    # What is the same in each block comes as often as there are blocks.
+    without = (re.subn(r"(^|\.)\d+\.", ".", name, count=1) for name in names)
+    numbered = Counter(name for name, found in without if found)
+    return Counter(numbered.values()).most_common(1)[0][0] if numbered else 0
