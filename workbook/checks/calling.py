@@ -148,6 +148,8 @@ SYNONYMS |= {
         "path dir file folder directory to root", "checkpoint ckpt out save output",
     ),
 }  # fmt: skip
+# A model is made with these, by the names of the handout.
+SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
     "device": None,

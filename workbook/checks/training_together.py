@@ -24,7 +24,7 @@ import torch
 from workbook.checks import apart, verdicts, watched
 from workbook.checks.calling import signature_of
 from workbook.checks.verdicts import ENDLESS, Findings, NotAttempted, Words, Wrong
-from workbook.checks.watched import SIZES, Seen, Settings
+from workbook.checks.watched import TINY, Seen, Settings
 
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
 STOP = 15  # the step after which a run is interrupted
@@ -269,16 +269,16 @@ def _judge_sizes(found: Findings, seen: Seen, wrong: Callable) -> None:
     asked, sizes = seen.asked, {size for shape in seen.shapes for size in shape}
     values: dict[str, Any] = {"num_layers": seen.layers}  # by setting: what was seen, if anything
     for name in ("vocab_size", "d_model"):
-        if sizes and SIZES[name] not in sizes:
+        if sizes and TINY[name] not in sizes:
             values[name] = max(sizes) if name == "vocab_size" else "a width that no matrix has"
     if batches := [each["shape"] for each in seen.trained if each]:
         batch, values["context_length"] = batches[0]
-        in_parts = SIZES["batch_size"] % batch == 0 and seen.backward > seen.steps
-        values["batch_size"] = SIZES["batch_size"] if in_parts else batch
+        in_parts = TINY["batch_size"] % batch == 0 and seen.backward > seen.steps
+        values["batch_size"] = TINY["batch_size"] if in_parts else batch
     for name, value in values.items():
         with found("use"):
-            if name in asked and value and value != SIZES[name]:
-                claim, told = f"`{asked[name]}` is not obeyed.", f"{name} is {SIZES[name]}"
+            if name in asked and value and value != TINY[name]:
+                claim, told = f"`{asked[name]}` is not obeyed.", f"{name} is {TINY[name]}"
                 raise wrong(claim, f"{name} is {value}", UNUSED, told)
     names = ("context_length", "batch_size", "d_model", "num_layers", "num_heads")
     with found("corner"):

@@ -43,7 +43,7 @@ KEPT = 200_000  # characters of print-out, and bytes of a log file
 LOGS = (".csv", ".jsonl", ".json", ".log", ".txt")
 SERVICES = ("wandb", "tensorboardX", "torch.utils.tensorboard")
 
-SIZES = {
+TINY = {
     "vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4,
     "d_ff": 64, "batch_size": 8,
 }  # fmt: skip
@@ -51,7 +51,7 @@ SIZES = {
 MEANT = (
     "resume", "eval_every", "save_every", "log_every", "epochs", "steps", "total_tokens",
     "warmup_iters", "min_learning_rate", "max_learning_rate", "cosine_cycle_iters", "valid_path",
-    "train_path", "data_dir", "checkpoint_path", "device", *SIZES,
+    "train_path", "data_dir", "checkpoint_path", "device", *TINY,
 )  # fmt: skip
 # Given only where there is no default.
 USUAL = {
@@ -84,8 +84,8 @@ class Settings:
 
     def values(self) -> dict[str, Any]:
         """All settings, by the names that the problem documents."""
-        data, tokens = Path(self.folder, "data"), SIZES["batch_size"] * SIZES["context_length"]
-        return SIZES | {
+        data, tokens = Path(self.folder, "data"), TINY["batch_size"] * TINY["context_length"]
+        return TINY | {
             "train_path": str(data / "train.bin"), "valid_path": str(data / "valid.bin"),
             "data_dir": str(data), "resume": self.resume, "device": "cpu",
             # Not there yet, so it may be made as a folder as well.
@@ -305,7 +305,7 @@ class Watch:
             ids = next((each for each in (*args, *kwargs.values()) if _are_ids(each)), None)
             if ids is not None:
                 self.ids = ids
-                self.seen.foreign |= bool(((ids < 0) | (ids >= SIZES["vocab_size"])).any())
+                self.seen.foreign |= bool(((ids < 0) | (ids >= TINY["vocab_size"])).any())
             if (size := len(list(module.parameters()))) > self.size:
                 self.model, self.size = module, size
         self.depth += 1
@@ -322,7 +322,7 @@ class Watch:
         if isinstance(out, tuple | list):
             out = next((each for each in out if _is_3d(each)), None)
         out, ids = getattr(out, "logits", out), self.ids
-        if ids is None or not _is_3d(out) or [*out.shape] != [*ids.shape, SIZES["vocab_size"]]:
+        if ids is None or not _is_3d(out) or [*out.shape] != [*ids.shape, TINY["vocab_size"]]:
             return
         self.evaluate()  # what came before, without `no_grad`, was never trained on
         with torch.no_grad():

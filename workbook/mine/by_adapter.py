@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.settings import SIZES
+from workbook.checks.calling import SIZES
 from workbook.config import ModelConfig
 from workbook.mine import repository
 from workbook.mine.tracing import TracedModel, course_weights, made_anew

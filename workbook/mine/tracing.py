@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbook.checks.calling import SIZES
 from workbook.checks.guard import TimedOut, limited
 from workbook.checks.modules import uncompiled
-from workbook.checks.settings import SIZES
 from workbook.config import ModelConfig
 from workbook.transformer.model import TransformerLM
 
