@@ -63,11 +63,11 @@ def test_what_came_before_a_crash_is_there():
 
 def test_one_that_hangs_is_ended_with_its_children(tmp_path):
     file = tmp_path / "pid"
-    found = apart.results(HERE + "hangs", str(file), seconds=8)
+    found = apart.results(HERE + "hangs", str(file), seconds=15)
     assert next(found) == 1
-    with pytest.raises(apart.EndedError, match="nothing came for 8 s"):
+    with pytest.raises(apart.EndedError, match="nothing came for 15 s"):
         next(found)
-    assert not is_running(int(file.read_text()))
+    assert ends(lambda: not is_running(int(file.read_text())))
 
 
 def test_one_that_is_left_is_ended_too(tmp_path):
@@ -75,17 +75,22 @@ def test_one_that_is_left_is_ended_too(tmp_path):
     found = apart.results(HERE + "hangs", str(file), seconds=60)
     next(found)
     found.close()
-    assert not is_running(int(file.read_text()))
+    assert ends(lambda: not is_running(int(file.read_text())))
 
 
 def test_too_many_children_are_all_ended():
     before = {each.pid for each in psutil.process_iter()}
     with pytest.raises(apart.EndedError, match="processes, more than 48"):
         apart.result(HERE + "multiplies", seconds=60)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and (left := sleepers(before)):
+    assert ends(lambda: not sleepers(before))
+
+
+def ends(is_over) -> bool:
+    """Wait for what was killed to be gone: a busy system takes a moment."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not is_over():
         time.sleep(0.1)
-    assert not left
+    return is_over()
 
 
 def sleepers(before) -> list:
