@@ -206,6 +206,18 @@ def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_i
     return prompt_ids[n:]
 
 
+def from_settings(model, tokenizer, prompt, cfg, max_new_tokens=200, temperature=0.8, top_p=0.95):
+    end = tokenizer.encode(END_OF_TEXT)[0]
+    x = torch.tensor([tokenizer.encode(prompt)])
+    for _ in range(max_new_tokens):
+        seen = x[0, -cfg["context_length"] :].tolist()
+        new = decode(model, seen, 1, temperature, top_p, end)
+        if not new:
+            break
+        x = torch.cat([x, torch.tensor([new])], dim=-1)
+    return tokenizer.decode(x[0].tolist())
+
+
 def changed(old, new, *more, of=decode):
     """`decode` with pieces of its source replaced."""
     source = inspect.getsource(of)
@@ -227,6 +239,7 @@ RIGHT = [
     changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
     from_text,
+    from_settings,
     method,
     end_as_text,
     pieces,

@@ -67,6 +67,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                cwd=folder,  # some open a log where they are, when they are imported
                 start_new_session=True,  # Ctrl-C comes to us alone, and we end it
             )
             try:

@@ -18,7 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import bind, call_part, first_of, meaning, parameters_of
+from workbook.checks.calling import (
+    bind,
+    call_part,
+    first_of,
+    is_config,
+    meaning,
+    parameters_of,
+)
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.verdicts import (
@@ -385,7 +392,7 @@ class Learner:
     def __init__(self, attempt: Callable):
         self.attempt, self.form, self.notes, self.with_prompt = attempt, Form(), set(), False
         work = getattr(attempt, work_of(attempt)) if inspect.isclass(attempt) else None
-        each = [p for part in (attempt, work) for p in parameters_of(part)]
+        each = self.signature = [p for part in (attempt, work) for p in parameters_of(part)]
         self.seeds = any(re.search("seed|generator|rng", parameter.name) for parameter in each)
         self.parameters = {meaning(parameter.name, NAMES): parameter for parameter in each}
         self.defaults = {name: parameter.default for name, parameter in self.parameters.items()}
@@ -485,7 +492,10 @@ class Learner:
         arguments[self.limit] = limit
         if self.limit not in ASKED:
             del arguments["max_new_tokens"]
-        options = {"optional": self.optional, "extras": {"tokenizer": tokenizer}}
+        extras = {"tokenizer": tokenizer}
+        if any(map(is_config, self.signature)):  # which may be asked for sizes
+            extras |= {name: getattr(model, name) for name in (*SIZES, "device")}
+        options = {"optional": self.optional, "extras": extras}
         result = call_part(self.attempt, arguments, given=given, seconds=seconds, **options)
         if inspect.isgenerator(result):
             result = call(lambda: list(result), given=given, seconds=seconds)

@@ -14,6 +14,7 @@ from workbook.checks import apart
 from workbook.checks.guard import TimedOut, limited
 from workbook.files import write_json
 from workbook.mine import repository
+from workbook.mine.checkout import ADAPTERS
 from workbook.mine.finding import CODE
 from workbook.study import keeping, progress, verbs
 from workbook.study.problems import PROBLEMS
@@ -129,7 +130,8 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
         if misfits and adopted is not None and adopted.parts.get(name):
             yield None
             second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
-            if BETTER.index(second.status) > BETTER.index(report.status):
+            is_adapter = str(adopted.parts[name]).startswith(f"{ADAPTERS}:")
+            if is_adapter or BETTER.index(second.status) > BETTER.index(report.status):
                 claim = f"As your adapter calls it: {second.claim}"
                 report = replace(second, claim=claim)
         yield [name, report.status, report.message, _cause(report)]

@@ -234,9 +234,18 @@ class _Search:
         for file in self.checkout.files:
             path = file.relative_to(self.checkout.folder).as_posix()
             is_it = file.suffix == ".py" and "train" in file.stem.lower()
+            tree = self.checkout.trees.get(file)
+            if is_it and isinstance(tree, ast.Module) and not any(map(_does, tree.body)):
+                continue  # it defines functions for others to call
             if is_it and not re.search("bpe|tok|test", path.lower()):
                 return path
         return None
+
+
+def _does(node: ast.stmt) -> bool:
+    """Whether a statement does something where the others define and import."""
+    is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    return is_call or isinstance(node, ast.For | ast.While | ast.With | ast.If)
 
 
 def _form(problem: str) -> str:

@@ -5,6 +5,7 @@ problems of the study folder. Parts differ in their arguments and in how they ho
 `checks.calling` and `checks.modules` know how to call them.
 """
 
+import importlib
 import math
 import sys
 import traceback
@@ -386,9 +387,13 @@ def _optimizer(
     }:
         values["beta1"], values["beta2"] = values.pop("betas")
 
+    # The first optimizer of a process loads torch's compiler, for seconds. Stopped in the middle it
+    # would stay half imported, so it is loaded before the clock of the learner's code runs.
+    importlib.import_module("torch._dynamo")
+
     def made() -> torch.optim.Optimizer:
         args, kwargs, _ = bind(learners.thing, values, given=NOTHING)
-        return call(learners.thing, *args, given=NOTHING, **kwargs)
+        return call(learners.thing, *args, given=NOTHING, seconds=SECONDS, **kwargs)
 
     optimizer = learners.tried(made)
     groups = getattr(optimizer, "param_groups", None)
