@@ -229,6 +229,7 @@ PLOTS = [
         {8: [0.01, 0.02], 32: [0.01]},
     ),
     partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
+    partial(experiments.in_bits, {"ours": run(9, 3, 2), "yours": run(9, 4, 3)}),
     partial(experiments.two_units, {"a": [run(9, 3, 2)], "b": [run(9, 4, 3)]}, {"floor": 0.5}),
     partial(experiments.standings, {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3],
                                     "together": [2.0, 2.1]}, ["a"]),

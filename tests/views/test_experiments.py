@@ -85,6 +85,12 @@ def test_two_units_have_both_and_the_level_in_bits():
     assert set(right.lines[-1].get_ydata()) == {0.5}
 
 
+def test_runs_of_any_tokenizers_are_drawn_in_bits():
+    ax = drawn(draw.in_bits)
+    assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[1.5, 1], [2, 1.5]]
+    assert ax.get_ylabel() == "validation loss (bits/byte)"
+
+
 def test_all_runs_are_there_against_steps_and_seconds():
     figure = drawn(draw.everything)
     cut = [[line for line in ax.lines if line.get_gid() == "ceiling"] for ax in figure.axes]

@@ -242,6 +242,14 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
     return figure
 
 
+def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
+    """The validation losses of some runs over tokens, in the unit that any tokenizers share."""
+    ax = curves({name: [run] for name, run in runs.items()}, y="validation_bits_per_byte", ax=ax)
+    ax.set_ylabel("validation loss (bits/byte)")
+    ax.legend(fontsize=8)
+    return ax
+
+
 def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
     """The losses, none above `CEILING`; where one was, a line says so."""
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
