@@ -125,12 +125,12 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
         repository.enter(adopted)
     for name in names:
         yield None
-        report = _report(name, lambda name=name: _load(Path(study), adopted, name))
+        report = _report(name, lambda name=name: _load(Path(study), name))
         misfits = report.status == "wrong" or "a signature of" in dict(report.rows).get("got", "")
         if misfits and adopted is not None and adopted.parts.get(name):
             yield None
             second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
-            is_adapter = str(adopted.parts[name]).startswith(f"{ADAPTERS}:")
+            is_adapter = adopted.where(name).startswith(f"{ADAPTERS}:")
             if is_adapter or BETTER.index(second.status) > BETTER.index(report.status):
                 claim = f"As your adapter calls it: {second.claim}"
                 report = replace(second, claim=claim)
@@ -159,13 +159,11 @@ def _report(name: str, load: Callable[[], Any]) -> verbs.Report:
     return verbs.judge(name, attempt)
 
 
-def _load(study: Path, adopted: repository.Adopted | None, name: str) -> Any:
+def _load(study: Path, name: str) -> Any:
     """Import a part. Raises: ValueError that says why not."""
     from workbook.mine import own_parts  # with torch
 
-    if adopted is not None and adopted.parts.get(name):
-        return repository.load(adopted, name)
-    kept = own_parts.load_kept(study / keeping.FOLDER / f"{name}.py")
-    if kept.trouble:
-        raise ValueError(kept.trouble)
-    return kept.thing
+    found = own_parts.found(name, study)
+    if found.trouble:
+        raise ValueError(found.trouble)
+    return found.thing

@@ -76,12 +76,9 @@ def found(problem: str, study: Path) -> Found | None:
     Raises: ValueError where `adopted.toml` is damaged, OSError where the folder that it names is
     gone.
     """
-    where = repository.places(study).get(problem)
-    adopted = repository.read(study)
-    if where is None:
-        return None
-    if adopted is None or not adopted.parts.get(problem):
-        return load_kept(study / keeping.FOLDER / f"{problem}.py")
+    adopted, kept = repository.read(study), study / keeping.FOLDER / f"{problem}.py"
+    if adopted is None or not (where := adopted.where(problem)):
+        return load_kept(kept) if kept.is_file() else None
     repository.enter(adopted)
     try:
         thing = repository.load(adopted, problem)
@@ -136,10 +133,11 @@ def parts(study: Path | None = None) -> Parts:
         study: the study folder; None: the nearest one.
     """
     study = study or progress.nearest()
+    there = {problem: found(problem, study) for problem in dict.fromkeys(PROBLEMS.values())}
     theirs: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
     for name, problem in PROBLEMS.items():
-        if each := found(problem, study):
+        if each := there[problem]:
             theirs[name] = partial(MAKERS[name], Learners(name, each, study))
             where = f"{each.where} (broken: {each.trouble})" if each.trouble else each.where
             made_by[name] = Maker(where, each.hash)

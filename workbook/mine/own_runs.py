@@ -24,16 +24,19 @@ def runs() -> dict[str, Run]:
     Those that your code of today made can give their model back.
     """
     logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
-    found = (of_folder(each.parent) for each in sorted(logs, key=lambda each: each.stat().st_mtime))
-    return {run.folder.name: run for run in found}
+    folders = [file.parent for file in sorted(logs, key=lambda file: file.stat().st_mtime)]
+    own = parts() if folders else None
+    return {folder.name: _made_by(own, folder) for folder in folders}
 
 
 def of_folder(folder: Path) -> Run:
     """The run in a folder, with your parts where they are those that made it."""
-    run = records.load(folder)
+    return _made_by(parts(), folder)
+
+
+def _made_by(own: Parts, folder: Path) -> Run:
     made_of = log.config(folder).get("parts", {})
-    own = parts() if made_of else None
-    return replace(run, parts=own if own and own.key == made_of["key"] else None)
+    return replace(records.load(folder), parts=own if own.key == made_of.get("key") else None)
 
 
 def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:

@@ -46,6 +46,10 @@ class Adopted:
     how: dict[str, str] = field(default_factory=dict)  # each was found, by `adopt`
     notes: list[str] = field(default_factory=list)  # for the learner, by `adopt`
 
+    def where(self, problem: str) -> str:
+        """Where the part for a problem is, two of a pair with a comma between; "" for none."""
+        return ", ".join(_both(self.parts.get(problem, "")))
+
     def __str__(self) -> str:
         rows = [
             (name, " and ".join(_both(where)), self.how.get(name, ""))
@@ -87,11 +91,9 @@ def places(study: Path) -> dict[str, str]:
     Raises: ValueError, OSError where the mapping of a repository cannot be used.
     """
     adopted = read(study)
-    found = dict.fromkeys(CODE, "")
+    found = {name: adopted.where(name) if adopted is not None else "" for name in CODE}
     for name in CODE:
-        if adopted is not None and (where := adopted.parts.get(name)):  # "" leaves a part out
-            found[name] = where if isinstance(where, str) else ", ".join(where)
-        elif (study / keeping.FOLDER / f"{name}.py").is_file():
+        if not found[name] and (study / keeping.FOLDER / f"{name}.py").is_file():
             names = problems.get(name).names or (name,)
             found[name] = f"{keeping.FOLDER}.{name}:{', '.join(names)}"
     return {name: place for name, place in found.items() if place}
