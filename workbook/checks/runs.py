@@ -27,8 +27,15 @@ from workbook import accounting, config
 from workbook.checks.verdicts import Findings, NotAttempted, Unreadable, Words, Wrong
 from workbook.checks.written import entry
 from workbook.experiments import results
-from workbook.experiments.significance import difference
-from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
+from workbook.experiments.significance import RARE, permutation
+from workbook.experiments.studies import (
+    BOARD_BEST,
+    BOARD_TARGET,
+    CAPS,
+    TARGET,
+    TARGET_ON_CPU,
+    TOO_HIGH,
+)
 from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
@@ -396,9 +403,8 @@ def _bracketed(runs: list[Reported], rates: list[float]) -> str:
     losses = _means(runs)
     best, lowest = next(iter(losses.items()))
     lost = [run.learning_rate for run in runs if not run.ended]
-    if not lost:  # far too large a learning rate often gives no nan: the loss stays high
-        high = max(1.5 * lowest, lowest + 1)
-        lost = [rate for rate in rates if rate > best and losses[rate] > high]
+    # Far too large a learning rate often gives no nan: the loss stays high.
+    lost += [r for r in rates if r > best and losses.get(r, 0.0) > lowest + TOO_HIGH]
     if not lost:
         mistake = f"Go on upwards from {rates[-1]:g}, by a factor of two each time."
         raise Wrong(f"No run in it diverges: up to {rates[-1]:g} all converge.", mistake=mistake)
@@ -491,11 +497,13 @@ def _compared(
         losses.append([run.loss for run in side if run.learning_rate in best][:SEEDS])
     if not all(losses):
         return found.verdict(f"{other if losses[0] else usual} diverged. Say where, and when.")
+    apart = f"{fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token"
     if min(map(len, losses)) > 1:
-        said = results.verdict(difference(*losses[::-1]))
+        chance = permutation(*losses)
+        luck = "which luck rarely explains" if chance < RARE else "which may be luck"
+        said = f"{apart}, {luck} (p = {chance:.3f})."
     else:
-        apart = fmean(losses[1]) - fmean(losses[0])
-        said = f"{apart:+.3g} nats per token with one run of a kind. How much does a seed move it?"
+        said = f"{apart} with one run of a kind. How much does a seed move it?"
     return found.verdict(f"{other} beside {usual}: {said}")
 
 

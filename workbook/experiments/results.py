@@ -5,6 +5,7 @@ nothing can be forgotten: a run that failed is a row like any other.
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,15 +20,14 @@ from workbook.corpora import corpora
 from workbook.experiments import significance
 from workbook.experiments.plans import Results
 from workbook.experiments.significance import Difference, Spread
-from workbook.experiments.studies import best, by_seed, losses, rate_of
+from workbook.experiments.studies import at_rate, best, rate_of
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
 from workbook.training.train import Run
 
-# The label, and settings that follow from others: the column "changed" leaves them out.
-HIDDEN = {"name", "warmup_iters", "log_every", "eval_every", "checkpoint_every", "corpus_bytes"}
 LAST = 5  # logged training losses: one by itself is that of a single batch
+BLOCK = 2**24  # tokens counted at a time
 WIDTH = 88  # characters of a line of a text that a model wrote
 
 
@@ -74,43 +74,27 @@ def settings_of(config: TrainConfig) -> dict:
 # ------------------------------------------------------------------------- the log of experiments
 
 
-def journal(studied: Mapping[str, Results], bases: Mapping[str, TrainConfig]) -> pd.DataFrame:
-    """One row per run: who asked for it first, how it differs from the base, and what came out.
+def journal(results: Results) -> str:
+    """The runs of one experiment as text: a line for each setting, with the loss of every run.
 
-    `studied` holds the results of each experiment by its name, `bases` the base config of each
-    corpus.
+    Losses are those of validation in nats per token; where a run diverged, the step stands instead.
     """
-    rows = [
-        {
-            "experiment": name,
-            "run": label,
-            "corpus": run.config.corpus,
-            "changed": changes(run.config, bases[run.config.corpus]),
-            "outcome": "finished"
-            if not run.diverged
-            else "diverged: " + run.outcome["reason"].split(";")[0],
-            "steps": run.outcome["step"],
-            "seconds": run.seconds,
-            "loss": run.loss,
-        }
-        for name, label, run in each_once(studied)
-    ]
-    return pd.DataFrame(rows).set_index("experiment")
-
-
-def journal_text(log: pd.DataFrame, questions: Mapping[str, str]) -> str:
-    """A `journal` as text, two lines per run, under the question of its experiment.
-
-    Losses are those of validation in nats per token.
-    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for label, run in results.items():
+        setting, last = re.fullmatch(r"(?:(.*), )?([^,]*)", label).groups()
+        kind, _, value = last.partition(" ")
+        if kind not in ("rate", "seed"):  # an entry that is neither of a sweep nor of some seeds
+            setting, kind, value = label, "", ""
+        outcome = f"diverged at {run.outcome['step']:,}" if run.diverged else f"{run.loss:.3f}"
+        rows = found.setdefault(setting or "one short sweep", {})
+        rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
     lines = []
-    for name, rows in log.groupby("experiment", sort=False):
-        lines += ["", f"{name}: {questions[name]}"]
-        for row in rows.itertuples():
-            came_out = f"loss {row.loss:.3f}" if row.outcome == "finished" else row.outcome
-            lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
-            lines.append(f"      {row.corpus}, {row.changed}")
-    return "\n".join(lines[1:])
+    for setting, kinds in found.items():
+        for kind, outcomes in kinds.items():
+            many = {"rate": "learning rates: ", "seed": "seeds: ", "": ""}[kind]
+            text = f"{setting}: {many}{'; '.join(outcomes)}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="    ")
+    return "\n".join(lines)
 
 
 def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
@@ -164,23 +148,6 @@ def each_once(studied: Mapping[str, Results]) -> list[tuple[str, str, Run]]:
     return list(seen.values())
 
 
-def changes(config: TrainConfig, base: TrainConfig) -> str:
-    """How a config differs from the base, such as "batch_size=64, steps=48"."""
-
-    def lowest(config: TrainConfig) -> float:  # the smallest learning rate, relative to the largest
-        rates = config.optimizer
-        return round(rates.min_learning_rate / rates.max_learning_rate, 9)
-
-    hidden = HIDDEN | ({"min_learning_rate"} if lowest(config) == lowest(base) else set())
-    usual = settings_of(base)
-    shown = [
-        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in settings_of(config).items()
-        if name not in hidden and value != usual[name]
-    ]
-    return ", ".join(shown) or "the base run"
-
-
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
     if run.diverged:
@@ -197,8 +164,8 @@ class Levels:
 
     guessing: float  # every token equally likely: ln V
     counting: float  # every token as likely as it is frequent in the training text
-    text: float  # the entropy of the text, or what no small model is known to do better than
-    known: bool  # whether `text` is the entropy, and not just a stated bound
+    text: float  # the generator's choices, an upper bound of the entropy; or a stated lower bound
+    known: bool  # whether `text` was computed, and not just stated
     bytes_per_token: float
     train_tokens: int  # of the training text
 
@@ -210,7 +177,7 @@ class Levels:
     @property
     def named(self) -> dict[str, float]:
         """The levels to draw, by the words to draw beside them."""
-        text = "what the text itself costs" if self.known else "nobody does better (stated)"
+        text = "cost of the generator's choices" if self.known else "nobody does better (stated)"
         return {"knows only how frequent tokens are": self.counting, text: self.text}
 
 
@@ -237,12 +204,15 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
     >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
     0.714
     """
-    counts = np.bincount(train, minlength=vocab_size) + 1
-    if len(counts) > vocab_size:
-        raise ValueError(
-            f"the training text has the token {len(counts) - 1:,}, and there are {vocab_size:,}"
-            " tokens; give the vocab_size of its tokenizer"
-        )
+    counts = np.ones(vocab_size, np.int64)
+    for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
+        part = np.bincount(train[start : start + BLOCK], minlength=vocab_size)
+        if len(part) > vocab_size:
+            raise ValueError(
+                f"the training text has the token {len(part) - 1:,}, and there are {vocab_size:,}"
+                " tokens; give the vocab_size of its tokenizer"
+            )
+        counts += part
     nats = -np.log(counts / counts.sum())
     return float(nats[held_out].mean())
 
@@ -261,7 +231,9 @@ def loss_facts(run: Run) -> dict[str, str]:
         f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
         "validation loss (nats/token)": f"{run.loss:.3f}",
         "validation loss (bits/byte)": f"{run.bits_per_byte:.3f}",
-        "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
+        "the generator's choices (bits/byte)": f"{found.text_bits:.3f}"
+        if found.known
+        else "unknown",
     }
 
 
@@ -270,140 +242,168 @@ def last_training_loss(run: Run) -> float:
     return float(run.log["train_loss"].dropna().iloc[-LAST:].mean())
 
 
-# ------------------------------------------------------------------------- ablations
+# ------------------------------------------------------------------------- comparisons
 
 
 @dataclass(frozen=True)
-class Ablation:
-    """A change beside the unchanged model: each with several seeds at its own best rate."""
+class Setting:
+    """A setting at one budget of tokens: tuned with one seed, then run with others at its best."""
+
+    tuned: dict[float, Run]  # by learning rate, from the smallest to the largest
+    seeds: dict[int, Run]  # at the best of these rates, by seed
+
+    @property
+    def best(self) -> Run:
+        """The run with the lowest loss of those that the rate was tuned by."""
+        return best(dict(enumerate(self.tuned.values())))
+
+    @property
+    def rate(self) -> float:
+        """The best learning rate of those that were tried."""
+        return rate_of(self.best)
+
+    @property
+    def losses(self) -> dict[int, float]:
+        """The losses at the best rate, by seed."""
+        return {seed: run.loss for seed, run in self.seeds.items()}
+
+    @property
+    def spread(self) -> Spread:
+        """The losses at the best rate."""
+        return significance.spread([*self.losses.values()])
+
+
+def settings(results: Results, label: str) -> dict[int, Setting]:
+    """The budgets in tokens at which `studies.settled` is done with a setting, the smallest first.
+
+    `label` is what the labels of its runs begin with, such as "no norm".
+    """
+    found: dict[int, Setting] = {}
+    for name, run in results.items():
+        if match := re.fullmatch(rf"{re.escape(label)}, ([\d,]+) tokens, (rate|seed) .*", name):
+            each = found.setdefault(int(match[1].replace(",", "")), Setting({}, {}))
+            if match[2] == "rate":
+                each.tuned[rate_of(run)] = run
+            else:
+                each.seeds[run.config.seed] = run
+    return {
+        tokens: Setting(dict(sorted(each.tuned.items())), each.seeds)
+        for tokens, each in sorted(found.items())
+        if len(each.seeds) > 1
+    }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A change beside the unchanged model at one budget, each at its own best learning rate."""
 
     label: str
-    unchanged: dict[int, Run]  # by seed
-    changed: dict[int, Run]  # by seed
-    tuned: dict[float, Run]  # the changed model by learning rate; empty where it kept the old one
-
-    @property
-    def old_rate(self) -> float:
-        """The best learning rate of the unchanged model."""
-        return rate_of(first(self.unchanged))
-
-    @property
-    def own_rate(self) -> float:
-        """The best learning rate of the changed model, of those that were tried."""
-        return rate_of(first(self.changed))
+    unchanged: Setting
+    changed: Setting
 
     @property
     def at_old_rate(self) -> Run:
         """The changed model at the best learning rate of the unchanged one."""
-        return self.tuned.get(self.old_rate) or first(self.changed)
-
-    @property
-    def before(self) -> Spread:
-        """The losses of the unchanged model."""
-        return significance.spread(losses(self.unchanged))
-
-    @property
-    def after(self) -> Spread:
-        """The losses of the changed model at its own best learning rate."""
-        return significance.spread(losses(self.changed))
+        return self.changed.tuned[self.unchanged.rate]
 
     @property
     def difference(self) -> Difference:
-        """How much higher the losses of the changed model are, each at its own best rate."""
-        return significance.difference(losses(self.changed), losses(self.unchanged))
-
-    def groups(self, usual: str = "unchanged") -> dict[str, list[Run]]:
-        """The runs to draw curves of, by names: the changed model at the old best rate as well."""
-        unchanged, changed = [*self.unchanged.values()], [*self.changed.values()]
-        if self.own_rate == self.old_rate:
-            return {usual: unchanged, self.label: changed}
-        return {
-            usual: unchanged,
-            f"{self.label}, own best rate": changed,
-            f"{self.label}, old best rate": [self.at_old_rate],
-        }
+        """How much higher the losses of the changed model are, seed by seed."""
+        return significance.difference(self.changed.losses, self.unchanged.losses)
 
 
-def read_ablation(results: Results, label: str) -> Ablation:
-    """The ablation of this label, from the results of `studies.ablation`."""
-    prefix = f"{label}, rate "
-    tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
-    return Ablation(label, by_seed(results, "unchanged"), by_seed(results, label), tuned)
+def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int, Comparison]:
+    """A change beside the unchanged model, by the budgets in tokens that both are done with."""
+    before, after = settings(results, usual), settings(results, label)
+    return {
+        tokens: Comparison(label, before[tokens], each)
+        for tokens, each in after.items()
+        if tokens in before
+    }
 
 
-def ablation_table(*found: Ablation) -> pd.DataFrame:
-    """One row per setting: its size, its best rate, its losses there, and at the old best rate."""
+def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
+    """Two rows per budget: the best rate of both sides, their losses, and what the change costs."""
+    rows = []
+    for tokens, each in found.items():
+        for name, side in ((usual, each.unchanged), (each.label, each.changed)):
+            changed = side is each.changed
+            rows.append(
+                {
+                    "tokens": f"{tokens:,}",
+                    "setting": name,
+                    "best rate": f"{side.rate:.3g}",
+                    "loss there (nats/token)": str(side.spread),
+                    f"at the best rate of “{usual}”": ending(each.at_old_rate) if changed else "",
+                    "costs": cost(each.difference) if changed else "",
+                }
+            )
+    return pd.DataFrame(rows).set_index(["tokens", "setting"])
 
-    def row(label: str, runs: Mapping[int, Run], at_old_rate: Run, note: str = "") -> dict:
-        return {
-            "setting": label,
-            "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
-            "at the old best rate": ending(at_old_rate),
-            "own best rate": f"{rate_of(first(runs)):.3g}{note}",
-            "loss there (nats/token)": str(significance.spread(losses(runs))),
-        }
 
-    usual = found[0].unchanged
-    rows = [row("unchanged", usual, first(usual))]
-    for each in found:
-        note = "" if each.tuned else " (not tuned)"
-        rows.append(row(each.label, each.changed, each.at_old_rate, note))
-    return pd.DataFrame(rows).set_index("setting")
+def cost(difference: Difference) -> str:
+    """A difference in words: its mean and the standard error of it."""
+    if not math.isfinite(difference.nats):
+        return f"{sum(map(math.isinf, difference.gaps))} of {len(difference.gaps)} seeds diverged"
+    return f"{difference.nats:+.3f} ± {difference.error:.3f}"
 
 
-def side_by_side(*found: Ablation) -> pd.DataFrame:
-    """One row per change, the costliest first: what it costs at its own best rate, and how sure."""
+def effects(family: Mapping[str, Mapping[int, Comparison]]) -> pd.DataFrame:
+    """One row per change and budget: what it costs, whether luck explains it, and what would show.
+
+    All of them are one family: what is claimed has passed Holm's correction over all rows.
+    """
+    found = {(name, tokens): each for name, by in family.items() for tokens, each in by.items()}
+    differences = {key: each.difference for key, each in found.items()}
+    sure = significance.claimed(differences)
     rows = [
         {
-            "change": each.label,
-            "costs (nats/token)": f"{each.difference.nats:+.3f}",
-            "p": f"{each.difference.chance:.3f}",
-            "seeds": f"{len(each.changed)} against {len(each.unchanged)}",
-            "a difference": "yes" if each.difference.claimed else "cannot be shown",
+            "change": name,
+            "tokens": f"{tokens:,}",
+            "costs (nats/token)": cost(difference),
+            "p": f"{difference.chance:.4f}",
+            "claimed": "yes" if sure[name, tokens] else "no",
+            "smallest that could be": f"{difference.smallest_claim(len(found)):.3f}",
         }
-        for each in sorted(found, key=lambda each: -each.difference.nats)
+        for (name, tokens), difference in differences.items()
     ]
-    return pd.DataFrame(rows).set_index("change")
+    return pd.DataFrame(rows).set_index(["change", "tokens"])
 
 
-def verdict(difference: Difference) -> str:
-    """What may be said of a difference in words, without claiming what may be luck."""
-    nats, chance = difference.nats, f"p = {difference.chance:.3f}"
-    if not difference.claimed:
-        seen = "runs of one side diverged" if math.isinf(nats) else f"{nats:+.3f} nats/token"
-        return f"no difference that these runs can show ({seen}, {chance})"
-    if math.isinf(nats):
-        way = "it diverges" if nats > 0 else "it trains where the other diverges"
-    else:
-        way = f"{'worse' if nats > 0 else 'better'} by {abs(nats):.3f} nats/token"
-    return f"{way}, more than luck explains ({chance})"
+def verdict(difference: Difference, comparisons: int = 1) -> str:
+    """What may be said of a difference in words, without claiming what may be luck.
+
+    `comparisons` is how many are made together: the p-value is held against 5 % divided by it.
+    """
+    nats = difference.nats
+    if not math.isfinite(nats):
+        return f"{cost(difference)}, which no mean can hold"
+    words = f"{cost(difference)} nats/token, p = {difference.chance:.4f}"
+    if difference.chance < significance.RARE / comparisons:
+        return f"{'worse' if nats > 0 else 'better'} ({words})"
+    least = difference.smallest_claim(comparisons)
+    return f"no difference that these runs can show ({words}; {least:.3f} could have been seen)"
 
 
-def first(runs: Mapping[int, Run]) -> Run:
-    """The first of some runs, which have the same settings except for the seed."""
-    return next(iter(runs.values()))
-
-
-def by_rate(results: Results, seed: int) -> dict[float, Run]:
-    """The runs with this seed by their learning rates, from the smallest to the largest."""
-    found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
+def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
+    """The runs of this config but for their learning rates, by these, from the smallest."""
+    found = {
+        rate_of(each): each
+        for each in results.values()
+        if at_rate(config, rate_of(each)).key == each.config.key
+    }
     return dict(sorted(found.items()))
 
 
 # ------------------------------------------------------------------------- batch sizes
 
 
-def by_batch(results: Results, suffix: str = "") -> dict[int, Run]:
-    """The best run of each batch size, from the results of `studies.batch_size`.
-
-    `suffix` is what follows the batch size in the label, such as " on 1/4".
-    """
-    found: dict[int, dict[str, Run]] = {}
-    for label, each in results.items():
-        size = each.config.batch_size
-        if label.startswith(f"batch {size}{suffix}, rate "):
-            found.setdefault(size, {})[label] = each
-    return {size: best(tried) for size, tried in sorted(found.items())}
+def by_batch(results: Results) -> dict[int, dict[float, Run]]:
+    """The runs of each batch size by their learning rates, from `studies.batch_size`."""
+    found: dict[int, dict[float, Run]] = {}
+    for each in sorted(results.values(), key=rate_of):
+        found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
+    return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True)
