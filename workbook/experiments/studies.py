@@ -77,7 +77,7 @@ def laptop_scale() -> Scale:
     )
     return Scale(
         base=base,
-        web=varied(base, corpus="pydocs", corpus_bytes=None, vocab_size=8_192),
+        web=varied(base, corpus="docstrings", corpus_bytes=None, vocab_size=8_192),
         rates=(3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0),
         bisections=2,
         seeds=(1, 2, 3, 4),
