@@ -205,7 +205,7 @@ def test_an_ablation_is_run_at_the_old_rate_and_at_its_own_best_with_seeds():
 def test_both_corpora_are_read_for_as_many_tokens_and_then_for_twice_as_many():
     results, _ = played(studies.main_experiment(LAPTOP), bowl())
     longer = [run.config for label, run in results.items() if label.endswith(", longer")]
-    assert [config.corpus for config in longer] == ["stories", "pydocs"]
+    assert [config.corpus for config in longer] == ["stories", "docstrings"]
     assert {config.tokens for config in longer} == {2 * LAPTOP.base.tokens}
     others = {run.config.tokens for label, run in results.items() if "longer" not in label}
     assert others == {LAPTOP.base.tokens}

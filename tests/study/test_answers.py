@@ -85,7 +85,7 @@ def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, mo
 
 def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
     answer("tokenizer_experiments", "b", "More tokens.")
-    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "pydocs"]
+    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "docstrings"]
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     answer("tokenizer_experiments", "b", "More tokens.")
     assert [used["name"] for used in bundles[1][MIME]["corpora"]] == ["tinystories", "owt"]

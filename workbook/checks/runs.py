@@ -55,7 +55,7 @@ KINDS = {  # by column, the usual one first
     "norm": ("pre", "post", "none"),
     "position": ("rope", "none"),
     "ffn": ("swiglu", "silu"),
-    "corpus": ("tinystories", "owt", "stories", "pydocs", "simple", "web"),
+    "corpus": ("tinystories", "owt", "stories", "docstrings", "simple", "web"),
 }
 ALIASES = {"openwebtext": "owt", "tiny_stories": "tinystories"}
 ALIASES |= dict.fromkeys(("nope", "no_", "without"), "none")
@@ -581,10 +581,10 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
 def main_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a loss on web text, alone or beside that on stories."""
     runs = table({"web": attempt} if isinstance(attempt, Real) else attempt)
-    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "pydocs")]
+    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "docstrings")]
     simple = [run for run in runs if run.kind("corpus") in ("simple", "tinystories", "stories")]
     if not web:
-        raise NotAttempted('No run has a `corpus` that is "owt", "pydocs" or "web".')
+        raise NotAttempted('No run has a `corpus` that is "owt", "docstrings" or "web".')
     if simple:
         _judged(simple, "simple").verdict("")
     found, loss = _judged(web, "web"), min(run.loss for run in web)

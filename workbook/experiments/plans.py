@@ -167,8 +167,8 @@ def make(config: TrainConfig) -> None:
 def sample(finished: Run) -> dict:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
-    They are counted now, while the training text is at hand: `pydocs` is another text with every
-    Python. The text is compared with the first `COMPARED` characters of it.
+    They are counted now, while the training text is at hand: `docstrings` is another text with
+    other libraries. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
     tokenizer = train_data(config).tokenizer

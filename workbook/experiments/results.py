@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from workbook import accounting
-from workbook.config import TrainConfig
+from workbook.config import Edition, TrainConfig
 from workbook.corpora import corpora
-from workbook.experiments import significance
-from workbook.experiments.plans import Results
+from workbook.experiments import dry_run, significance
+from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import Difference, Spread
-from workbook.experiments.studies import at_rate, best, rate_of
+from workbook.experiments.studies import STUDIES, at_rate, best, rate_of, scale_named
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
@@ -512,3 +512,35 @@ def fluency_facts(run: Run) -> dict[str, str]:
         "repeated": f"{counts['repeated']:.0%}",
         "longest copy (words)": f"{counts['copied_words']:,}",
     }
+
+
+# ------------------------------------------------------------------------- what there is
+
+
+class Recorded:
+    """The experiments of a scale, as far as their records lead."""
+
+    def __init__(self, name: str, edition: Edition):
+        """Take the scale of that name, such as "laptop"."""
+        self.name, self.scale = name, scale_named(name, edition)
+        self.stages = {study: Stage(each.plan(self.scale)) for study, each in STUDIES.items()}
+        for stage in self.stages.values():
+            stage.advance()
+
+    @property
+    def so_far(self) -> dict[str, Results]:
+        """The runs that there are of each experiment that has any."""
+        found = {study: stage.so_far() for study, stage in self.stages.items()}
+        return {study: runs for study, runs in found.items() if runs}
+
+    def __getitem__(self, study: str) -> Results:
+        """The runs that there are of an experiment; where some are missing, say what makes them."""
+        stage = self.stages[study]
+        if not stage.over:
+            missing = dry_run.missing_runs(STUDIES[study].plan(self.scale))
+            hours = sum(dry_run.seconds_of(missing)) / 3_600
+            print(
+                f"{study}: {len(missing)} runs have no record yet. `workbook experiments run"
+                f" {study} --scale {self.name}` makes them, one by one in about {hours:,.1f} hours."
+            )
+        return stage.so_far()

@@ -855,9 +855,9 @@ _RECORDS = (
         points=2, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("owt",),
         takes={
-            "": 'a dict {"stories": loss, "pydocs": loss} or {"tinystories": loss, "owt": loss}, a '
-                'dict per run such as {"corpus": "owt", "loss": 3.9}, a pandas table with such '
-                "columns, the loss on the web text, or a text",
+            "": 'a dict {"stories": loss, "docstrings": loss} or {"tinystories": loss, '
+                '"owt": loss}, a dict per run such as {"corpus": "owt", "loss": 3.9}, a pandas '
+                "table with such columns, the loss on the web text, or a text",
         },
         facts={
             "": (

@@ -1,24 +1,47 @@
-"""English prose that ships with Python: the help topics and docstrings of the standard library.
+"""The English prose in the docstrings of the libraries that come with the workbook.
 
-It stands in for messy web text: many authors, many habits, half of it about code. All of it is
+It stands in for messy web text: many authors, many habits, all of it about code. The versions
+that `constraints.txt` pins give the same text with every Python and on every system. All of it is
 read from source files with `ast`; no module is imported, so neither side effects nor a broken
 installation can get in the way.
 """
 
 import ast
-import platform
 import re
-import sys
-import sysconfig
 import warnings
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
-from importlib.resources.abc import Traversable
+from importlib import metadata, util
+from inspect import cleandoc
 from pathlib import Path
 
-# Not part of what Python explains to its users: tests, demos, an editor, a retired converter.
-SKIPPED = {"test", "tests", "idlelib", "idle_test", "turtledemo", "lib2to3", "pydoc_data"}
+# Every install has these libraries, because the workbook or one that it needs depends on them; each
+# has 100 kB of docstrings or more. The versions are those in constraints.txt.
+LIBRARIES = {
+    "babel": "2.18.0",
+    "click": "8.5.1",
+    "fontTools": "4.68.0",
+    "fsspec": "2026.9.0",
+    "huggingface_hub": "2.4.0",
+    "IPython": "9.18.1",
+    "jinja2": "3.1.6",
+    "matplotlib": "3.11.2",
+    "mpmath": "1.3.0",
+    "networkx": "3.6.1",
+    "numba": "0.68.1",
+    "numpy": "2.4.6",
+    "pandas": "3.1.1",
+    "prompt_toolkit": "3.0.53",
+    "pygments": "2.21.0",
+    "pyparsing": "3.3.3",
+    "sympy": "1.14.0",
+    "torch": "2.13.0",
+    "tornado": "6.6.1",
+}
+# What a library does not explain to its users, or what some of its builds lack: tests, copies of
+# other libraries, and numpy's `distutils`, which is for Python 3.11 alone.
+SKIPPED = {"test", "tests", "testing", "conftest", "_vendor", "vendored_templates", "distutils"}
 LONG_PARAGRAPH = 40  # characters; anything shorter ("Example:") may come twice
 FEWEST_LETTERS = 0.3  # of a long paragraph's characters; below it, it is drawn and not written
 SHORTEST_DOCUMENT = 200  # characters; below it a "document" is a title and a shrug
@@ -26,25 +49,26 @@ VALIDATION_SHARE = 10  # one document in ten
 
 # Control characters and lone surrogates: legal in a docstring, a nuisance in a text file.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+BLANK = re.compile(r"[^\S\n]")
 
-Section = tuple[str, str]  # a heading ("" for none) and the text below it
+Section = tuple[str, str]  # a heading and the text below it
 
 
 def harvest(
-    library: Traversable | None = None, progress: Callable[[Iterable], Iterable] = iter
+    folders: Iterable[Path] | None = None, progress: Callable[[Iterable], Iterable] = iter
 ) -> dict[str, str]:
-    """The text of every document by its name, `topic:if` or `module:json.decoder`, in name order.
+    """The text of every module by its name, such as `numpy.linalg`; the order mixes the libraries.
 
     No docstring and no paragraph of more than a few words comes twice. The longest document keeps
     what it shares with others, because a long text with holes teaches less than a short one that
     is gone.
-    `library` is the folder or zip file of a standard library, by default that of this Python;
+    `folders` are those of the libraries, by default of `LIBRARIES` as far as they are installed;
     `progress` wraps the list of modules to be read, the slow part.
     """
-    library = standard_library() if library is None else library
-    found = {f"topic:{name}": [("", text)] for name, text in _topics(library)}
-    for name, file in progress(sorted(_modules(library))):
-        found[f"module:{name}"] = list(_sections(name, file.read_bytes()))
+    if folders is None:
+        folders = [Path(util.find_spec(name).submodule_search_locations[0]) for name in versions()]
+    modules = [each for folder in folders for each in _modules(folder, f"{folder.name}.")]
+    found = {name: list(_sections(name, file.read_bytes())) for name, file in progress(modules)}
     seen: set[str] = set()
     documents = {}
     size = {name: sum(len(text) for _, text in sections) for name, sections in found.items()}
@@ -52,66 +76,39 @@ def harvest(
         text = _deduplicated(found[name], seen)
         if len(text) >= SHORTEST_DOCUMENT:
             documents[name] = text
-    return dict(sorted(documents.items()))
+    return dict(sorted(documents.items(), key=lambda item: _digest(item[0])))
 
 
 def split_of(name: str) -> str:
     """`train` or `validation`, decided by a hash of the document's name: always the same."""
-    digest = sha256(name.encode()).digest()
-    return "train" if int.from_bytes(digest[:8], "big") % VALIDATION_SHARE else "validation"
+    return "train" if _digest(name) % VALIDATION_SHARE else "validation"
 
 
-def python_version() -> str:
-    """The Python whose library is read, such as `CPython 3.12.4`."""
-    return f"{platform.python_implementation()} {platform.python_version()}"
+def versions() -> dict[str, str]:
+    """The installed versions of `LIBRARIES` by name, without those that are missing.
 
-
-def standard_library() -> Traversable:
-    """The folder with the sources of the running Python's standard library, or the zip file.
-
-    Raises FileNotFoundError where the library has no sources, as in some bundled applications.
+    Builds for other devices, such as torch 2.13.0+cpu, have the same docstrings.
     """
-    folder = Path(sysconfig.get_path("stdlib"))
-    if (folder / "json" / "decoder.py").is_file():
-        return folder
-    for entry in map(Path, sys.path):
-        if entry.suffix == ".zip" and entry.is_file():
-            archive = zipfile.Path(entry)
-            if (archive / "json" / "decoder.py").is_file():
-                return archive
-    raise FileNotFoundError(
-        f"{python_version()} has no sources of its standard library in {folder} or in a zip file on"
-        " sys.path, so there is no pydocs corpus; use a Python from python.org, conda, uv or your"
-        " system's packages"
-    )
+    found = {}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name).partition("+")[0]
+    return found
 
 
-def _topics(library: Traversable) -> Iterator[tuple[str, str]]:
-    """Name and text of each help topic: a dict in `topics.py`, or text files, or nothing."""
-    folder = library / "pydoc_data"
-    if not folder.is_dir():
-        return
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name == "topics.py":
-            for node in _parsed(file.read_bytes()).body:
-                value = getattr(node, "value", None)  # of `topics = {...}`, annotated or not
-                if isinstance(value, ast.Dict):
-                    yield from ast.literal_eval(value).items()
-        elif file.name.endswith((".txt", ".rst")):
-            yield file.name[:-4], file.read_text(encoding="utf-8")
+def _digest(name: str) -> int:
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
 
 
-def _modules(library: Traversable, package: str = "") -> Iterator[tuple[str, Traversable]]:
-    """Name and file of every module below a folder of the library."""
-    for entry in library.iterdir():
+def _modules(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
+    """Name and file of every module below a folder of a library, in the order of the names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         name = entry.name.removesuffix(".py")
         if name in SKIPPED or not name.isidentifier():
             continue
-        if not package and name not in sys.stdlib_module_names:
-            continue  # a stranger that was put into the library's folder
-        if entry.is_dir() and entry.name == name:
+        if entry.is_dir():
             yield from _modules(entry, f"{package}{name}.")
-        elif entry.name.endswith(".py"):
+        elif entry.suffix == ".py":
             yield (package.rstrip(".") if name == "__init__" else package + name), entry
 
 
@@ -128,17 +125,17 @@ def _parsed(source: bytes) -> ast.Module:
 def _sections(module: str, source: bytes) -> Iterator[Section]:
     """The docstrings of a module, its classes and their functions, each under its name."""
     tree = _parsed(source)
-    yield module, ast.get_docstring(tree) or ""
+    yield module, _docstring(tree)
     yield from _definitions(tree, "")
 
 
 def _definitions(parent: ast.AST, owner: str) -> Iterator[Section]:
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, ast.ClassDef):
-            yield f"class {owner}{node.name}", ast.get_docstring(node) or ""
+            yield f"class {owner}{node.name}", _docstring(node)
             yield from _definitions(node, f"{owner}{node.name}.")
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{owner}{node.name}({_parameters(node.args)})", ast.get_docstring(node) or ""
+            yield f"{owner}{node.name}({_parameters(node.args)})", _docstring(node)
         elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
             yield from _definitions(node, owner)  # a definition for one platform, or a fallback
 
@@ -165,7 +162,7 @@ def _deduplicated(sections: list[Section], seen: set[str]) -> str:
             continue
         seen.add(whole)
         paragraphs = []
-        for paragraph in re.split(r"\n\s*\n", _clean(text)):
+        for paragraph in re.split(r"\n\s*\n", text):
             key = " ".join(paragraph.split())
             if len(key) > LONG_PARAGRAPH and key != whole:
                 if key in seen or _is_drawing(key):
@@ -177,7 +174,7 @@ def _deduplicated(sections: list[Section], seen: set[str]) -> str:
     title = sections[0][0]
     if kept and kept[0] != title:
         kept.insert(0, title)  # the module itself says nothing, its classes do
-    return "\n\n".join(filter(None, kept)) + "\n"
+    return "\n\n".join(kept) + "\n"
 
 
 def _is_drawing(paragraph: str) -> bool:
@@ -186,7 +183,11 @@ def _is_drawing(paragraph: str) -> bool:
     return sum(map(str.isalpha, characters)) < FEWEST_LETTERS * len(characters)
 
 
-def _clean(text: str) -> str:
-    """The text without control characters, tabs and blanks at the ends of lines."""
-    lines = UNPRINTABLE.sub("", text.expandtabs()).split("\n")
-    return "\n".join(line.rstrip() for line in lines).strip("\n")
+def _docstring(node: ast.AST) -> str:
+    """The docstring without its indentation, control characters and blanks at the ends of lines.
+
+    `cleandoc` of Python 3.13 knows fewer kinds of blanks than older ones, so there is just one.
+    """
+    text = ast.get_docstring(node, clean=False) or ""
+    text = BLANK.sub(" ", UNPRINTABLE.sub("", text.expandtabs()))
+    return "\n".join(line.rstrip() for line in cleandoc(text).split("\n")).strip("\n")
