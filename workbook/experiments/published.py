@@ -247,3 +247,17 @@ def _judge_run(claim: Claim) -> dict[str, str]:
     else:
         why = "no losses, and no spread between seeds to compare their difference with"
     return {"computed": verdict, "why": why}
+
+
+def reported_ablations() -> dict[str, list[float]]:
+    """What public runs with the course's own model report that a change costs, in nats per token.
+
+    Losses above that of the unchanged model, on TinyStories, after 41 to 328 million tokens: single
+    runs, unverified.
+    """
+    path = config.shipped() / "data" / "reported" / "ablations.csv"
+    costs: dict[str, list[float]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            costs.setdefault(row["change"], []).append(float(row["nats_per_token"]))
+    return costs

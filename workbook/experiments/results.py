@@ -7,25 +7,36 @@ nothing can be forgotten: a run that failed is a row like any other.
 import math
 import re
 import textwrap
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from statistics import linear_regression
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean, linear_regression
 
 import numpy as np
 import pandas as pd
 
 from workbook import accounting
-from workbook.config import Edition, TrainConfig
+from workbook.config import Edition, TrainConfig, data_folder
 from workbook.corpora import corpora
-from workbook.experiments import dry_run, significance
+from workbook.experiments import dry_run, records, significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import Difference, Spread
-from workbook.experiments.studies import STUDIES, at_rate, best, rate_of, scale_named
+from workbook.experiments.studies import (
+    STUDIES,
+    Scale,
+    at_rate,
+    best,
+    failed,
+    rate_of,
+    scale_named,
+)
+from workbook.training import log
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
+from workbook.training.presets import varied
 from workbook.training.train import Run
 
+STARTLED = 0.5  # nats per token above the start: batches differ by less
 LAST = 5  # logged training losses: one by itself is that of a single batch
 BLOCK = 2**24  # tokens counted at a time
 WIDTH = 88  # characters of a line of a text that a model wrote
@@ -311,6 +322,14 @@ class Comparison:
         """How much higher the losses of the changed model are, seed by seed."""
         return significance.difference(self.changed.losses, self.unchanged.losses)
 
+    def sides(self, usual: str, changed: str) -> dict[str, Run]:
+        """Three runs by name: both sides at the best old rate, and the change at its own best."""
+        return {
+            usual: self.unchanged.best,
+            f"{changed}, old best rate": self.at_old_rate,
+            f"{changed}, own best rate": self.changed.best,
+        }
+
 
 def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int, Comparison]:
     """A change beside the unchanged model, by the budgets in tokens that both are done with."""
@@ -320,6 +339,11 @@ def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int
         for tokens, each in after.items()
         if tokens in before
     }
+
+
+def last(found: Mapping[int, Comparison]) -> Comparison:
+    """The comparison at the largest budget."""
+    return found[max(found)]
 
 
 def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
@@ -385,6 +409,28 @@ def verdict(difference: Difference, comparisons: int = 1) -> str:
     return f"no difference that these runs can show ({words}; {least:.3f} could have been seen)"
 
 
+def span(values: Sequence[float]) -> str:
+    """The smallest and the largest of some differences.
+
+    >>> span([0.14, 0.81, 0.25])
+    '+0.14 to +0.81'
+    """
+    return f"{min(values):+.2f} to {max(values):+.2f}"
+
+
+def sentences(found: Mapping[int, Comparison], comparisons: int) -> str:
+    """What may be said of a change at each budget, one line of a list each."""
+    return "\n".join(
+        f"- {tokens:,} tokens: {verdict(each.difference, comparisons)}"
+        for tokens, each in found.items()
+    )
+
+
+def first(runs: Mapping[int, Run]) -> Run:
+    """The first of some runs, which have the same settings except for the seed."""
+    return next(iter(runs.values()))
+
+
 def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
     """The runs of this config but for their learning rates, by these, from the smallest."""
     found = {
@@ -393,6 +439,62 @@ def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
         if at_rate(config, rate_of(each)).key == each.config.key
     }
     return dict(sorted(found.items()))
+
+
+def seeds_at(results: Results, config: TrainConfig) -> dict[int, Run]:
+    """The runs of this config with any seed, by seed."""
+    return {
+        run.config.seed: run
+        for run in results.values()
+        if replace(run.config, seed=config.seed).key == config.key
+    }
+
+
+def start_loss(run: Run) -> float:
+    """The validation loss before the first step, in nats per token."""
+    return float(run.log["validation_loss"].iloc[0])
+
+
+def rose(run: Run) -> bool:
+    """Whether a logged training loss was above the loss before the first step, by `STARTLED`."""
+    return bool(run.log["train_loss"].max() > start_loss(run) + STARTLED)
+
+
+def sweep_table(swept: Mapping[float, Run], levels: Levels) -> pd.DataFrame:
+    """One row per learning rate: how the run ended, and how high its training loss was."""
+    rows = {
+        f"{rate:.3g}": {
+            "outcome": ending(run),
+            "bits/byte": None if run.diverged else run.bits_per_byte,
+            "highest training loss": run.log["train_loss"].max(),
+            "worse than counting": run.loss > levels.counting,
+        }
+        for rate, run in swept.items()
+    }
+    return pd.DataFrame(rows).T.rename_axis("learning rate")
+
+
+def edge_table(
+    swept: Mapping[float, Run], plain: Mapping[float, Run], decay: float
+) -> pd.DataFrame:
+    """One row per learning rate that `plain`, the sweep without weight decay, has too.
+
+    `decay` is the λ of the other one: a step at the peak shrinks each weight by the share αλ.
+    """
+    top, top_plain = (best(dict(enumerate(each.values()))) for each in (swept, plain))
+    rows = {
+        f"{rate:.3g}": {
+            "outcome": ending(swept[rate]),
+            "failed": failed(swept[rate], top),
+            "rose above its start": rose(swept[rate]),
+            "αλ": f"{rate * decay:.3g}",
+            "outcome with λ = 0": ending(run),
+            "failed with λ = 0": failed(run, top_plain),
+        }
+        for rate, run in plain.items()
+        if rate in swept
+    }
+    return pd.DataFrame(rows).T.rename_axis("learning rate")
 
 
 # ------------------------------------------------------------------------- batch sizes
@@ -404,6 +506,13 @@ def by_batch(results: Results) -> dict[int, dict[float, Run]]:
     for each in sorted(results.values(), key=rate_of):
         found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
     return dict(sorted(found.items()))
+
+
+def neighbours(tuned: Mapping[float, Run]) -> list[str]:
+    """How much worse half and twice the best learning rate are, in nats per token."""
+    top = best(dict(enumerate(tuned.values())))
+    beside = (tuned.get(rate_of(top) * factor) for factor in (0.5, 2))
+    return ["not tried" if run is None else f"{run.loss - top.loss:+.3f}" for run in beside]
 
 
 @dataclass(frozen=True)
@@ -437,8 +546,8 @@ def fit_batch_curves(
     four batch sizes came as low.
     """
     found = {}
-    for loss in sorted(log["validation_loss"].dropna().iloc[-1] for log in logs.values())[3:]:
-        steps = {size: steps_to(log, loss) for size, log in logs.items()}
+    for loss in sorted(each["validation_loss"].dropna().iloc[-1] for each in logs.values())[3:]:
+        steps = {size: steps_to(each, loss) for size, each in logs.items()}
         steps = {size: count for size, count in steps.items() if math.isfinite(count)}
         found[float(loss)] = steps, fit_batch_curve(steps)
     return found
@@ -486,6 +595,88 @@ def growth_exponent(values: Mapping[float, float]) -> float:
     return line.slope
 
 
+# ------------------------------------------------------------------------- the leaderboard
+
+
+def entries(board: Results) -> dict[str, dict[int, Run]]:
+    """The entries of a finished leaderboard by label and seed; none where it is not finished."""
+    found: dict[str, dict[int, Run]] = {}
+    for name, run in board.items():
+        label = re.sub(r", seed \d+$", "", name)
+        if ", rate " not in label:  # those that only tuned the rate
+            found.setdefault(label, {})[run.config.seed] = run
+    return found if "final" in found else {}
+
+
+def made_of(found: Mapping[str, Mapping[int, Run]]) -> str:
+    """What the final one of some entries consists of: the label of the entry that it tuned."""
+    final = first(found["final"]).config
+    for label, runs in found.items():
+        config = first(runs).config
+        if label != "final" and same_but_rate(config, final):
+            return f"“{label}” at a learning rate of {final.optimizer.max_learning_rate:.3g}"
+    raise ValueError("the final entry is none of the others at another learning rate")
+
+
+def same_but_rate(config: TrainConfig, other: TrainConfig) -> bool:
+    """Whether two configs differ in nothing but the learning rates and the seed."""
+    lowest, largest = other.optimizer.min_learning_rate, other.optimizer.max_learning_rate
+    rates = {"min_learning_rate": lowest, "max_learning_rate": largest}
+    return varied(config, seed=other.seed, **rates).key == other.key
+
+
+def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
+    """One row per entry of a leaderboard: its losses by seed, and what fitted into the time."""
+    rows = {
+        label: {
+            "loss by seed": ", ".join(f"{run.loss:.3f}" for run in runs.values()),
+            "rate": f"{rate_of(first(runs)):.3g}",
+            "steps": ", ".join(f"{run.steps:,}" for run in runs.values()),
+            "tokens": f"{first(runs).tokens:,}",
+            "seconds": f"{max(run.seconds for run in runs.values()):.1f}",
+        }
+        for label, runs in found.items()
+    }
+    return pd.DataFrame(rows).T
+
+
+def challengers(scale: Scale) -> dict[str, Run]:
+    """The learner's finished runs that the leaderboard admits, by folder, the oldest first.
+
+    They have its text, its context and no more than its time. Runs with a record are ours.
+    """
+    web, found = scale.web, {}
+    lines = (data_folder() / "trained").glob(f"*/{log.LINES}")
+    for file in sorted(lines, key=lambda file: file.stat().st_mtime):
+        run = records.load(file.parent)
+        asked = run.config
+        alike = (asked.corpus, asked.model.context_length) == (web.corpus, web.model.context_length)
+        in_time = asked.max_seconds is not None and asked.max_seconds <= scale.cap
+        if alike and in_time and run.status == "finished" and records.find(asked) is None:
+            found[run.folder.name] = run
+    return found
+
+
+def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -> pd.DataFrame:
+    """The records of a leaderboard in their order: ours, then those of `others` that beat them."""
+    ours = {label: runs for label, runs in found.items() if label != "start again"}
+    rows, record = [], math.inf
+    for label, runs in [*ours.items(), *((name, {0: run}) for name, run in others.items())]:
+        loss = fmean(run.loss for run in runs.values())
+        if loss < record:
+            rows.append(
+                {
+                    "entry": label,
+                    "loss (mean)": f"{loss:.3f}",
+                    "seeds": len(runs),
+                    "below the last": "" if math.isinf(record) else f"{record - loss:.3f}",
+                    "whose": "yours" if label in others else "ours",
+                }
+            )
+            record = loss
+    return pd.DataFrame(rows).set_index("entry")
+
+
 # ------------------------------------------------------------------------- generated texts
 
 
@@ -515,6 +706,50 @@ def fluency_facts(run: Run) -> dict[str, str]:
 
 
 # ------------------------------------------------------------------------- what there is
+
+CHANGES = {  # by experiment, the label of the change that it compares with the unchanged model
+    "layer_norm": "no norm",
+    "pre_norm": "post-norm",
+    "no_position": "no RoPE",
+    "swiglu": "SiLU",
+}
+
+
+def family(studied: Mapping[str, Results]) -> dict[str, dict[int, Comparison]]:
+    """All comparisons of chapter 7 by change and budget; one family for Holm's correction."""
+    return {label: ablation(studied.get(study, {}), label) for study, label in CHANGES.items()}
+
+
+def deep(results: Results) -> dict[str, Setting]:
+    """The settings of `studies.depth` that are done, by label."""
+    labels = ("deep", "deep, no norm", "deep, post-norm")
+    return {label: each for label in labels for each in settings(results, label).values()}
+
+
+def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
+    """What came out of each experiment, in a sentence."""
+    compared = family(studied)
+    count = sum(map(len, compared.values()))
+    found = dict.fromkeys(studied, "not finished yet")
+    for study, label in CHANGES.items():
+        if by_budget := compared[label]:
+            tokens, last = [*by_budget.items()][-1]
+            found[study] = f"at {tokens:,} tokens {verdict(last.difference, count)}"
+    for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
+        if by_budget := settings(studied.get(study, {}), label):
+            found[study] = "; ".join(
+                f"{tokens:,} tokens: best at {each.rate:.3g}, {each.spread}"
+                for tokens, each in by_budget.items()
+            )
+    if deep_ones := deep(studied.get("depth", {})):
+        found["depth"] = "; ".join(f"{label}: {each.spread}" for label, each in deep_ones.items())
+    if sizes := by_batch(studied.get("batch_size", {})):
+        top = {size: best(dict(enumerate(runs.values()))) for size, runs in sizes.items()}
+        found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())
+    if board := entries(studied.get("leaderboard", {})):
+        spread = significance.spread([run.loss for run in board["final"].values()])
+        found["leaderboard"] = f"{made_of(board)}: {spread}"
+    return found
 
 
 class Recorded:

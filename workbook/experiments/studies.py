@@ -276,8 +276,9 @@ def leaderboard(scale: Scale) -> Plan:
             kept, final = name, config
     tuning = yield from tuned(final, rate_of(best(results)), "together")
     final = best(tuning).config
-    results |= tuning | (yield seeds_of(final, fresh, "final, "))
-    return results | (yield seeds_of(start, fresh, "start again, "))
+    again = {"start again, ": start, "final, ": final}
+    rounds = [seeds_of(config, fresh, label) for label, config in again.items()]
+    return results | tuning | (yield rounds[0] | rounds[1])
 
 
 STUDIES = {

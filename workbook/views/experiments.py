@@ -98,8 +98,30 @@ def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
     return losses.max()
 
 
-def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
-    """The same curves over several axes, side by side, with one legend; time and steps are log."""
+def training_curves(
+    groups: Groups, edge: tuple[float, float] | None = None, ax: Axes | None = None
+) -> Axes:
+    """The training losses of many runs over steps, from dark to light in the order of the groups.
+
+    A group is named by its learning rate; those beyond the `edge` are dashed.
+    """
+    ax = axes(ax, HEIGHT + 0.4)
+    for colour, (name, runs) in zip(_colours(groups), groups.items(), strict=True):
+        dashes = "--" if edge and float(name) >= edge[1] else "-"
+        for run in runs:
+            losses = _cut(ax, run.log["train_loss"].dropna())
+            ax.plot(losses.index, losses, color=colour, ls=dashes, linewidth=1.2, label=name)
+            if run.diverged:
+                ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
+    ax.set(xlabel="steps", ylabel="training loss (nats/token)")
+    ax.grid()
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="peak learning rate",
+              title_fontsize=8)  # fmt: skip
+    return ax
+
+
+def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens")) -> Figure:
+    """The same curves over several axes, side by side, with one legend; steps are logarithmic."""
     figure, row = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
     for ax, x in zip(row, xs, strict=True):
         curves(groups, x, ax=ax)
