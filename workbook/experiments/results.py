@@ -26,6 +26,7 @@ from workbook.experiments.studies import (
     at_rate,
     best,
     failed,
+    numbered,
     rate_of,
     scale_named,
 )
@@ -266,7 +267,7 @@ class Setting:
     @property
     def best(self) -> Run:
         """The run with the lowest loss of those that the rate was tuned by."""
-        return best(dict(enumerate(self.tuned.values())))
+        return best(numbered(self.tuned))
 
     @property
     def rate(self) -> float:
@@ -481,7 +482,7 @@ def edge_table(
 
     `decay` is the λ of the other one: a step at the peak shrinks each weight by the share αλ.
     """
-    top, top_plain = (best(dict(enumerate(each.values()))) for each in (swept, plain))
+    top, top_plain = (best(numbered(each)) for each in (swept, plain))
     rows = {
         f"{rate:.3g}": {
             "outcome": ending(swept[rate]),
@@ -510,7 +511,7 @@ def by_batch(results: Results) -> dict[int, dict[float, Run]]:
 
 def neighbours(tuned: Mapping[float, Run]) -> list[str]:
     """How much worse half and twice the best learning rate are, in nats per token."""
-    top = best(dict(enumerate(tuned.values())))
+    top = best(numbered(tuned))
     beside = (tuned.get(rate_of(top) * factor) for factor in (0.5, 2))
     return ["not tried" if run is None else f"{run.loss - top.loss:+.3f}" for run in beside]
 
@@ -744,7 +745,7 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     if deep_ones := deep(studied.get("depth", {})):
         found["depth"] = "; ".join(f"{label}: {each.spread}" for label, each in deep_ones.items())
     if sizes := by_batch(studied.get("batch_size", {})):
-        top = {size: best(dict(enumerate(runs.values()))) for size, runs in sizes.items()}
+        top = {size: best(numbered(runs)) for size, runs in sizes.items()}
         found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())
     if board := entries(studied.get("leaderboard", {})):
         spread = significance.spread([run.loss for run in board["final"].values()])

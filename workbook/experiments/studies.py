@@ -396,6 +396,11 @@ def best(results: Mapping[str, Run]) -> Run:
     return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
 
 
+def numbered(runs: Mapping[float, Run]) -> Results:
+    """The runs with numbers as their labels, of a sweep that has them by learning rate."""
+    return {str(place): run for place, run in enumerate(runs.values())}
+
+
 def rate_of(result: Run) -> float:
     """The peak learning rate of a run."""
     return result.config.optimizer.max_learning_rate
