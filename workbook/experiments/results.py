@@ -243,9 +243,7 @@ def loss_facts(run: Run) -> dict[str, str]:
         f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
         "validation loss (nats/token)": f"{run.loss:.3f}",
         "validation loss (bits/byte)": f"{run.bits_per_byte:.3f}",
-        "the generator's choices (bits/byte)": f"{found.text_bits:.3f}"
-        if found.known
-        else "unknown",
+        "random choices behind it (bits/byte)": f"{found.text_bits:.3f}" if found.known else "?",
     }
 
 
@@ -349,21 +347,22 @@ def last(found: Mapping[int, Comparison]) -> Comparison:
 
 def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
     """Two rows per budget: the best rate of both sides, their losses, and what the change costs."""
-    rows = []
+    rows = {}
     for tokens, each in found.items():
         for name, side in ((usual, each.unchanged), (each.label, each.changed)):
             changed = side is each.changed
-            rows.append(
-                {
-                    "tokens": f"{tokens:,}",
-                    "setting": name,
-                    "best rate": f"{side.rate:.3g}",
-                    "loss there (nats/token)": str(side.spread),
-                    f"at the best rate of “{usual}”": ending(each.at_old_rate) if changed else "",
-                    "costs": cost(each.difference) if changed else "",
-                }
-            )
-    return pd.DataFrame(rows).set_index(["tokens", "setting"])
+            rows[f"{tokens:,}", name] = {
+                "best rate": f"{side.rate:.3g}",
+                "loss there (nats/token)": str(side.spread),
+                f"at the best rate of “{usual}”": ending(each.at_old_rate) if changed else "",
+                "costs": cost(each.difference) if changed else "",
+            }
+    return by_pairs(rows, "tokens", "setting")
+
+
+def by_pairs(rows: Mapping[tuple, dict], *names: str) -> pd.DataFrame:
+    """A table whose rows have two labels, whose columns are called so; it may be empty."""
+    return pd.DataFrame([*rows.values()], pd.MultiIndex.from_tuples(rows, names=names))
 
 
 def cost(difference: Difference) -> str:
@@ -381,18 +380,16 @@ def effects(family: Mapping[str, Mapping[int, Comparison]]) -> pd.DataFrame:
     found = {(name, tokens): each for name, by in family.items() for tokens, each in by.items()}
     differences = {key: each.difference for key, each in found.items()}
     sure = significance.claimed(differences)
-    rows = [
-        {
-            "change": name,
-            "tokens": f"{tokens:,}",
+    rows = {
+        (name, f"{tokens:,}"): {
             "costs (nats/token)": cost(difference),
             "p": f"{difference.chance:.4f}",
             "claimed": "yes" if sure[name, tokens] else "no",
             "smallest that could be": f"{difference.smallest_claim(len(found)):.3f}",
         }
         for (name, tokens), difference in differences.items()
-    ]
-    return pd.DataFrame(rows).set_index(["change", "tokens"])
+    }
+    return by_pairs(rows, "change", "tokens")
 
 
 def verdict(difference: Difference, comparisons: int = 1) -> str:
