@@ -7,9 +7,11 @@ in a `Scale`; the plans are the same.
 """
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, takewhile
 from statistics import fmean
 
 from workbook import accounting
@@ -186,10 +188,15 @@ def batch_size(scale: Scale) -> Plan:
 
 def batch_sizes(scale: Scale) -> list[int]:
     """One, two, four, ... sequences, and at last as many as the memory holds."""
-    one, two = (accounting.peak_bytes(scale.base.model, size).total for size in (1, 2))
-    limit = accounting.largest_batch(two - one, 2 * one - two, int(scale.memory))
-    powers = (2**power for power in range(limit.bit_length()))
-    return [*(size for size in powers if size <= limit / 1.5), limit]
+
+    def too_large(size: int) -> bool:
+        return accounting.peak_bytes(scale.base.model, size).total > scale.memory
+
+    powers = takewhile(lambda size: not too_large(size), (2**power for power in count()))
+    fitting = [*powers]
+    first, last = fitting[-1], 2 * fitting[-1]
+    limit = first + bisect(range(first, last), False, key=too_large) - 1
+    return [*(size for size in fitting if size <= limit / 1.5), limit]
 
 
 def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes) -> Plan:
