@@ -69,7 +69,7 @@ CORPORA = {
             description="simple children's stories from a seeded grammar of our own, in any amount",
             licence="MIT",
             stands_in_for="tinystories",
-            generator="336e18a6c53c32cc",
+            generator="2ab524482498c8ab",
             sizes={"train": 20_000_000, "validation": 2_000_000},
         ),
         Corpus(
