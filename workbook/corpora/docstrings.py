@@ -1,9 +1,9 @@
-"""The English prose in the docstrings of the libraries that come with the workbook.
+"""The docstrings of the libraries that come with the workbook: English prose with examples.
 
-It stands in for messy web text: many authors, many habits, all of it about code. The versions
-that `constraints.txt` pins give the same text with every Python and on every system. All of it is
-read from source files with `ast`; no module is imported, so neither side effects nor a broken
-installation can get in the way.
+They stand in for messy web text: many authors, many habits, all of it about code. The versions
+that `constraints.txt` pins give the same text with every Python, on every system and for every
+device. All of it is read from source files with `ast`; no module is imported, so neither side
+effects nor a broken installation can get in the way.
 """
 
 import ast
@@ -87,7 +87,7 @@ def split_of(name: str) -> str:
 def versions() -> dict[str, str]:
     """The installed versions of `LIBRARIES` by name, without those that are missing.
 
-    Builds for other devices, such as torch 2.13.0+cpu, have the same docstrings.
+    Builds for CPU and GPU, such as torch 2.13.0+cpu, have the same docstrings and thus one version.
     """
     found = {}
     for name in LIBRARIES:
