@@ -150,7 +150,7 @@ def everything(studied: Mapping[str, Sequence[Run]]) -> Figure:
         ax.set(xscale="log", ylim=(None, CEILING + 0.3))
         ax.grid()
     for ax in grid.flat[len(studied) :]:
-        ax.set_visible(False)
+        ax.remove()
     figure.supxlabel("tokens", fontsize=9)
     figure.supylabel("loss (nats/token)", fontsize=9)
     return figure
@@ -240,7 +240,7 @@ def effects(
     left.set(xscale="log", xlabel="tokens seen", ylabel="costs (nats/token)")
     left.xaxis.set_major_formatter(EngFormatter(sep=""))
     left.xaxis.set_minor_formatter(NullFormatter())
-    right.set(xlabel="public runs (unverified):\n41 to 328 M tokens, the course's model")
+    right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
     right.set_xticks(range(len(family)), list(family), rotation=20, fontsize=8)
     right.set_xlim(-0.5, len(family) - 0.5)
     left.legend(fontsize=8)
