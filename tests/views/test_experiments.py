@@ -56,7 +56,7 @@ def test_a_sweep_marks_what_diverged_the_levels_and_the_edge():
 def test_an_ablation_shows_the_last_budget_s_seeds_and_every_budget_s_tuning():
     left, right = drawn(draw.ablation).axes
     assert labels(left) == ["unchanged", "no norm"]
-    assert labels(right) == ["0.0 M tokens", "0.0 M tokens", "no norm"]
+    assert set(labels(right)) == {"0.0 M tokens", "no norm"}
     tuned = [(line.get_linestyle(), [*line.get_ydata()]) for line in right.lines]
     assert tuned == [("-", [2]), ("--", [2]), ("-", [2]), ("--", [3]), ("--", [])]
 
@@ -72,7 +72,7 @@ def test_effects_are_means_with_errors_beside_what_is_reported():
 
 def test_training_curves_are_dashed_beyond_the_edge():
     ax = drawn(draw.training_curves)
-    fine, lost, *_ = ax.lines
+    fine, lost = [line for line in ax.lines if line.get_gid() != "ceiling"]
     assert (fine.get_linestyle(), lost.get_linestyle()) == ("-", "--")
     assert lost.get_ydata().max() == draw.CEILING
     assert len(ax.collections) == 1
