@@ -109,17 +109,24 @@ def journal(results: Results) -> str:
     return "\n".join(lines)
 
 
+def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
+    """The runs of each experiment that none before it asked for, by label."""
+    found: dict[str, Results] = {name: {} for name in studied}
+    for name, label, run in each_once(studied):
+        found[name][label] = run
+    return found
+
+
 def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
     """One row per experiment: its question, its runs, and those that none before it asked for."""
-    first_asked = each_once(studied)
     rows = []
-    for name, results in studied.items():
-        own = [run for asked_by, _, run in first_asked if asked_by == name]
+    for name, new in first_asked(studied).items():
+        own = [*new.values()]
         rows.append(
             {
                 "experiment": name,
                 "question": questions[name],
-                "runs": len(results),
+                "runs": len(studied[name]),
                 "of them new": len(own),
                 "diverged": sum(run.diverged for run in own),
                 "minutes": sum(run.seconds for run in own) / 60,
@@ -501,8 +508,9 @@ def edge_table(
 def by_batch(results: Results) -> dict[int, dict[float, Run]]:
     """The runs of each batch size by their learning rates, from `studies.batch_size`."""
     found: dict[int, dict[float, Run]] = {}
-    for each in sorted(results.values(), key=rate_of):
-        found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
+    for label, each in sorted(results.items(), key=lambda item: rate_of(item[1])):
+        if label.startswith("batch "):
+            found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
     return dict(sorted(found.items()))
 
 
