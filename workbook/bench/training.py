@@ -44,7 +44,7 @@ from workbook.training.parts import Parts
 from workbook.training.train import Trainer, train
 from workbook.transformer.model import PARTS, TransformerLM
 
-SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
+SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch, by preset
 STEP_PARTS = ("data", "forward", "backward", "clip", "update", "log")
 CPU = torch.device("cpu")
 Loop = Iterator[None]  # takes a training step each time it is asked for the next

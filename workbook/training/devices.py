@@ -113,6 +113,9 @@ def compiled(model: nn.Module) -> nn.Module:
     """The model through torch.compile. Raises: ValueError on mps, where there is no Inductor."""
     if next(model.parameters()).device.type == "mps":
         raise ValueError("torch.compile has no Inductor for mps; take compile=False")
+    # It compiles the code of a class for eight objects, and leaves the ninth as it is in silence:
+    # a process that makes one run after another has to begin anew with each.
+    torch._dynamo.reset()
     return torch.compile(model)
 
 
@@ -122,6 +125,16 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+def gpus() -> list[str]:
+    """The GPUs of NVIDIA's or AMD's that this process sees, as `CUDA_VISIBLE_DEVICES` lists them.
+
+    They are counted without taking hold of any.
+    """
+    count = torch.cuda.device_count()
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return (listed.split(",") if listed else [str(number) for number in range(count)])[:count]
 
 
 def describe(device: torch.device, precision: torch.dtype) -> dict:

@@ -168,12 +168,14 @@ def train(
     data: TrainData | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
+    until: float = math.inf,
 ) -> Run:
     """Train, or finish what an earlier call has begun; a finished run is not done again.
 
     `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
     on; None: the config's corpus. Each of `listeners` is called with every record of the log.
-    `parts` is what the run is made of; None: ours.
+    `parts` is what the run is made of; None: ours. `until` is when it stops as if it were asked to,
+    in seconds of `time.time()`.
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError where a
     checkpoint cannot be written. All of them leave the last checkpoint.
     """
@@ -197,7 +199,7 @@ def train(
                 with devices.first_process_first():  # it makes the files that the others open
                     data = data or parts.train_data(config)
                 trainer = Trainer(config, run.folder, data, parts)
-                with trainer.open_log(listeners), guards.stop_on_signal() as stop:
+                with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
                     trainer.begin(state)
                     trainer.run_to_end(stop)
     finally:
@@ -261,6 +263,7 @@ class Trainer:
         self.order = torch.Generator().manual_seed(config.seed)
         self.step = self.tokens = 0
         self.seconds = 0.0  # of the sessions before this one
+        self.now = 0.0  # seconds by the clock, when the last step was over
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
@@ -276,7 +279,7 @@ class Trainer:
 
     def begin(self, state: dict | None) -> None:
         """Go on from the state of a checkpoint, or begin anew where there is none."""
-        self.made_from = self.data.made_from()
+        self.made_from = self.data.made_from
         if state is not None:
             self.resume(state)
         self.peak = matmul_peak(self.precision, str(self.device))
@@ -299,6 +302,7 @@ class Trainer:
             order = torch.Generator()
             batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
             self.flags = guards.before_training(self.model, self.data, *batch)
+        self.started = time.perf_counter()  # to be checked costs a run none of its time
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
         if self.is_first:
@@ -322,12 +326,14 @@ class Trainer:
         """
         config = self.config
         mark, since = time.perf_counter(), self.step  # of the last line of the log
+        start = self.now = self.clock()
         while not self.finished:
-            start = self.clock()
             loss, norm = self.update()
-            end = self.clock()
+            self.now = self.clock()
             # The last step is logged, evaluated and saved, whatever its number.
-            self.finished = self.limit.is_up(end, end - start) or self.step == config.steps
+            is_up = self.limit.is_up(self.now, self.now - start)
+            self.finished = is_up or self.step == config.steps
+            start = self.now
             logs, evaluates, saves = (
                 self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
@@ -350,6 +356,7 @@ class Trainer:
             # Evaluating and saving are no steps: they do not count in tokens per second.
             if logs or evaluates or saves:
                 mark, since = time.perf_counter(), self.step
+                start = self.now = self.clock()
         self.outcome("finished")
 
     def update(self) -> tuple[Tensor, Tensor]:
@@ -401,7 +408,7 @@ class Trainer:
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
         return self.parts.schedule(
-            max(self.step, round(self.limit.share(self.clock()) * end)),
+            max(self.step, round(self.limit.share(self.now) * end)),
             schedule.max_learning_rate,
             schedule.min_learning_rate,
             schedule.warmup_iters,
@@ -409,7 +416,10 @@ class Trainer:
         )
 
     def clock(self) -> float:
-        """The seconds so far, the same in every process; 0 where no limit asks for them."""
+        """The seconds so far, the same in every process; 0 where no limit asks for them.
+
+        It waits for the GPU, so it is asked once a step.
+        """
         if self.config.max_seconds is None:
             return 0.0
         devices.synchronize(self.device)
