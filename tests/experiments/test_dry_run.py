@@ -136,6 +136,22 @@ class TestTime:
         assert seconds_of([TINY], workers=4) == pytest.approx([4 * seconds_of([TINY])[0]])
 
 
+class TestARunForANotebook:
+    def test_is_the_small_one_until_the_large_one_has_finished(self, monkeypatch, capsys):
+        large, small = replace(presets.full(), device="cpu"), TINY
+        assert dry_run.at_hand(large, small) is small
+        said = capsys.readouterr().out
+        hours = seconds_of([large])[0] / 3_600
+        assert "`workbook train full` makes it" in said and f" {hours:,.1f} hours on" in said
+        monkeypatch.setattr(dry_run, "is_done", lambda run: run.config == large)
+        assert dry_run.at_hand(large, small) is large
+        assert capsys.readouterr().out == ""
+
+    def test_is_not_foretold_where_it_is_small_itself(self, capsys):
+        assert dry_run.at_hand(TINY, TINY) is TINY
+        assert capsys.readouterr().out == ""
+
+
 class TestCorpora:
     @pytest.mark.parametrize(("name", "size"), [("tinystories", 10_000), ("owt", 32_000)])
     def test_what_has_to_be_downloaded_is_asked_for_by_its_command(self, folder, name, size):

@@ -26,7 +26,7 @@ from workbook.experiments.plans import Plan, Results, in_parts
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
-from workbook.training.train import Run
+from workbook.training.train import Run, is_done, run_folder
 
 ASSUMED_MFU = 0.3  # the share of the peak where no run on such a device has been recorded
 CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
@@ -92,6 +92,24 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     for number, todo in enumerate(todos, 1):
         print(f"{number}. {todo}")
     return 1 if todos else 0
+
+
+def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
+    """A run for a notebook to go on with: the one `asked` for if it has finished here, or `small`.
+
+    Of one that has not, it prints the command and the time that it takes: a notebook starts no
+    hours of work by itself.
+    """
+    if asked == small or is_done(Run(asked, run_folder(asked))):
+        return asked
+    hours = seconds_of([asked])[0] / 3_600
+    where = devices.pick_device(asked.device).type
+    print(
+        f"The run of {asked.tokens:,} tokens of {asked.corpus} is not on this disk: `workbook train"
+        f" {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where}). Until"
+        f" then, here is that of {small.tokens:,} tokens of {small.corpus}."
+    )
+    return small
 
 
 @dataclass(frozen=True)
