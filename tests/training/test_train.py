@@ -23,6 +23,7 @@ from workbook.training.train import (
     DivergedError,
     Run,
     run_folder,
+    textbook,
     train,
     trained,
 )
@@ -137,6 +138,23 @@ def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes
     one, two = (run.log["train_loss"].iloc[1:] for run in (other, whole))
     np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
     np.testing.assert_allclose(one[:4], two[:4], rtol=rounding(whole))
+
+
+def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
+    kernels = replace(tiny_runs.tiny().model, kernels="textbook")
+    update = replace(tiny_runs.tiny().optimizer, update="textbook")
+    config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
+    ours = train(config, tmp_path / "ours", tiny_runs.data())
+    losses = textbook(config, tiny_runs.data(), tmp_path / "textbook.pt")
+    assert losses == ours.log["train_loss"].dropna().tolist()
+    weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
+    assert all(
+        torch.equal(theta, weights[name]) for name, theta in ours.model().state_dict().items()
+    )
+    fused = replace(config, model=tiny_runs.tiny().model)
+    np.testing.assert_allclose(
+        textbook(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
+    )
 
 
 def breaks():
