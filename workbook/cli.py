@@ -731,11 +731,12 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
     argument("shapes", metavar="PRESET", nargs="*", help="default: laptop full"),
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
     argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
+    argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu"),
 )
 def run_bench_train(options: argparse.Namespace) -> None:
     from workbook.bench import training as train_bench
 
-    print(train_bench.run(options.rounds, options.steps, options.shapes))
+    print(train_bench.run(options.rounds, options.steps, options.shapes, options.device))
 
 
 @command(

@@ -18,7 +18,7 @@ from workbook.experiments import plans, records, results, studies
 from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
-from workbook.training import train
+from workbook.training import presets, train
 from workbook.training.presets import varied
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
@@ -183,6 +183,14 @@ class Clock:
 
     def time(self):
         return self.now
+
+
+def test_only_a_long_run_is_compiled():
+    long = replace(presets.gpu(), compile=True)
+    assert long.tokens > plans.WORTH_COMPILING and plans.as_computed(long, 1) == long
+    short = plans.as_computed(replace(long, steps=1_000), 1)
+    assert not short.compile and short.key == replace(long, steps=1_000).key
+    assert not plans.as_computed(replace(long, compile=False), 1).compile
 
 
 @pytest.mark.parametrize("pool", [nullcontext, partial(ThreadPoolExecutor, 1)])

@@ -22,7 +22,7 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
 from workbook.experiments import records
-from workbook.experiments.plans import Plan, Results, in_parts
+from workbook.experiments.plans import Plan, Results, as_computed
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
@@ -50,7 +50,7 @@ def report_plans(
     missing: dict[str, TrainConfig] = {}  # by key: plans share runs
     for name, plan in plans.items():
         found = missing_runs(plan)
-        missing |= {config.key: in_parts(config, accumulation) for config in found}
+        missing |= {config.key: as_computed(config, accumulation) for config in found}
         print(f"{name:16} runs to make: {len(found)}")
     if not missing:
         print("\nAll runs have their records. There is nothing to do.")

@@ -49,6 +49,7 @@ Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+WORTH_COMPILING = 20_000_000  # tokens: it takes about as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
@@ -103,7 +104,7 @@ def run(
                         if config.key not in underway:
                             made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
-                            config = in_parts(config, accumulation)
+                            config = as_computed(config, accumulation)
                             underway[config.key] = submit(executor, config, until)
                 # As soon as one run ends its plan may ask for the next round.
                 ended = wait(underway.values(), return_when=FIRST_COMPLETED).done
@@ -157,9 +158,14 @@ class Stage:
             self.asked, self.over, self.returned = {}, True, end.value
 
 
-def in_parts(config: TrainConfig, accumulation: int) -> TrainConfig:
-    """The same run with its batches computed in so many parts, or as many as divide them."""
-    return replace(config, accumulation=math.gcd(accumulation, config.batch_size))
+def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
+    """The same run with its batches computed in so many parts, or as many as divide them.
+
+    A short one is not compiled, where the base of its experiment is.
+    """
+    parts = math.gcd(accumulation, config.batch_size)
+    pays = config.compile and config.tokens >= WORTH_COMPILING
+    return replace(config, accumulation=parts, compile=pays)
 
 
 def submit(executor: Executor | None, config: TrainConfig, until: float) -> Future:
