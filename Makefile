@@ -6,6 +6,8 @@
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
 # make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
+# make gpu        on a machine with a GPU: its tests, our trainer timed on it, and the runs of
+#                 chapter 7 at the course's size; each is done once (MINUTES=50: stop the runs then)
 # make stress     random strings, and training killed at random, thirty times as often as in `make
 #                 test` (STRESS=100: more often still); then the notebooks and all that trains, in
 #                 float32 and in bfloat16, on one thread and on four: about an hour
@@ -13,7 +15,7 @@
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab check test writeup notebooks bench experiments stress trained lint suitable
+.PHONY: lab check test writeup notebooks bench experiments gpu stress trained lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
@@ -62,6 +64,23 @@ bench: $(stamp)
 
 experiments: $(stamp)
 	@$(bin)/python -m workbook experiments run $(NAMES)
+
+# The second call goes on where the first one stopped. Without the real corpora (`workbook data get`)
+# it makes the same runs on those that need no network.
+corpora := $(or $(WORKBOOK_DATA),data)/corpora
+real := $(and $(wildcard $(corpora)/tinystories/train.txt),$(wildcard $(corpora)/owt/train.txt))
+gpu: SCALE = $(if $(real),gpu,gpu-offline)
+gpu: .venv/gpu-tested data/bench/train-cuda.json
+	@echo "Runs at the scale $(SCALE)"
+	@$(bin)/python -m workbook experiments run $(NAMES) --scale $(SCALE) \
+		$(if $(MINUTES),--minutes $(MINUTES))
+
+.venv/gpu-tested: $(stamp)
+	@$(bin)/python -m pytest tests -m gpu -q
+	@touch $@
+
+data/bench/train-cuda.json: .venv/gpu-tested
+	@$(bin)/python -m workbook bench train gpu --device cuda --steps 20
 
 stress: $(stamp)
 	@STRESS=$(or $(STRESS),30) $(bin)/python -m pytest tests -m stress -q

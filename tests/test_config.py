@@ -33,7 +33,7 @@ def test_switches_choose(monkeypatch):
 @pytest.mark.parametrize(
     ("switch", "read", "message"),
     [
-        ("WORKBOOK_PROFILE", config.profile, "'Laptop' is none of laptop, full"),
+        ("WORKBOOK_PROFILE", config.profile, "'Laptop' is none of laptop, gpu, gpu-offline"),
         ("WORKBOOK_EDITION", config.edition, "'Laptop' is none of 2025, 2026"),
         ("WORKBOOK_PRECISION", config.precision, "'Laptop' is none of auto, float32, bfloat16"),
     ],

@@ -212,7 +212,6 @@ PLOTS = [
     partial(optimizer.side_by_side, {"one": FALLING, "two": FALLING / 2}, "weight", WANTED),
     partial(optimizer.size_histogram, GRADIENTS),
     partial(training_plots.loss_curve, LOG, "step", 0.7),
-    partial(training_plots.three_curves, LOG, 0.7),
     partial(training_plots.start_counts, [0, 2, 2], 4),
     partial(training_plots.step_parts, {"data": 0.001, "forward": 0.099}),
     partial(training_plots.overlaid, {"one": LOG, "other": LOG}),

@@ -6,6 +6,7 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 import argparse
 import importlib.util
 import json
+import math
 import os
 import re
 import shutil
@@ -13,7 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -105,7 +108,7 @@ COUNT = presets.between(1, 10**9)
 SCALE = argument(
     "--scale",
     metavar="SCALE",
-    help="laptop, full or full-cpu; default: the profile, WORKBOOK_PROFILE",
+    help=f"{', '.join(settings.PROFILES)}; default: the profile, WORKBOOK_PROFILE",
 )
 
 
@@ -560,7 +563,21 @@ def run_export_model(options: argparse.Namespace) -> None:
         "--workers",
         type=WORKERS,
         metavar="N",
-        help="processes of one thread; default: one per core",
+        help="processes of one thread, each with a GPU of its own where there are GPUs; default:"
+        " one per GPU, or else per core",
+    ),
+    argument(
+        "--minutes",
+        type=COUNT,
+        metavar="N",
+        help="stop after so many, as by Ctrl-C; the same command goes on",
+    ),
+    argument(
+        "--accumulation",
+        type=COUNT,
+        default=1,
+        metavar="N",
+        help="compute each batch in N parts, where that divides it: less memory, the same runs",
     ),
     argument(
         "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
@@ -574,15 +591,21 @@ def run_experiments(options: argparse.Namespace) -> int:
     from workbook.training import devices
 
     asked = plans_of(options.names, options.scale)
-    one_device = devices.pick_device().type != "cpu" and options.workers is None
-    workers = None if one_device else options.workers or os.cpu_count()
+    gpus = len(devices.gpus())
+    one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
+    workers = None if one_device else options.workers or gpus or os.cpu_count()
     if options.dry_run:
-        return dry_run.report_plans(asked, workers)
-    if one_device:
-        found = experiments.run(asked)  # one after the other
-    else:
-        with experiments.process_pool(workers) as executor:
-            found = experiments.run(asked, executor)
+        return dry_run.report_plans(asked, workers, options.accumulation)
+    until = time.time() + 60 * options.minutes if options.minutes else math.inf
+    pool = nullcontext() if one_device else experiments.process_pool(workers)
+    try:
+        with pool as executor:  # without one, the runs are made one after the other
+            found = experiments.run(asked, executor, until, options.accumulation)
+    except KeyboardInterrupt:
+        if time.time() < until:
+            raise
+        print("The time is up, and all runs are saved; the same command goes on.")
+        return 0
     for name, results in found.items():
         print(f"{name}: {len(results)} runs in {records.folders()[0]}")
     return 0
@@ -612,7 +635,8 @@ def show_experiments(options: argparse.Namespace) -> None:
         if found:
             print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
-            todo = f"`workbook experiments run {name}` makes them"
+            scale = f" --scale {options.scale}" if options.scale else ""
+            todo = f"`workbook experiments run {name}{scale}` makes them"
             print(f"{missing} runs are missing before it can go on; {todo}\n")
 
 
@@ -704,14 +728,15 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
 @command(
     "bench train",
     "our trainer beside other loops, in turns",
-    argument("shapes", metavar="PRESET", nargs="*", help="default: laptop tinystories"),
+    argument("shapes", metavar="PRESET", nargs="*", help="default: laptop full"),
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
     argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
+    argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu"),
 )
 def run_bench_train(options: argparse.Namespace) -> None:
     from workbook.bench import training as train_bench
 
-    print(train_bench.run(options.rounds, options.steps, options.shapes))
+    print(train_bench.run(options.rounds, options.steps, options.shapes, options.device))
 
 
 @command(

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -186,7 +186,7 @@ class TrainConfig:
     corpus_bytes: int | None = None  # of the train split, where any size will do; None: its usual
     steps: int  # updates of the weights
     batch_size: int  # sequences a step, those of all processes together
-    accumulation: int = 1  # parts that a batch is computed in, one after another
+    accumulation: int = 1  # parts that a batch is computed in: less memory, the same gradients
     seed: int = 336
     device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the matmuls
@@ -228,14 +228,18 @@ class TrainConfig:
 
     @property
     def key(self) -> str:
-        """A hash of every setting but the name: the same run has the same, on any machine."""
-        settings = json.dumps(asdict(self) | {"name": ""}, sort_keys=True)
+        """A hash of every setting but those of `SAME_RUN`: the same on any machine."""
+        settings = json.dumps(asdict(self) | SAME_RUN, sort_keys=True)
         return sha256(settings.encode()).hexdigest()[:12]
+
+
+# A label, and how the same numbers are computed. A key is hashed with these values in their place.
+SAME_RUN = {"name": "", "accumulation": 1, "compile": False}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The sizes of one pass through the workbook."""
+    """The sizes of one pass through the workbook; the preset of its name is its training run."""
 
     name: str
     simple_corpus: str  # plays TinyStories
@@ -246,27 +250,36 @@ class Profile:
     model: ModelConfig  # that is trained on the simple corpus
 
 
+LAPTOP = Profile(
+    name="laptop",
+    simple_corpus="stories",
+    web_corpus="docstrings",
+    simple_vocab_size=2_048,
+    web_vocab_size=8_192,
+    simple_bytes=5_000_000,
+    model=laptop(),
+)
+FULL = Profile(
+    name="full",
+    simple_corpus="tinystories",
+    web_corpus="owt",
+    simple_vocab_size=10_000,
+    web_vocab_size=32_000,
+    simple_bytes=None,
+    model=tinystories(),
+)
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(
-            name="laptop",
-            simple_corpus="stories",
-            web_corpus="docstrings",
-            simple_vocab_size=2_048,
-            web_vocab_size=8_192,
-            simple_bytes=5_000_000,
-            model=laptop(),
+        LAPTOP,
+        replace(FULL, name="gpu"),
+        replace(  # for a machine without a network: the course's model on the laptop's corpora
+            LAPTOP,
+            name="gpu-offline",
+            model=replace(tinystories(), vocab_size=LAPTOP.simple_vocab_size),
         ),
-        Profile(
-            name="full",
-            simple_corpus="tinystories",
-            web_corpus="owt",
-            simple_vocab_size=10_000,
-            web_vocab_size=32_000,
-            simple_bytes=None,
-            model=tinystories(),
-        ),
+        FULL,
+        replace(FULL, name="cpu"),
     )
 }
 PACKAGE = Path(__file__).resolve().parent

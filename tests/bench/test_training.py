@@ -2,7 +2,7 @@
 
 import os
 import signal
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -52,6 +52,8 @@ def name(request):
 
 def test_every_rival_learns_and_only_our_settings_are_tuned(name, monkeypatch):
     losses, tuned, backward = [], [], torch.Tensor.backward
+    graphs = []
+    monkeypatch.setattr(torch, "compile", lambda model: graphs.append(model) or model)
     monkeypatch.setattr(torch.Tensor, "backward", lambda x: (losses.append(x.item()), backward(x)))
     monkeypatch.setattr(devices, "tune", tuned.append)
     torch.manual_seed(0)
@@ -59,7 +61,31 @@ def test_every_rival_learns_and_only_our_settings_are_tuned(name, monkeypatch):
         for _ in range(20):
             next(loop)
     assert losses[0] > losses[-1] + 0.1
-    assert bool(tuned) == (name == "workbook" or name.endswith("our settings"))
+    assert bool(tuned) == (name.startswith("workbook") or "our settings" in name)
+    assert bool(graphs) == name.endswith("compiled")
+
+
+def test_on_a_gpu_models_are_compiled_too_and_the_record_is_another(monkeypatch, tmp_path):
+    timed, kept = [], {}
+    monkeypatch.setattr(training, "step_seconds", lambda process, name, *_: timed.append(name) or 1)
+    monkeypatch.setattr(training, "step_times", lambda *_: {"data": 0.5, "log": 0.5})
+    monkeypatch.setattr(measure, "own_process", lambda *_: nullcontext())
+    monkeypatch.setattr(training, "matmul_peak", lambda *_: 1e12)
+    monkeypatch.setattr(devices, "pick_device", lambda name: torch.device(name))
+    monkeypatch.setattr(devices, "has_bf16", lambda device: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "A GPU")
+    monkeypatch.setattr(
+        measure, "keep", lambda name, record, shown: kept.update({name: record}) or shown
+    )
+    shown = training.run(1, 1, ["gpu"], "cuda")
+    assert "gpu: batches of 64, bfloat16 on A GPU" in shown
+    assert {name for name in timed if name.endswith("compiled")} == {
+        "workbook, compiled", "nanogpt, our settings, compiled",
+    }  # fmt: skip
+    timed.clear()
+    assert "full: batches of 8, " in training.run(1, 1, ["full"])
+    assert not [name for name in timed if name.endswith("compiled")] and "workbook" in timed
+    assert list(kept) == ["train-cuda", "train"]
 
 
 def test_a_loop_in_a_process_of_its_own_takes_steps_and_says_what_went_wrong():

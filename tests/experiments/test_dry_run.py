@@ -102,7 +102,7 @@ class TestTime:
         assert seconds_of([TINY, capped]) == pytest.approx([flops / (0.3 * PEAK), 1e-9], rel=1e-12)
 
     def test_the_course_s_run_takes_as_long_as_its_formula_says(self):
-        config = presets.tinystories()
+        config = presets.full()
         # 6 FLOPs for each of 17.6 million parameters in products and each token, and attention's
         tokens = 327_680_000 + 21 * config.eval_tokens / 3
         products = 6 * (10_000 * 512 + 4 * (4 * 512**2 + 3 * 512 * 1_344)) + 12 * 4 * 256 * 512
@@ -134,6 +134,22 @@ class TestTime:
     def test_workers_have_one_thread_each(self, monkeypatch):
         monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
         assert seconds_of([TINY], workers=4) == pytest.approx([4 * seconds_of([TINY])[0]])
+
+
+class TestARunForANotebook:
+    def test_is_the_small_one_until_the_large_one_has_finished(self, monkeypatch, capsys):
+        large, small = replace(presets.full(), device="cpu"), TINY
+        assert dry_run.at_hand(large, small) is small
+        said = capsys.readouterr().out
+        hours = seconds_of([large])[0] / 3_600
+        assert "`workbook train full` makes it" in said and f" {hours:,.1f} hours on" in said
+        monkeypatch.setattr(dry_run, "is_done", lambda run: run.config == large)
+        assert dry_run.at_hand(large, small) is large
+        assert capsys.readouterr().out == ""
+
+    def test_is_not_foretold_where_it_is_small_itself(self, capsys):
+        assert dry_run.at_hand(TINY, TINY) is TINY
+        assert capsys.readouterr().out == ""
 
 
 class TestCorpora:
@@ -196,8 +212,8 @@ class TestDisk:
         assert dry_run.checkpoints(config) == 3
         assert dry_run.checkpoints(tiny_runs.tiny(checkpoint_every=24)) == 1
 
-    def test_it_holds_texts_all_checkpoints_and_one_more_for_each_worker(self, monkeypatch):
-        needed = dry_run.checkpoint_bytes(LAPTOP) * (2 * LAPTOP.keep_checkpoints + 3) + 100
+    def test_it_holds_texts_and_for_each_worker_a_run_s_checkpoints_and_one(self, monkeypatch):
+        needed = dry_run.checkpoint_bytes(LAPTOP) * 3 * (LAPTOP.keep_checkpoints + 1) + 100
         for size, ready in ((needed, True), (needed - 1, False)):
             usage = SimpleNamespace(free=size)
             monkeypatch.setattr(dry_run.shutil, "disk_usage", lambda place, usage=usage: usage)
@@ -232,7 +248,7 @@ class TestMemory:
         assert words == "stories, batch 384 needs 4.0 GB; 1.5 GB free on cpu"
         parts = [replace(config, accumulation=n) for n in range(1, 385) if 384 % n == 0]
         fits = next(each for each in parts if memory_bytes(each) <= 1.5e9)
-        assert f"with accumulation={fits.accumulation}:" in todo
+        assert todo.endswith(f"in {fits.accumulation} parts: `--accumulation {fits.accumulation}`")
         assert not memory_finding(fits)[1]
 
     def test_many_workers_are_told_to_be_fewer(self, monkeypatch):
@@ -271,8 +287,17 @@ class TestTheCommand:
         out = capsys.readouterr().out
         assert out.endswith("\nReady.\n")
         assert "stories: its text is made first" in out and "for 2 workers" in out
-        assert "by 2 workers of one thread each" in out
+        assert "by 2 workers with one thread each" in out
         assert not folder.exists()
+
+    def test_batches_in_parts_need_less_memory(self, capsys, monkeypatch):
+        arguments = ["experiments", "run", "batch_size", "--workers", "1", "--dry-run"]
+        last = studies.laptop_scale().base
+        last = replace(last, batch_size=max(studies.laptop_scale().batch_sizes))
+        free(monkeypatch, memory_bytes(replace(last, accumulation=4)))
+        assert cli.main(arguments) == 1
+        assert "`--accumulation 4`" in capsys.readouterr().out
+        assert cli.main([*arguments, "--accumulation", "4"]) == 0
 
     def test_a_single_run_has_one_too(self, capsys, monkeypatch):
         assert cli.main(["train", "laptop", "--steps", "100", "--dry-run"]) == 0

@@ -2,19 +2,23 @@
 
 import json
 import math
+import os
+import time
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import tiny_runs
+import torch
 
 from workbook import cli
 from workbook.experiments import plans, records, results, studies
 from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
-from workbook.training import train
+from workbook.training import presets, train
 from workbook.training.presets import varied
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
@@ -149,6 +153,74 @@ def test_an_executor_makes_the_runs_of_all_plans(made_runs):
     assert len(made_runs) == 4
 
 
+def test_a_run_with_its_record_keeps_no_checkpoints(made_runs, tmp_path):
+    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    assert run.sample["text"] and not list(tmp_path.rglob("*.pt"))
+
+
+def test_batches_in_parts_make_the_same_run(made_runs):
+    size = tiny_runs.tiny().batch_size
+    made = plans.run({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
+    assert records.load(made.folder).config.accumulation == size
+    assert plans.run({"one": rates(1e-2)})["one"]["rate 0.01"].folder == made.folder
+    assert len(made_runs) == 1
+
+
+class Clock:
+    """A clock that says 0, until a run has taken three steps."""
+
+    def __init__(self, monkeypatch):
+        self.now, update = 0, train.Trainer.update
+
+        def counted(trainer):
+            found = update(trainer)
+            self.now += trainer.step == 3
+            return found
+
+        monkeypatch.setattr(train.Trainer, "update", counted)
+        for module in (plans, train.guards):
+            monkeypatch.setattr(module, "time", self)
+
+    def time(self):
+        return self.now
+
+
+def test_only_a_long_run_is_compiled():
+    long = replace(presets.gpu(), compile=True)
+    assert long.tokens > plans.WORTH_COMPILING and plans.as_computed(long, 1) == long
+    short = plans.as_computed(replace(long, steps=1_000), 1)
+    assert not short.compile and short.key == replace(long, steps=1_000).key
+    assert not plans.as_computed(replace(long, compile=False), 1).compile
+
+
+@pytest.mark.parametrize("pool", [nullcontext, partial(ThreadPoolExecutor, 1)])
+def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool):
+    with monkeypatch.context() as patch, pool() as executor:
+        Clock(patch)
+        with pytest.raises(KeyboardInterrupt, match="stopped after step 3, which is saved"):
+            plans.run({"two": two_rounds()}, executor, until=1)
+        with pytest.raises(KeyboardInterrupt, match="the time is up"):
+            plans.run({"two": two_rounds()}, executor, until=1)
+    assert len(made_runs) == 1
+    assert len(plans.run({"two": two_rounds()})["two"]) == 3
+    assert made_runs[1]["iteration"] == 3, "it was begun anew"
+
+
+def test_every_worker_takes_one_thread_and_a_gpu_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(plans.devices, "gpus", lambda: ["3", "7"])
+    with plans.process_pool(2) as executor:
+        found = [executor.submit(place_of_worker, tmp_path, 2) for _ in range(2)]
+        assert sorted(each.result() for each in found) == [("3", 1), ("7", 1)]
+
+
+def place_of_worker(folder, workers):
+    """The GPU and the threads of this process, when as many as there are have begun."""
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < workers:
+        time.sleep(0.01)
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), torch.get_num_threads()
+
+
 def test_a_worker_that_is_killed_is_told(made_runs):
     class Dead(Executor):
         def submit(self, *_):
@@ -191,6 +263,19 @@ class TestTheCommand:
         assert "missing" not in shown
         for word in ("again", "max_learning_rate", "validation_loss", "finished"):
             assert word in shown
+
+    def test_stops_in_time_and_calls_that_no_error(self, made_runs, monkeypatch, capsys):
+        update = train.Trainer.update
+
+        def late(self):
+            now = time.monotonic()
+            monkeypatch.setattr(time, "time", lambda: now + 1e10)
+            return update(self)
+
+        monkeypatch.setattr(train.Trainer, "update", late)
+        assert cli.main(["experiments", "run", "--minutes", "1"]) == 0
+        assert "The time is up, and all runs are saved" in capsys.readouterr().out
+        monkeypatch.undo()
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -82,7 +82,7 @@ def report_on(preset="laptop", steps=STEPS, **parts):
     return twin.collected(twin.Report(preset, steps), through_json)
 
 
-@pytest.mark.parametrize("preset", ["laptop", "tinystories"])
+@pytest.mark.parametrize("preset", ["laptop", "full"])
 def test_right_parts_of_another_make_do_not_differ(preset):
     report = report_on(preset, 20, **RIGHT)
     assert report.as_json() | {"message": ""} == {
@@ -130,7 +130,7 @@ def test_a_small_run_shows_all_that_a_part_does():
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 200])
 def test_a_run_of_any_length_has_a_cosine(steps):
-    its = lockstep.small("tinystories", steps).optimizer
+    its = lockstep.small("full", steps).optimizer
     assert 0 < its.warmup_iters < its.cosine_cycle_iters
 
 

@@ -1,7 +1,10 @@
 """The device and the precision fit the machine; what does not is refused with a way out."""
 
+from functools import partial
+
 import pytest
 import torch
+from torch import nn
 
 from workbook.training import devices
 
@@ -82,6 +85,24 @@ def test_freed_memory_is_kept_where_the_c_library_can(monkeypatch):
     monkeypatch.setattr(devices.platform, "libc_ver", lambda: ("", ""))
     assert not devices.keep_freed_memory()
     devices.keep_freed_memory.cache_clear()
+
+
+def test_the_ninth_model_of_a_process_is_compiled_as_the_first_is(monkeypatch):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    torch._dynamo.utils.counters.clear()
+    for width in range(8, 18):
+        devices.compiled(nn.Linear(width, 2))(torch.ones(1, width))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 10
+
+
+def test_gpus_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert devices.gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-8f2")
+    assert devices.gpus() == ["5", "GPU-8f2"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert devices.gpus() == []
 
 
 def test_the_log_says_where_it_ran():

@@ -163,6 +163,18 @@ def test_documents_in_both_splits_are_counted(monkeypatch, block):
     assert guards.splits_apart(data).partition("; ")[0].endswith("too: 2")
 
 
+def test_runs_on_the_same_tokens_count_shared_documents_once(monkeypatch):
+    kinds = [tiny_runs.data(train=tiny_runs.ids(2_000, seed=9)) for _ in range(2)]
+    read, documents = [], train_data.documents
+    monkeypatch.setattr(
+        train_data, "documents", lambda ids, end_id: read.append(ids) or documents(ids, end_id)
+    )
+    assert [train_data.shared_documents(kind) for kind in kinds] == [0, 0]
+    assert len(read) == 2, "each split is read once"
+    other = tiny_runs.data(train=kinds[0].train, validation=kinds[0].train[500:600])
+    assert train_data.shared_documents(other) == 2, "other tokens were taken for the same"
+
+
 def test_a_last_document_without_an_end_is_compared_too():
     train = tiny_runs.ids(1_000)
     data = tiny_runs.data(train=train, validation=train[500:549].copy())

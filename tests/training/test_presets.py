@@ -7,7 +7,7 @@ from dataclasses import asdict, fields, replace
 import pytest
 
 from workbook import cli
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.config import PROFILES, ModelConfig, OptimizerConfig, TrainConfig
 from workbook.training import presets
 
 
@@ -63,13 +63,23 @@ def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
 
 
 def test_the_course_budgets_are_exact():
-    assert presets.tinystories().tokens == 327_680_000
-    assert presets.tinystories_cpu().tokens == 40_960_000
+    assert presets.full().tokens == 327_680_000
+    assert {presets.get(name).tokens for name in ("gpu", "gpu-offline", "cpu")} == {40_960_000}
+
+
+def test_every_profile_has_a_preset_for_its_model_and_corpus():
+    assert list(PROFILES) == list(presets.PRESETS)
+    for name, profile in PROFILES.items():
+        preset = presets.get(name)
+        assert (preset.name, preset.model) == (name, profile.model)
+        assert preset.corpus == profile.simple_corpus
+        assert preset.model.vocab_size == profile.simple_vocab_size
 
 
 def test_a_key_names_the_settings_and_nothing_else():
     base = presets.laptop()
-    assert replace(base, name="another").key == base.key
+    for same in ({"name": "another"}, {"accumulation": 4}, {"compile": True}):
+        assert replace(base, **same).key == base.key
     for config in (
         replace(base, seed=1),
         replace(base, model=replace(base.model, d_ff=512)),

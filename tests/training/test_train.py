@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import threading
+import time
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from workbook.training.train import (
     DivergedError,
     Run,
     run_folder,
+    textbook,
     train,
     trained,
 )
@@ -138,6 +140,23 @@ def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes
     np.testing.assert_allclose(one[:4], two[:4], rtol=rounding(whole))
 
 
+def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
+    kernels = replace(tiny_runs.tiny().model, kernels="textbook")
+    update = replace(tiny_runs.tiny().optimizer, update="textbook")
+    config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
+    ours = train(config, tmp_path / "ours", tiny_runs.data())
+    losses = textbook(config, tiny_runs.data(), tmp_path / "textbook.pt")
+    assert losses == ours.log["train_loss"].dropna().tolist()
+    weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
+    assert all(
+        torch.equal(theta, weights[name]) for name, theta in ours.model().state_dict().items()
+    )
+    fused = replace(config, model=tiny_runs.tiny().model)
+    np.testing.assert_allclose(
+        textbook(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
+    )
+
+
 def breaks():
     raise MemoryError("no room")
 
@@ -175,6 +194,16 @@ def test_ctrl_c_finishes_and_saves_the_step_in_hand(whole, tmp_path, monkeypatch
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
+
+
+def test_a_time_to_stop_does_as_ctrl_c_does(whole, tmp_path):
+    with pytest.raises(KeyboardInterrupt, match="stopped after step 1, which is saved"):
+        train(tiny_runs.tiny(), tmp_path, tiny_runs.data(), until=time.time())
+    assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 1
+    # The same run, with its batches computed in another way.
+    resumed = train(tiny_runs.tiny(accumulation=4), tmp_path, tiny_runs.data())
+    one, two = (run.log["train_loss"].iloc[1:] for run in (resumed, whole))
+    np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
 
 
 def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
@@ -275,6 +304,7 @@ def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
 def test_a_compiled_model_is_compiled_by_choice_and_saved_as_it_is(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
+    monkeypatch.setattr(torch._dynamo, "reset", lambda: None)
     run = train(tiny_runs.tiny(steps=4, compile=True), tmp_path, tiny_runs.data())
     assert len(compiled) == 1
     assert not [name for name in run.model().state_dict() if name.startswith("_orig_mod")]
@@ -405,6 +435,23 @@ class TestATimeLimit:
         run = self.limited(60.0, tmp_path, eval_every=20)  # first, at step 20, and at the end
         assert run.log.index[-1] == 30
         assert run.log["seconds"].iloc[-1] == 60
+
+    def test_is_not_spent_by_what_checks_the_run(self, tmp_path, monkeypatch):
+        clock, checked = Clock(monkeypatch), trainer.guards.before_training
+
+        def slow(*arguments):
+            clock.now += 15
+            return checked(*arguments)
+
+        monkeypatch.setattr(trainer.guards, "before_training", slow)
+        assert self.limited(60.0, tmp_path).log.index[-1] == 60
+
+    def test_waits_for_the_device_once_a_step(self, tmp_path, monkeypatch):
+        Clock(monkeypatch)
+        waits = []
+        monkeypatch.setattr(trainer.devices, "synchronize", waits.append)
+        self.limited(60.0, tmp_path, log_every=60, eval_every=60, checkpoint_every=60)
+        assert 60 <= len(waits) <= 64
 
 
 def test_a_checkpoint_keeps_all_that_a_run_needs(whole):

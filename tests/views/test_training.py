@@ -13,7 +13,7 @@ from workbook.views.training import LiveCurve, curve_html
     ("x", "places"), [("step", [1, 2]), ("tokens", [8, 16]), ("seconds", [0.5, 1.0])]
 )
 def test_a_curve_stands_over_the_axis_asked_for(x, places):
-    ax = training.loss_curve(LOG, x, entropy=0.7)
+    ax = training.loss_curve(LOG, x, choices=0.7)
     train, validation, level = ax.lines
     assert train.get_xdata().tolist() == places
     assert train.get_ydata().tolist() == [3.5, 3.0]
@@ -21,11 +21,6 @@ def test_a_curve_stands_over_the_axis_asked_for(x, places):
     assert set(level.get_ydata()) == {0.7}
     assert level.get_linestyle() == "--"
     assert ax.get_ylabel() == "loss (nats/token)"
-
-
-def test_three_curves_share_their_losses():
-    labels = [ax.get_xlabel() for ax in drawn(training.three_curves).axes]
-    assert labels == ["steps", "tokens", "time (seconds)"]
 
 
 def test_starts_are_counted():

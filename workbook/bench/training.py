@@ -9,7 +9,7 @@ loop is inside its step: loading the batch, clipping for nanoGPT's and ours, and
 The naive loop and Hugging Face's Llama at its defaults run as they would anywhere. "Our settings"
 are what `workbook train` chooses: the precision of matmuls, torch's fused AdamW, and how memory is
 kept, which holds for a whole process. So each loop has a process of its own; with our settings,
-what is left to compare is the code.
+what is left to compare is the code. On a GPU, nanoGPT's loop and ours are timed compiled as well.
 """
 
 import atexit
@@ -44,30 +44,37 @@ from workbook.training.parts import Parts
 from workbook.training.train import Trainer, train
 from workbook.transformer.model import PARTS, TransformerLM
 
-SHAPES = {"laptop": 32, "tinystories": 8}  # sequences in a batch, by preset
+SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset
+COMPILED = ", compiled"  # ends the names of loops that are for a GPU
 STEP_PARTS = ("data", "forward", "backward", "clip", "update", "log")
-CPU = torch.device("cpu")
 Loop = Iterator[None]  # takes a training step each time it is asked for the next
 
 
 # --- The comparison -----------------------------------------------------------------------------
 
 
-def run(rounds: int, steps: int, shapes: list[str] | None = None) -> str:
-    """Time all loops on each shape, `steps` steps per round; keep the record, return its table."""
+def run(rounds: int, steps: int, shapes: list[str] | None = None, device: str = "cpu") -> str:
+    """Time all loops on each shape, `steps` steps per round; keep the record, return its table.
+
+    A shape is a preset; on a GPU its batch is the preset's own.
+    """
     record = {
         "machine": measure.machine(("torch", "transformers", "numpy")),
-        "shapes": {shape: compare(shape, rounds, steps) for shape in shapes or SHAPES},
+        "shapes": {shape: compare(shape, rounds, steps, device) for shape in shapes or SHAPES},
     }
-    return measure.keep("train", record, table(record))
+    return measure.keep("train" if device == "cpu" else f"train-{device}", record, table(record))
 
 
-def compare(shape: str, rounds: int, steps: int) -> dict:
+def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     """Tokens per second of every loop in every round on one shape, and the parts of our step."""
-    config = replace(presets.get(shape), batch_size=SHAPES[shape], device="cpu")
-    precision = devices.pick_precision(CPU, config.precision)
-    has_llama = importlib.util.find_spec("transformers") is not None
-    names = [name for name in RIVALS if has_llama or not name.startswith("llama")]
+    config = replace(presets.get(shape), device=device, compile=False)
+    place = devices.pick_device(device)
+    if place.type == "cpu":
+        config = replace(config, batch_size=SHAPES.get(shape, config.batch_size))
+    precision = devices.pick_precision(place, config.precision)
+    unwanted = [] if importlib.util.find_spec("transformers") else ["llama"]
+    unwanted += [COMPILED] if place.type == "cpu" else []
+    names = [name for name in RIVALS if not any(word in name for word in unwanted)]
     # Ctrl-C stops the bench here; a loop that waits for its turn would only add a traceback.
     ignore_ctrl_c = signal.signal, signal.SIGINT, signal.SIG_IGN
     with ExitStack() as stack:
@@ -76,16 +83,15 @@ def compare(shape: str, rounds: int, steps: int) -> dict:
             process = stack.enter_context(measure.own_process(*ignore_ctrl_c))
             step_seconds(process, name, config, 1)  # allocates memory and chooses kernels
             works[name] = partial(step_seconds, process, name, config, steps)
-        works["peak"] = partial(matmul_peak, precision)
+        works["peak"] = partial(matmul_peak, precision, str(place))
         took = measure.in_turns(works, rounds, f"bench train {shape}")
     peak, tokens = max(took.pop("peak")), config.batch_size * config.model.context_length
     models = dict.fromkeys(names, config.model)
-    models["nanogpt, our settings"] = nearest_shape(config.model)
+    models |= {name: nearest_shape(config.model) for name in names if "nanogpt" in name}
     return {
         "tokens_a_second": {name: [tokens / each for each in runs] for name, runs in took.items()},
         "batch_size": config.batch_size,
-        "precision": devices.name_of(precision),
-        "threads": torch.get_num_threads(),
+        **devices.describe(place, precision),
         "flops_a_token": {name: accounting.flops_per_token(models[name]) for name in names},
         "peak_flops_a_second": peak,
         "step_seconds": step_times(config, random_data(config), steps),
@@ -110,22 +116,33 @@ def table(record: dict) -> str:
         overhead = (seconds["data"] + seconds["log"]) / sum(seconds.values())
         times = ", ".join(f"{part} {1e3 * s:,.1f} ms" for part, s in seconds.items())
         parts.append(
-            f"{shape}: batches of {found['batch_size']}, {found['precision']},"
-            f" threads: {found['threads']}\n{shown}\n"
+            f"{shape}: batches of {found['batch_size']}, {found['precision']} on"
+            f" {found.get('device', 'cpu')}, threads: {found['threads']}\n{shown}\n"
             f"our step: {times}; data and log are {overhead:.2%} of it"
         )
     return "\n\n".join(parts)
 
 
 def step_seconds(process: Executor, name: str, config: TrainConfig, steps: int) -> float:
-    """The shortest of some steps of a loop in its process."""
+    """The seconds of a step of a loop in its process."""
     return measure.result_of(process.submit(best_seconds, name, config, steps), name)
 
 
 def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
-    """The shortest of some steps of a loop in this process."""
-    loop = running(name, config)
-    return min(measure.seconds(lambda: next(loop)) for _ in range(steps))
+    """The shortest of some steps of a loop in this process; on a GPU, their mean.
+
+    There steps overlap: while it computes one, the next is prepared.
+    """
+    loop, device = running(name, config), devices.pick_device(config.device)
+    if device.type == "cpu":
+        return min(measure.seconds(lambda: next(loop)) for _ in range(steps))
+    next(loop)
+    devices.synchronize(device)
+    start = time.perf_counter()
+    for _ in range(steps):
+        next(loop)
+    devices.synchronize(device)
+    return (time.perf_counter() - start) / steps
 
 
 @cache
@@ -150,6 +167,7 @@ def random_data(config: TrainConfig) -> TrainData:
 def naive(config: TrainConfig, data: TrainData) -> Loop:
     """The textbook's model and optimizer in float32, one matmul after the other."""
     model = TransformerLM.from_config(replace(config.model, kernels="textbook"))
+    model = model.to(devices.pick_device(config.device))
     optimizer = AdamW(model.parameters(), config.optimizer.max_learning_rate)
     return plain_loop(config, data, model, optimizer, torch.float32, kernels="textbook")
 
@@ -159,6 +177,7 @@ def llama(config: TrainConfig, data: TrainData, *, equal: bool) -> Loop:
     from transformers import LlamaForCausalLM
 
     model = LlamaForCausalLM(llama_config(config.model)).train()
+    model = model.to(devices.pick_device(config.device))
     lr = config.optimizer.max_learning_rate
     optimizer = torch.optim.AdamW(model.parameters(), lr, fused=equal or None)
     precision = our_settings(config) if equal else torch.float32
@@ -183,7 +202,7 @@ def llama_config(config: ModelConfig):
 
 def nanogpt(config: TrainConfig, data: TrainData) -> Loop:
     """A GPT-2 as nanoGPT has it, with our settings; like nanoGPT's, its loop clips gradients."""
-    model = GPT(config.model)
+    model = GPT(config.model).to(devices.pick_device(config.device))
     weights = list(model.parameters())
     choices = config.optimizer
     groups = [  # matrices decay, gains do not
@@ -193,13 +212,15 @@ def nanogpt(config: TrainConfig, data: TrainData) -> Loop:
     optimizer = torch.optim.AdamW(groups, choices.max_learning_rate, choices.betas, fused=True)
 
     clip = partial(clip_grad_norm_, weights, choices.max_l2_norm)
-    return plain_loop(config, data, model, optimizer, our_settings(config), clip)
+    forward = devices.compiled(model) if config.compile else model
+    return plain_loop(config, data, forward, optimizer, our_settings(config), clip)
 
 
 def our_settings(config: TrainConfig) -> torch.dtype:
     """Tune this process as our trainer does; return the precision of matmuls that it chooses."""
-    devices.tune(CPU)
-    return devices.pick_precision(CPU, config.precision)
+    device = devices.pick_device(config.device)
+    devices.tune(device)
+    return devices.pick_precision(device, config.precision)
 
 
 def plain_loop(
@@ -212,10 +233,11 @@ def plain_loop(
     kernels: str = "fused",
 ) -> Loop:
     """Batch, loss, gradients, update; `model` makes logits of tokens."""
-    cross_entropy = PARTS[kernels].cross_entropy
+    cross_entropy, device = PARTS[kernels].cross_entropy, devices.pick_device(config.device)
     while True:
-        inputs, targets = get_batch(data.train, config.batch_size, config.model.context_length)
-        with devices.autocast(CPU, precision):
+        context = config.model.context_length
+        inputs, targets = get_batch(data.train, config.batch_size, context, device)
+        with devices.autocast(device, precision):
             loss = cross_entropy(model(inputs), targets)
         loss.backward()
         clip()
@@ -229,8 +251,10 @@ def ours(config: TrainConfig, data: TrainData, parts: Parts | None = None) -> Lo
     with open_trainer(config, data, parts) as trainer:
         while True:
             loss, norm = trainer.update()
-            trainer.check_finite(loss, norm)
-            if trainer.step % config.log_every == 0:
+            logs = trainer.step % config.log_every == 0
+            if logs or trainer.device.type == "cpu":
+                trainer.check_finite(loss, norm)
+            if logs:
                 trainer.record(loss, norm, 1.0, evaluates=False)
             yield
 
@@ -248,12 +272,19 @@ def open_trainer(
             yield trainer
 
 
+def compiled(config: TrainConfig, data: TrainData, *, loop: Callable) -> Loop:
+    """The loop with its model compiled."""
+    return loop(replace(config, compile=True), data)
+
+
 RIVALS: dict[str, Callable[[TrainConfig, TrainData], Loop]] = {
     "naive": naive,
     "llama": partial(llama, equal=False),
     "llama, our settings": partial(llama, equal=True),
     "nanogpt, our settings": nanogpt,
+    f"nanogpt, our settings{COMPILED}": partial(compiled, loop=nanogpt),
     "workbook": ours,
+    f"workbook{COMPILED}": partial(compiled, loop=ours),
 }
 
 

@@ -22,7 +22,7 @@ def words(text: str) -> list[str]:
 
 def vocabulary(texts: Iterator[str] | Collection[str]) -> set[str]:
     """All words of some texts."""
-    return {word for text in texts for word in words(text)}
+    return {match[0].lower() for text in texts for match in WORD.finditer(text)}
 
 
 def known_share(text: str, known: Collection[str]) -> float:

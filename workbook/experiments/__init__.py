@@ -13,6 +13,7 @@ HOMES = {
     "MissingRunsError": "plans",
     "Run": "records",
     "STUDIES": "studies",
+    "at_hand": "dry_run",
     "claims": "published",
     "compare": "results",
     "find": "records",

@@ -22,11 +22,11 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
 from workbook.experiments import records
-from workbook.experiments.plans import Plan, Results
+from workbook.experiments.plans import Plan, Results, as_computed
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
-from workbook.training.train import Run
+from workbook.training.train import Run, is_done, run_folder
 
 ASSUMED_MFU = 0.3  # the share of the peak where no run on such a device has been recorded
 CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
@@ -39,15 +39,18 @@ SCORE = 6
 Finding = tuple[str, str]
 
 
-def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
+def report_plans(
+    plans: Mapping[str, Plan], workers: int | None = None, accumulation: int = 1
+) -> int:
     """Print the dry run of experiments; the exit status, 0 where this machine is ready for them.
 
-    With `workers` the runs would be made side by side, each by a process of one thread.
+    With `workers` the runs would be made side by side, each by a process of one thread; batches
+    would be computed in `accumulation` parts, as in `plans.run`.
     """
     missing: dict[str, TrainConfig] = {}  # by key: plans share runs
     for name, plan in plans.items():
         found = missing_runs(plan)
-        missing |= {config.key: config for config in found}
+        missing |= {config.key: as_computed(config, accumulation) for config in found}
         print(f"{name:16} runs to make: {len(found)}")
     if not missing:
         print("\nAll runs have their records. There is nothing to do.")
@@ -59,7 +62,8 @@ def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
 def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     """Print what these runs take and what is missing for them; 0 where nothing is, else 1."""
     print("\nA dry run: nothing is downloaded, trained or kept.\n")
-    side_by_side = workers or 1
+    gpus = len(devices.gpus()) if devices.pick_device(configs[0].device).type == "cuda" else 0
+    side_by_side = min(workers or 1, gpus or math.inf)  # more workers than GPUs share them
     table = pd.DataFrame(
         {
             "corpus": [config.corpus for config in configs],
@@ -72,13 +76,15 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     summary = {"runs": "sum", "GB of memory": "max", "hours": "sum"}
     by_step = table.groupby(["corpus", "batch"], as_index=False).agg(summary)
     print(by_step.to_string(index=False, float_format="{:,.2f}".format))
-    by_whom = f", by {workers} workers of one thread each" if workers else ""
+    share = "a GPU for each" if gpus else "one thread each"
+    by_whom = f", by {workers} workers with {share}" if workers else ""
     print(f"\nAbout {table['hours'].sum():,.2f} hours in all{by_whom}.")
     wanted = {(each.corpus, each.corpus_bytes, each.model.vocab_size): each for each in configs}
     found = [text_finding(config) for config in wanted.values()]
     findings = [finding for finding, _ in found]
-    findings.append(disk_finding(configs, sum(size for _, size in found), side_by_side))
-    findings.append(memory_finding(max(configs, key=memory_bytes), side_by_side))
+    findings.append(disk_finding(configs, sum(size for _, size in found), workers or 1))
+    sharing = math.ceil((workers or 1) / (gpus or 1))  # the memory of one device
+    findings.append(memory_finding(max(configs, key=memory_bytes), sharing))
     for words, todo in findings:
         print(f"{'TO DO' if todo else 'ready':6} {words}")
     todos = dict.fromkeys(todo for _, todo in findings if todo)
@@ -86,6 +92,24 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     for number, todo in enumerate(todos, 1):
         print(f"{number}. {todo}")
     return 1 if todos else 0
+
+
+def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
+    """A run for a notebook to go on with: the one `asked` for if it has finished here, or `small`.
+
+    Of one that has not, it prints the command and the time that it takes: a notebook starts no
+    hours of work by itself.
+    """
+    if asked == small or is_done(Run(asked, run_folder(asked))):
+        return asked
+    hours = seconds_of([asked])[0] / 3_600
+    where = devices.pick_device(asked.device).type
+    print(
+        f"The run of {asked.tokens:,} tokens of {asked.corpus} is not on this disk: `workbook train"
+        f" {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where}). Until"
+        f" then, here is that of {small.tokens:,} tokens of {small.corpus}."
+    )
+    return small
 
 
 @dataclass(frozen=True)
@@ -197,10 +221,10 @@ def text_finding(config: TrainConfig) -> tuple[Finding, int]:
 def disk_finding(configs: Sequence[TrainConfig], texts: int, workers: int = 1) -> Finding:
     """Whether the data folder has room for the checkpoints of these runs and so many bytes of text.
 
-    A checkpoint is written whole before an old one is removed: so each worker needs one more.
+    Those of an experiment's run are deleted when it has its record. A checkpoint is written whole
+    before an old one is removed: so each worker needs one more.
     """
-    kept = sum(checkpoints(config) * checkpoint_bytes(config) for config in configs)
-    kept += workers * max(map(checkpoint_bytes, configs))
+    kept = workers * max((checkpoints(each) + 1) * checkpoint_bytes(each) for each in configs)
     folder = settings.data_folder().absolute()
     there = next(place for place in (folder, *folder.parents) if place.is_dir())
     free = shutil.disk_usage(there).free
@@ -218,7 +242,7 @@ def checkpoint_bytes(config: TrainConfig) -> int:
 
 
 def checkpoints(config: TrainConfig) -> int:
-    """How many checkpoints a run leaves behind."""
+    """How many checkpoints a run has in the end."""
     return min(config.keep_checkpoints, math.ceil(config.steps / config.checkpoint_every))
 
 
@@ -238,9 +262,7 @@ def memory_finding(config: TrainConfig, workers: int = 1) -> Finding:
         divides = config.batch_size % parts == 0
         if divides and workers * memory_bytes(replace(config, accumulation=parts)) <= room:
             return words, (
-                f"compute a batch of {config.batch_size} with accumulation={parts}:"
-                f" `--accumulation {parts}` of `workbook train`; or do without it, in"
-                " `batch_sizes` of workbook/experiments/studies.py"
+                f"compute a batch of {config.batch_size} in {parts} parts: `--accumulation {parts}`"
             )
     return words, "take a machine with more memory: not even one sequence fits"
 

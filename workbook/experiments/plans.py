@@ -12,7 +12,11 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
 is found by the hash of its config, whichever experiment asked for it first, and never made twice.
 """
 
+import math
+import os
 import re
+import shutil
+import time
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -24,6 +28,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 from multiprocessing import get_context
 from threading import Event, Thread
 
@@ -36,14 +41,15 @@ from workbook.experiments import records
 from workbook.experiments.records import Run
 from workbook.files import write_json
 from workbook.generation.generate import write
-from workbook.training import log
+from workbook.training import devices, log
 from workbook.training.data import train_data
-from workbook.training.train import DivergedError, run_folder, train
+from workbook.training.train import CHECKPOINTS, DivergedError, run_folder, train
 
 Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+WORTH_COMPILING = 20_000_000  # tokens: it takes about as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
@@ -68,13 +74,23 @@ def replay(plan: Plan) -> Results:
         return end.value
 
 
-def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str, Results]:
+def run(
+    plans: Mapping[str, Plan],
+    executor: Executor | None = None,
+    until: float = math.inf,
+    accumulation: int = 1,
+) -> dict[str, Results]:
     """Make the runs of these plans that have no record; the results of each plan by its name.
 
     With an executor the runs of all plans are made side by side, by workers that must see the data
     folder; without one they are made here, one after another. Stopped at any moment, the same call
     goes on: finished runs are found, and one that was cut off goes on from its checkpoint. A run
     that diverges is a result like any other.
+
+    At the time `until`, in seconds of `time.time()`, it stops as by Ctrl-C. Batches are computed
+    in `accumulation` parts, or as many as divide theirs: that takes less memory, and the runs are
+    the same.
+    Raises: KeyboardInterrupt when it was stopped, with every run saved; OSError.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
     made: dict[str, TrainConfig] = {}  # by their keys: plans share runs
@@ -88,7 +104,8 @@ def run(plans: Mapping[str, Plan], executor: Executor | None = None) -> dict[str
                         if config.key not in underway:
                             made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
-                            underway[config.key] = submit(executor, config)
+                            config = as_computed(config, accumulation)
+                            underway[config.key] = submit(executor, config, until)
                 # As soon as one run ends its plan may ask for the next round.
                 ended = wait(underway.values(), return_when=FIRST_COMPLETED).done
                 for future in ended:
@@ -141,27 +158,41 @@ class Stage:
             self.asked, self.over, self.returned = {}, True, end.value
 
 
-def submit(executor: Executor | None, config: TrainConfig) -> Future:
+def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
+    """The same run with its batches computed in so many parts, or as many as divide them.
+
+    A short one is not compiled, where the base of its experiment is.
+    """
+    parts = math.gcd(accumulation, config.batch_size)
+    pays = config.compile and config.tokens >= WORTH_COMPILING
+    return replace(config, accumulation=parts, compile=pays)
+
+
+def submit(executor: Executor | None, config: TrainConfig, until: float) -> Future:
     """Have a run made; without an executor it is made before this returns."""
     if executor is not None:
-        return executor.submit(make, config)
+        return executor.submit(make, config, until)
     future: Future = Future()
-    make(config)
+    make(config, until)
     future.set_result(None)
     return future
 
 
-def make(config: TrainConfig) -> None:
-    """Train the run of this config to its end, and keep its record."""
+def make(config: TrainConfig, until: float = math.inf) -> None:
+    """Train the run of this config to its end, and keep its record, but no checkpoints."""
+    if time.time() >= until:
+        raise KeyboardInterrupt("the time is up")
     folder = run_folder(config)
     if Run(config, folder).status != "diverged":
         try:
-            finished = train(config)
+            finished = train(config, until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
             write_json(folder / log.SAMPLE, sample(finished))
     records.keep(config, folder)
+    # Those of all runs together would fill a disk, and nobody asks for them: there is a record.
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def sample(finished: Run) -> dict:
@@ -193,11 +224,22 @@ def sample(finished: Run) -> dict:
 def process_pool(workers: int) -> Iterator[Executor]:
     """Processes of one thread each: on a CPU two of them get more done than one with two threads.
 
-    One thread also adds up in the same order on any number of cores.
+    One thread also adds up in the same order on any number of cores. Where there are GPUs, each
+    process sees one of them, in turn.
     """
     context = get_context("spawn")  # a fork would copy torch's locks, but not its threads
-    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as executor:
+    places = context.SimpleQueue()
+    for _, gpu in zip(range(workers), cycle(devices.gpus() or [""]), strict=False):
+        places.put(gpu)
+    with ProcessPoolExecutor(workers, context, _take_place, (places,)) as executor:
         yield executor
+
+
+def _take_place(places) -> None:
+    """Prepare a worker: one thread, and the next GPU of the queue."""
+    torch.set_num_threads(1)
+    if gpu := places.get():
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # before anything has asked CUDA for a device
 
 
 def tokens_so_far(config: TrainConfig) -> int:

@@ -25,7 +25,7 @@ def bench(preset: str, rounds: int) -> str:
         rounds: how often each is timed.
     """
     theirs = expect_some(parts())
-    config = replace(presets.get(preset), device="cpu")
+    config = replace(presets.get(preset), device="cpu", compile=False)
     shown = []
     if "tokenizer" in theirs.made_by:
         _, ours = token_files.tokenizer_for(config.corpus)

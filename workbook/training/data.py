@@ -7,6 +7,7 @@ targets           92  8  30  5           the same window one token later
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -96,6 +97,7 @@ class TrainData:
     floor_reason: str = "nothing is known about this text"
     tokenizer: Tokenizer | None = None
 
+    @cached_property
     def made_from(self) -> dict[str, str]:
         """A hash of each thing that a run learns from; a run that is resumed must find the same."""
         tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
@@ -208,7 +210,16 @@ def documents(ids: np.ndarray, end_id: int) -> Iterator[int]:
         yield hash(np.append(open_part, ids.dtype.type(end_id)).tobytes())
 
 
+_shared: dict[tuple, int] = {}  # what was counted, by the hashes of the tokens
+
+
 def shared_documents(data: TrainData) -> int:
-    """How many documents of the validation split are in the train split too, each counted once."""
-    held_out = set(documents(data.validation, data.end_id))
-    return len(held_out.intersection(documents(data.train, data.end_id)))
+    """How many documents of the validation split are in the train split too, each counted once.
+
+    Runs on the same tokens count them once per process: in a large corpus there are millions.
+    """
+    key = *data.made_from.values(), data.end_id
+    if key not in _shared:
+        held_out = set(documents(data.validation, data.end_id))
+        _shared[key] = len(held_out.intersection(documents(data.train, data.end_id)))
+    return _shared[key]

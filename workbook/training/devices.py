@@ -113,6 +113,9 @@ def compiled(model: nn.Module) -> nn.Module:
     """The model through torch.compile. Raises: ValueError on mps, where there is no Inductor."""
     if next(model.parameters()).device.type == "mps":
         raise ValueError("torch.compile has no Inductor for mps; take compile=False")
+    # It compiles the code of a class for eight objects, and leaves the ninth as it is in silence:
+    # a process that makes one run after another has to begin anew with each.
+    torch._dynamo.reset()
     return torch.compile(model)
 
 
@@ -122,6 +125,16 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+def gpus() -> list[str]:
+    """The GPUs of NVIDIA's or AMD's that this process sees, as `CUDA_VISIBLE_DEVICES` lists them.
+
+    They are counted without taking hold of any.
+    """
+    count = torch.cuda.device_count()
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return (listed.split(",") if listed else [str(number) for number in range(count)])[:count]
 
 
 def describe(device: torch.device, precision: torch.dtype) -> dict:
@@ -149,9 +162,11 @@ def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: floa
 
 
 def matmul_peak(
-    dtype: torch.dtype = torch.float32, device: str = "cpu", size: int = 1_024
+    dtype: torch.dtype = torch.float32, device: str = "cpu", size: int | None = None
 ) -> float:
     """The FLOP/s of one square matmul: the most that this machine reaches, in practice."""
+    # A GPU is done with a small one sooner than it is asked for the next.
+    size = size or (8_192 if torch.device(device).type == "cuda" else 1_024)
     left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
     return 2 * size**3 / best_seconds(lambda: left @ right, device)
 

@@ -12,6 +12,7 @@
 import math
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,19 +86,25 @@ HANG_UP = getattr(signal, "SIGHUP", None)
 
 @dataclass
 class StopFlag:
-    """Whether somebody has asked the run to stop."""
+    """Whether somebody has asked the run to stop, or it is `until`, in seconds of `time.time()`."""
 
-    is_set: bool = False
+    until: float = math.inf
+    asked: bool = False
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the run is to stop after the current step."""
+        return self.asked or time.time() >= self.until
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[StopFlag]:
+def stop_on_signal(until: float = math.inf) -> Iterator[StopFlag]:
     """A flag that the first signal to stop sets; the second one stops the process at once.
 
-    Outside of the main thread signals cannot be caught, and do what they always do. SIGHUP stays
-    ignored where it is, as under `nohup`.
+    The time `until` sets it as well. Outside of the main thread signals cannot be caught, and do
+    what they always do. SIGHUP stays ignored where it is, as under `nohup`.
     """
-    stop = StopFlag()
+    stop = StopFlag(until)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -106,7 +113,7 @@ def stop_on_signal() -> Iterator[StopFlag]:
         del before[HANG_UP]
 
     def set_flag(number, _frame):
-        stop.is_set = True
+        stop.asked = True
         signal.signal(number, before[number] or signal.SIG_DFL)
 
     for number in before:

@@ -79,14 +79,14 @@ class RunLog:
 def claim(folder: str | os.PathLike, config: Mapping) -> None:
     """Write the config of a run into its folder, or find that it is there already.
 
-    The `name` of a config is only a label, and may differ.
+    What `config.SAME_RUN` names, such as the `name`, may differ.
     Raises: ValueError where the folder holds another run, or files that no run of ours wrote.
     """
     folder = Path(folder)
     config = json.loads(json.dumps(config))  # tuples become lists, as in the file
     if (folder / CONFIG).is_file():
         found = load_json(folder / CONFIG)
-        same = isinstance(found, dict) and found | {"name": ""} == config | {"name": ""}
+        same = isinstance(found, dict) and found | settings.SAME_RUN == config | settings.SAME_RUN
         if not same:
             raise ValueError(f"{folder} holds a run of another config; give another folder")
         return

@@ -29,13 +29,16 @@ from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
+from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData
+from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
 from workbook.training.parts import Parts
+from workbook.transformer.model import TransformerLM
+from workbook.transformer.nn import cross_entropy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,12 +171,14 @@ def train(
     data: TrainData | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
+    until: float = math.inf,
 ) -> Run:
     """Train, or finish what an earlier call has begun; a finished run is not done again.
 
     `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
     on; None: the config's corpus. Each of `listeners` is called with every record of the log.
-    `parts` is what the run is made of; None: ours.
+    `parts` is what the run is made of; None: ours. `until` is when it stops as if it were asked to,
+    in seconds of `time.time()`.
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError where a
     checkpoint cannot be written. All of them leave the last checkpoint.
     """
@@ -197,12 +202,45 @@ def train(
                 with devices.first_process_first():  # it makes the files that the others open
                     data = data or parts.train_data(config)
                 trainer = Trainer(config, run.folder, data, parts)
-                with trainer.open_log(listeners), guards.stop_on_signal() as stop:
+                with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
                     trainer.begin(state)
                     trainer.run_to_end(stop)
     finally:
         checkpoints.restore_random_state(before)  # the caller's random numbers go on undisturbed
     return run
+
+
+def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
+    """Train with the parts of chapters 3 to 5 and nothing else; return the loss of each step.
+
+    One process computes in float32 on the CPU; `out` is the path of its checkpoint. The losses are
+    those of `train` in float32: to the bit with textbook kernels and update, else to rounding.
+    """
+    asked, context = config.optimizer, config.model.context_length
+    rates = asked.max_learning_rate, asked.min_learning_rate
+    torch.manual_seed(config.seed)
+    model = TransformerLM.from_config(config.model)
+    optimizer = AdamW(
+        model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay
+    )
+    order = torch.Generator().manual_seed(config.seed)
+    losses = []
+    for step in range(1, config.steps + 1):
+        inputs, targets = get_batch(data.train, config.batch_size, context, generator=order)
+        loss = cross_entropy(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        clip_gradients(model.parameters(), asked.max_l2_norm)
+        optimizer.param_groups[0]["lr"] = cosine_schedule(
+            step, *rates, asked.warmup_iters, config.cosine_cycle_iters
+        )
+        optimizer.step()
+        losses.append(loss.item())
+        if step % config.eval_every == 0 or step == config.steps:
+            found = evaluate(model, data.validation, data.token_bytes, context, config.eval_tokens)
+            print(f"step {step:,}: training {losses[-1]:.3f}, validation {found.loss:.3f}")
+            checkpoints.save_checkpoint(model, optimizer, step, out)
+    return losses
 
 
 def is_done(run: Run) -> bool:
@@ -261,6 +299,7 @@ class Trainer:
         self.order = torch.Generator().manual_seed(config.seed)
         self.step = self.tokens = 0
         self.seconds = 0.0  # of the sessions before this one
+        self.now = 0.0  # seconds by the clock, when the last step was over
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
@@ -276,7 +315,7 @@ class Trainer:
 
     def begin(self, state: dict | None) -> None:
         """Go on from the state of a checkpoint, or begin anew where there is none."""
-        self.made_from = self.data.made_from()
+        self.made_from = self.data.made_from
         if state is not None:
             self.resume(state)
         self.peak = matmul_peak(self.precision, str(self.device))
@@ -299,6 +338,7 @@ class Trainer:
             order = torch.Generator()
             batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
             self.flags = guards.before_training(self.model, self.data, *batch)
+        self.started = time.perf_counter()  # to be checked costs a run none of its time
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
         if self.is_first:
@@ -322,12 +362,14 @@ class Trainer:
         """
         config = self.config
         mark, since = time.perf_counter(), self.step  # of the last line of the log
+        start = self.now = self.clock()
         while not self.finished:
-            start = self.clock()
             loss, norm = self.update()
-            end = self.clock()
+            self.now = self.clock()
             # The last step is logged, evaluated and saved, whatever its number.
-            self.finished = self.limit.is_up(end, end - start) or self.step == config.steps
+            is_up = self.limit.is_up(self.now, self.now - start)
+            self.finished = is_up or self.step == config.steps
+            start = self.now
             logs, evaluates, saves = (
                 self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
@@ -350,6 +392,7 @@ class Trainer:
             # Evaluating and saving are no steps: they do not count in tokens per second.
             if logs or evaluates or saves:
                 mark, since = time.perf_counter(), self.step
+                start = self.now = self.clock()
         self.outcome("finished")
 
     def update(self) -> tuple[Tensor, Tensor]:
@@ -401,7 +444,7 @@ class Trainer:
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
         return self.parts.schedule(
-            max(self.step, round(self.limit.share(self.clock()) * end)),
+            max(self.step, round(self.limit.share(self.now) * end)),
             schedule.max_learning_rate,
             schedule.min_learning_rate,
             schedule.warmup_iters,
@@ -409,7 +452,10 @@ class Trainer:
         )
 
     def clock(self) -> float:
-        """The seconds so far, the same in every process; 0 where no limit asks for them."""
+        """The seconds so far, the same in every process; 0 where no limit asks for them.
+
+        It waits for the GPU, so it is asked once a step.
+        """
         if self.config.max_seconds is None:
             return 0.0
         devices.synchronize(self.device)

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import ipywidgets
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.display import DisplayHandle
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
@@ -30,13 +28,14 @@ LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
 
 
 def loss_curve(
-    log: pd.DataFrame, x: str = "step", entropy: float | None = None, ax: Axes | None = None
+    log: pd.DataFrame, x: str = "step", choices: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
-    `entropy` is what no model can do better than, in nats per token, as a dashed line.
+    `choices` is what the choices of the text's generator cost, in nats per token, as a dashed line:
+    an upper bound of the entropy of the text.
     """
-    own_figure, ax = ax is None, axes(ax)
+    ax = axes(ax)
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -45,25 +44,14 @@ def loss_curve(
         held_out[x], held_out["validation_loss"], color=ORANGE, linewidth=2, marker="o", ms=4,
         label="validation",
     )  # fmt: skip
-    if entropy is not None:
-        ax.axhline(entropy, color=INK, linestyle="--", linewidth=1, label="entropy of the text")
-    if own_figure:
-        ax.legend()
+    if choices is not None:
+        label = "the generator's choices"
+        ax.axhline(choices, color=INK, linestyle="--", linewidth=1, label=label)
+    ax.legend()
     ax.set_ylim(bottom=0)
     ax.set(xlabel=X_AXES[x], ylabel=LOSS)
     ax.grid()
     return ax
-
-
-def three_curves(log: pd.DataFrame, entropy: float | None = None) -> Figure:
-    """The same losses against steps, tokens and seconds, side by side."""
-    figure, panels = plt.subplots(1, 3, figsize=(8.4, 3), sharey=True)
-    for ax, x in zip(panels, X_AXES, strict=True):
-        loss_curve(log, x, entropy, ax)
-        ax.label_outer()
-        ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
-    plots.legend_outside(figure, panels[0])
-    return figure
 
 
 def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
