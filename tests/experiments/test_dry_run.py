@@ -89,7 +89,7 @@ class TestRuns:
 
     def test_every_plan_can_be_imagined_to_its_end(self):
         for name, study in STUDIES.items():
-            for scale in map(lambda name: studies.scale_named(name, "2025"), studies.SCALES):
+            for scale in map(lambda name: studies.scale_named(name, "2025"), settings.PROFILES):
                 missing = missing_runs(study.plan(scale))
                 assert len({config.key for config in missing}) > len(scale.rates), name
 
@@ -276,7 +276,7 @@ class TestTheCommand:
         assert not folder.exists(), "something was written"
 
     def test_all_plans_together_read_both_corpora(self, capsys):
-        assert cli.main(["experiments", "run", "--scale", "full-cpu", "--dry-run"]) == 1
+        assert cli.main(["experiments", "run", "--scale", "cpu", "--dry-run"]) == 1
         out = capsys.readouterr().out
         assert "`workbook data get owt`" in out and "Later rounds depend on results" in out
 
@@ -293,7 +293,7 @@ class TestTheCommand:
     def test_batches_in_parts_need_less_memory(self, capsys, monkeypatch):
         arguments = ["experiments", "run", "batch_size", "--workers", "1", "--dry-run"]
         last = studies.laptop_scale().base
-        last = replace(last, batch_size=max(studies.laptop_scale().batch_sizes))
+        last = replace(last, batch_size=max(studies.batch_sizes(studies.laptop_scale())))
         free(monkeypatch, memory_bytes(replace(last, accumulation=4)))
         assert cli.main(arguments) == 1
         assert "`--accumulation 4`" in capsys.readouterr().out

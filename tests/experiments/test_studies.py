@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbook import accounting
-from workbook.config import ModelConfig
+from workbook.config import PROFILES, ModelConfig
 from workbook.experiments import dry_run, studies
 from workbook.experiments.dry_run import Imagined
 from workbook.experiments.studies import (
@@ -25,7 +25,7 @@ from workbook.training.presets import varied
 LAPTOP = studies.laptop_scale()
 SHORT, MIDDLE, LONG = (LAPTOP.budget(part) for part in LAPTOP.parts)
 EVERY_PLAN = pytest.mark.parametrize("name", STUDIES)
-EVERY_SCALE = pytest.mark.parametrize("scale", studies.SCALES)
+EVERY_SCALE = pytest.mark.parametrize("scale", PROFILES)
 
 
 def played(plan, loss):
@@ -336,9 +336,9 @@ def the_course_s_model(vocab_size):
 
 
 @pytest.mark.parametrize("edition", ["2025", "2026"])
-@pytest.mark.parametrize("scale", [studies.gpu_scale, studies.full_scale, studies.cpu_scale])
+@pytest.mark.parametrize("scale", ["gpu", "full", "cpu"])
 def test_the_large_scales_are_the_course_s(scale, edition):
-    found = scale(edition)
+    found = studies.scale_named(scale, edition)
     assert found.base.model == the_course_s_model(10_000)
     assert found.web.model == the_course_s_model(32_000)
     assert (found.base.corpus, found.web.corpus) == ("tinystories", "owt")
@@ -347,7 +347,7 @@ def test_the_large_scales_are_the_course_s(scale, edition):
 
 
 def test_the_token_budgets_are_the_course_s():
-    gpu, full, cpu = studies.gpu_scale(), studies.full_scale(), studies.cpu_scale()
+    gpu, full, cpu = (studies.large_scale(name) for name in ("gpu", "full", "cpu"))
     assert full.base.tokens == full.web.tokens == 327_680_000
     assert (cpu.base.batch_size, cpu.base.steps, cpu.base.model.context_length) == (32, 5_000, 256)
     assert cpu.base.tokens == cpu.web.tokens == gpu.base.tokens == gpu.web.tokens == 40_960_000
@@ -355,11 +355,10 @@ def test_the_token_budgets_are_the_course_s():
 
 
 def test_the_leaderboard_lasts_as_long_as_the_edition_says():
-    for scale in (studies.full_scale, studies.cpu_scale):
-        assert scale("2025").cap == 90 * 60
-        assert scale("2026").cap == 45 * 60
-    assert studies.gpu_scale().cap == 10 * 60
-    assert studies.scale_named("full", "2026") == studies.full_scale("2026")
+    for scale in ("full", "cpu"):
+        assert studies.scale_named(scale, "2025").cap == 90 * 60
+        assert studies.scale_named(scale, "2026").cap == 45 * 60
+    assert studies.large_scale("gpu").cap == studies.large_scale("gpu-offline").cap == 10 * 60
     assert (
         studies.scale_named("laptop", "2026")
         == studies.scale_named("laptop", "2025")
@@ -383,5 +382,7 @@ def test_rates_double_and_seeds_differ(scale):
 
 
 def test_an_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match="'desk' is no scale; there are laptop, gpu, full, cpu"):
+    with pytest.raises(
+        ValueError, match="'desk' is no scale; there are laptop, gpu, gpu-offline, full, cpu"
+    ):
         studies.scale_named("desk", "2025")

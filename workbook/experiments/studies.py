@@ -9,13 +9,13 @@ in a `Scale`; the plans are the same.
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from statistics import fmean
 
 from workbook import accounting
-from workbook.config import PROFILES, Edition, TrainConfig
+from workbook.config import LAPTOP, PROFILES, Edition, TrainConfig
 from workbook.experiments.plans import Plan, Results
 from workbook.experiments.records import Run
 from workbook.training import presets
@@ -28,7 +28,6 @@ BOARD_BEST = 3.08  # the lowest entry of 2025 that was verified; lower claims we
 # Seconds of the leaderboard: the course gives 90 minutes or 45, on a faster GPU.
 CAPS: dict[Edition, float] = {"2025": 90 * 60.0, "2026": 45 * 60.0}
 
-LAPTOP = PROFILES["laptop"]
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting
 TOO_HIGH = 1.0  # nats per token above the best run: a learning rate that ends there has failed
@@ -100,53 +99,32 @@ def laptop_scale() -> Scale:
     )
 
 
-def gpu_scale(edition: Edition = "2025") -> Scale:
-    """The course's model on 41 million tokens per run: an evening on one GPU."""
-    scale = full_scale(edition)
-    base = varied(scale.base, name="gpu", batch_size=64, steps=2_500, warmup_iters=125)
-    base = varied(base, log_every=25, eval_every=250, checkpoint_every=1_250)
-    return replace(
-        scale, base=base, web=varied(base, corpus="owt", vocab_size=32_000), cap=10 * 60.0
-    )
+def large_scale(name: str, edition: Edition = "2025") -> Scale:
+    """The course's own model: "gpu", "gpu-offline" or "cpu" (41 M tokens per run), or "full".
 
-
-def full_scale(edition: Edition = "2025") -> Scale:
-    """The course's own sizes, for a GPU of 80 GB: up to 327,680,000 tokens per run."""
-    base = varied(presets.tinystories(), divergence=math.inf)
+    "gpu" is an evening on one GPU, "full" days: 327,680,000 tokens per run.
+    """
+    profile, base = PROFILES[name], varied(presets.get(name), divergence=math.inf)
+    text = {"corpus": profile.web_corpus, "corpus_bytes": None}
     return Scale(
         base=base,
-        web=varied(base, corpus="owt", vocab_size=32_000),
+        web=varied(base, **text, vocab_size=profile.web_vocab_size),
         rates=doublings(0.01 / 128, 16),
-        memory=80e9,
-        cap=CAPS[edition],
+        memory=32e9 if name == "cpu" else 80e9,
+        cap=10 * 60.0 if name.startswith("gpu") else CAPS[edition],
         cap_steps=400_000,
         cap_evaluations=100,
     )
 
 
-def cpu_scale(edition: Edition = "2025") -> Scale:
-    """The course's sizes with its budget for those without a GPU: 40,960,000 tokens per run."""
-    base = varied(presets.tinystories_cpu(), divergence=math.inf)
-    web = varied(base, corpus="owt", vocab_size=32_000)
-    return replace(full_scale(edition), base=base, web=web, memory=32e9)
-
-
-SCALES: dict[str, Callable[[Edition], Scale]] = {
-    "laptop": lambda edition: laptop_scale(),
-    "gpu": gpu_scale,
-    "full": full_scale,
-    "cpu": cpu_scale,
-}
-
-
 def scale_named(name: str, edition: Edition) -> Scale:
-    """The scale of that name, such as "laptop"; the editions differ in the leaderboard's time.
+    """The scale of that profile, such as "laptop"; the editions differ in the leaderboard's time.
 
     Raises: ValueError for an unknown name.
     """
-    if name not in SCALES:
-        raise ValueError(f"{name!r} is no scale; there are {', '.join(SCALES)}")
-    return SCALES[name](edition)
+    if name not in PROFILES:
+        raise ValueError(f"{name!r} is no scale; there are {', '.join(PROFILES)}")
+    return laptop_scale() if name == LAPTOP.name else large_scale(name, edition)
 
 
 @dataclass(frozen=True)
