@@ -153,6 +153,31 @@ def test_an_executor_makes_the_runs_of_all_plans(made_runs):
     assert len(made_runs) == 4
 
 
+def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
+    together, seen = set(), []
+    make = plans.make
+
+    def watched(config, *arguments):
+        together.add(config.key)
+        seen.append([config.max_seconds is not None, len(together)])
+        time.sleep(0.05)  # in which the other worker may take the next one
+        make(config, *arguments)
+        seen[-1][1] = max(seen[-1][1], len(together))
+        together.remove(config.key)
+
+    def timed():
+        return (
+            yield {f"seed {n}": varied(tiny_runs.tiny(), max_seconds=60, seed=n) for n in (1, 2)}
+        )
+
+    monkeypatch.setattr(plans, "make", watched)
+    with ThreadPoolExecutor(2) as executor:
+        found = plans.run({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
+    assert len(found["board"]) == 2 and len(found["rates"]) == 3
+    assert [beside for clocked, beside in seen if clocked] == [1, 1]
+    assert max(beside for clocked, beside in seen if not clocked) == 2
+
+
 def test_a_run_with_its_record_keeps_no_checkpoints(made_runs, tmp_path):
     run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert run.sample["text"] and not list(tmp_path.rglob("*.pt"))
@@ -281,7 +306,7 @@ class TestTheCommand:
         ("arguments", "message"),
         [
             (["run", "smal"], "'smal' is no experiment; there are small"),
-            (["show", "small", "--scale", "huge"], "'huge' is no scale; there are laptop, full"),
+            (["show", "small", "--scale", "huge"], "'huge' is no scale; there are laptop, gpu"),
         ],
     )
     def test_says_what_there_is_instead(self, arguments, message, capsys):

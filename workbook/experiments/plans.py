@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -85,7 +85,8 @@ def run(
     With an executor the runs of all plans are made side by side, by workers that must see the data
     folder; without one they are made here, one after another. Stopped at any moment, the same call
     goes on: finished runs are found, and one that was cut off goes on from its checkpoint. A run
-    that diverges is a result like any other.
+    that diverges is a result like any other. A run with `max_seconds` is made alone, for another
+    one beside it would take some of its time.
 
     At the time `until`, in seconds of `time.time()`, it stops as by Ctrl-C. Batches are computed
     in `accumulation` parts, or as many as divide theirs: that takes less memory, and the runs are
@@ -101,7 +102,7 @@ def run(
                 for stage in stages.values():
                     stage.advance()
                     for config in stage.missing():
-                        if config.key not in underway:
+                        if may_begin(config, underway, made):
                             made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
                             config = as_computed(config, accumulation)
@@ -120,6 +121,16 @@ def run(
             for future in underway.values():
                 future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
+
+
+def may_begin(
+    config: TrainConfig, underway: Collection[str], made: Mapping[str, TrainConfig]
+) -> bool:
+    """Whether a run may begin beside those under way: one that the clock ends is made alone."""
+    if config.key in underway:
+        return False
+    timed = [each for each in (config, *(made[key] for key in underway)) if each.max_seconds]
+    return not (underway and timed)
 
 
 class Stage:
