@@ -5,7 +5,7 @@ import math
 import numpy
 import pandas as pd
 
-from workbook.experiments import plans, studies
+from workbook.experiments import results
 
 NAN = math.nan
 LR, BATCH, BOARD = "learning_rate", "batch_size_experiment", "leaderboard"
@@ -29,8 +29,25 @@ def indexed(labels, **columns):
 
 
 def recorded(study):
-    """The records of an experiment that came with the workbook."""
-    return plans.replay(studies.STUDIES[study].plan(studies.laptop_scale()))
+    """The records of an experiment that came with the workbook, as a learner would compare them.
+
+    They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
+    """
+    found = results.Recorded("laptop", "2025")
+    runs, scale = found[study], found.scale
+    if study == "learning_rate":
+        config = scale.budget(scale.parts[0])
+        return {f"rate {rate:.3g}": run for rate, run in results.by_rate(runs, config).items()}
+    kept = {"batch_size": "batch", "depth": "deep", "leaderboard": ""}.get(study)
+    if kept is None:
+        tokens = max(run.config.tokens for run in runs.values())
+        return {label: run for label, run in runs.items() if run.config.tokens == tokens}
+    clocked = study == "leaderboard"
+    return {
+        label: run
+        for label, run in runs.items()
+        if label.startswith(kept) and (run.config.max_seconds is not None) == clocked
+    }
 
 
 SWEEP = {1e-3: 1.5, 3e-3: 1.41, 1e-2: 1.6}

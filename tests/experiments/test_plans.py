@@ -15,7 +15,6 @@ import torch
 
 from workbook import cli
 from workbook.experiments import plans, records, results, studies
-from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
 from workbook.training import presets, train
@@ -68,20 +67,24 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
     assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
     assert made["same"]["rate 0.01"].folder == found["rate 0.01"].folder == first.folder
-    played = plans.replay(two_rounds())
-    assert {label: run.loss for label, run in played.items()} == {
+    played = plans.Stage(two_rounds())
+    played.advance()
+    assert played.over and played.returned == played.so_far()
+    assert {label: run.loss for label, run in played.returned.items()} == {
         label: run.loss for label, run in found.items()
     }
     assert records.find(replace(first.config, name="x")).folder == first.folder
     assert len(made_runs) == 3, "a run was made twice"
 
 
-def test_a_replay_without_records_says_what_to_do(made_runs):
-    with pytest.raises(
-        MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `workbook experiments run`"
-    ):
-        plans.replay(two_rounds())
-    assert made_runs == []
+def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
+    first = plans.run({"one": rates(1e-2)})["one"]
+    stage = plans.Stage(two_rounds())
+    stage.advance()
+    assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
+    assert {label: run.folder for label, run in stage.so_far().items()} == {
+        label: run.folder for label, run in first.items()
+    }
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):

@@ -8,7 +8,7 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-`replay` sends it recorded runs only, `run` makes what is missing; the plan returns the same. A run
+`Stage.advance` sends it recorded runs, as far as there are any; `run` makes what is missing. A run
 is found by the hash of its config, whichever experiment asked for it first, and never made twice.
 """
 
@@ -51,27 +51,6 @@ Plan = Generator[dict[str, TrainConfig], Results, Results]
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
 WORTH_COMPILING = 20_000_000  # tokens: it takes about as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
-
-
-class MissingRunsError(ValueError):
-    """A plan asks for runs that have no record."""
-
-
-def replay(plan: Plan) -> Results:
-    """Play a plan from the records, without training. Raises: MissingRunsError."""
-    try:
-        asked = next(plan)
-        while True:
-            found = {label: records.find(config) for label, config in asked.items()}
-            missing = [label for label, result in found.items() if result is None]
-            if missing:
-                raise MissingRunsError(
-                    f"{len(missing)} of {len(asked)} runs have no record, such as {missing[0]!r};"
-                    " `workbook experiments run` makes them"
-                )
-            asked = plan.send(found)
-    except StopIteration as end:
-        return end.value
 
 
 def run(
