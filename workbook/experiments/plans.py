@@ -87,10 +87,9 @@ def run(
                             config = as_computed(config, accumulation)
                             underway[config.key] = submit(executor, config, until)
                 # As soon as one run ends its plan may ask for the next round.
-                ended = wait(underway.values(), return_when=FIRST_COMPLETED).done
-                for future in ended:
-                    future.result()  # raises what went wrong
-                underway = {key: each for key, each in underway.items() if each not in ended}
+                wait(underway.values(), return_when=FIRST_COMPLETED)
+                for key in [key for key, future in underway.items() if future.done()]:
+                    underway.pop(key).result()  # raises what went wrong, the earliest run's first
         except BrokenExecutor as error:
             raise OSError(
                 "a worker was killed, often for want of memory; the same call goes on, perhaps"
