@@ -164,13 +164,14 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    A diverged run has no final loss. `marks` name levels; the `edge` between two learning rates is
-    shaded.
+    A diverged run has no final loss, and one above `CEILING` is drawn there. `marks` name levels; the
+    `edge` between two learning rates is shaded.
     """
     ax = axes(ax, HEIGHT)
     for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
-        ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=4, label=name)
+        drawn = _cut(ax, pd.Series(good, dtype=float))
+        ax.plot(drawn.index, drawn, color=colour, marker=marker, ms=4, label=name)
     for name, height in (marks or {}).items():
         plots.level(ax, name, height, 0.01, xycoords=ax.get_yaxis_transform())
     lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
