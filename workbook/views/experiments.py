@@ -164,7 +164,7 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    A diverged run has no final loss, and one above `CEILING` is drawn there. `marks` name levels; the
+    A diverged run has no final loss; one above `CEILING` is drawn there. `marks` name levels; the
     `edge` between two learning rates is shaded.
     """
     ax = axes(ax, HEIGHT)
