@@ -590,6 +590,11 @@ def run_experiments(options: argparse.Namespace) -> int:
     from workbook.experiments import plans as experiments
     from workbook.training import devices
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            "torchrun is for `workbook train`; to make runs side by side, call"
+            " `workbook experiments run --workers N` without it"
+        )
     asked = plans_of(options.names, options.scale)
     gpus = len(devices.gpus())
     one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2

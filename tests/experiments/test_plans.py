@@ -242,6 +242,13 @@ def test_every_worker_takes_one_thread_and_a_gpu_of_its_own(tmp_path, monkeypatc
         assert sorted(each.result() for each in found) == [("3", 1), ("7", 1)]
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_worker_finds_its_gpu_alone():
+    with plans.process_pool(1) as executor:
+        assert executor.submit(torch.cuda.device_count).result() == 1
+
+
 def place_of_worker(folder, workers):
     """The GPU and the threads of this process, when as many as there are have begun."""
     (folder / str(os.getpid())).touch()
@@ -305,6 +312,11 @@ class TestTheCommand:
         assert cli.main(["experiments", "run", "--minutes", "1"]) == 0
         assert "The time is up, and all runs are saved" in capsys.readouterr().out
         monkeypatch.undo()
+
+    def test_is_refused_under_torchrun(self, made_runs, monkeypatch, capsys):
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        assert cli.main(["experiments", "run"]) == 2
+        assert "`workbook experiments run --workers N` without it" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

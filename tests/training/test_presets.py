@@ -8,7 +8,9 @@ import pytest
 
 from workbook import cli
 from workbook.config import PROFILES, ModelConfig, OptimizerConfig, TrainConfig
+from workbook.experiments import studies
 from workbook.training import presets
+from workbook.training.presets import INNER_CONFIGS as INNER
 
 
 def parsed(*words):
@@ -60,6 +62,24 @@ def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
     shown = capsys.readouterr().err
     assert message in shown
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["laptop", "full"])
+def test_a_run_of_an_experiment_can_be_made_by_the_command(name):
+    asked = studies.scale_named(name, "2025").web
+    asked = presets.varied(asked, max_learning_rate=3e-3, norm="post", seed=4)
+    usual = presets.get(name)
+    words = []
+    for each, base in (
+        (asked, usual),
+        (asked.model, usual.model),
+        (asked.optimizer, usual.optimizer),
+    ):
+        for field in fields(each):
+            value = getattr(each, field.name)
+            if value != getattr(base, field.name) and field.name not in ("name", *INNER):
+                words += [f"--{field.name.replace('_', '-')}", str(value)]
+    assert parsed(name, *words).key == asked.key
 
 
 def test_the_course_budgets_are_exact():

@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import asdict, replace
@@ -319,6 +321,19 @@ def test_bfloat16_changes_the_curve_by_rounding_only(tmp_path):
         half.log["train_loss"].iloc[1:], full.log["train_loss"].iloc[1:], rtol=0.02
     )
     assert {weight.dtype for weight in half.model().parameters()} == {torch.float32}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_compiled_run_on_a_gpu_gives_the_same_curve(tmp_path):
+    words = ["-m", "workbook", "train", "laptop", "--steps=30", "--log-every=1"]
+    words += ["--device=cuda", "--precision=float32", "--eval-tokens=4096"]
+    losses = []
+    for compiled in ("--compile", "--no-compile"):  # in processes whose signatures are not checked
+        place = ["--folder", str(tmp_path / compiled)]
+        subprocess.run([sys.executable, *words, compiled, *place], check=True)
+        losses.append(log.read(tmp_path / compiled)["train_loss"].dropna())
+    np.testing.assert_allclose(*losses, rtol=1e-2)
 
 
 @pytest.mark.gpu
