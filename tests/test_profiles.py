@@ -9,7 +9,7 @@ import tiny_profiles
 
 from workbook.study import notebooks
 
-NAMES = ["02_bpe", "05_optimizer", "07_generation"]  # 06 would come before 07
+NAMES = ["02_bpe", "05_optimizer", "06_training", "07_generation"]  # in this order
 if "STRESS" in os.environ:  # nothing in these depends on the profile but a figure
     NAMES += ["01_unicode", "03_transformer", "04_accounting"]
 
