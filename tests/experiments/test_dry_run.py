@@ -276,7 +276,7 @@ class TestTheCommand:
         assert not folder.exists(), "something was written"
 
     def test_all_plans_together_read_both_corpora(self, capsys):
-        assert cli.main(["experiments", "run", "--scale", "full-cpu", "--dry-run"]) == 1
+        assert cli.main(["experiments", "run", "--scale", "cpu", "--dry-run"]) == 1
         out = capsys.readouterr().out
         assert "`workbook data get owt`" in out and "Later rounds depend on results" in out
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 
-from workbook.config import Edition, TrainConfig
+from workbook.config import PROFILES, Edition, TrainConfig
 from workbook.experiments.plans import Plan, Results
 from workbook.experiments.records import Run
 from workbook.training import presets
@@ -92,7 +92,7 @@ def laptop_scale() -> Scale:
 
 def full_scale(edition: Edition = "2025") -> Scale:
     """The course's own sizes, for a GPU of 80 GB: 327,680,000 tokens per run."""
-    base = presets.tinystories()
+    base = presets.full()
     return Scale(
         base=base,
         web=varied(base, corpus="owt", vocab_size=32_000),
@@ -108,22 +108,20 @@ def full_scale(edition: Edition = "2025") -> Scale:
     )
 
 
-def full_cpu_scale(edition: Edition = "2025") -> Scale:
-    """The course's sizes with its budget for those without a GPU: 40,960,000 tokens per run."""
-    base = presets.tinystories_cpu()
-    return replace(
-        full_scale(edition),
-        base=base,
-        web=varied(base, corpus="owt", vocab_size=32_000),
-        batch_sizes=(1, 8, 16, 32, 64, 128),
-        memory=32e9,
-    )
+def resized(name: str, edition: Edition) -> Scale:
+    """The course's model in the sizes of another profile: "gpu", "gpu-offline" or "cpu"."""
+    base, profile, scale = presets.get(name), PROFILES[name], full_scale(edition)
+    text = {"corpus": profile.web_corpus, "corpus_bytes": None}
+    web = varied(base, **text, vocab_size=profile.web_vocab_size)
+    if name == "cpu":
+        return replace(scale, base=base, web=web, batch_sizes=scale.batch_sizes[:-2], memory=32e9)
+    return replace(scale, base=base, web=web, cap=10 * 60.0)
 
 
 SCALES: dict[str, Callable[[Edition], Scale]] = {
     "laptop": lambda edition: laptop_scale(),
     "full": full_scale,
-    "full-cpu": full_cpu_scale,
+    **{name: partial(resized, name) for name in ("gpu", "gpu-offline", "cpu")},
 }
 
 

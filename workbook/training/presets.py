@@ -91,7 +91,6 @@ def cpu() -> TrainConfig:
 
 
 PRESETS = {preset().name: preset for preset in (laptop, gpu, gpu_offline, full, cpu)}
-tinystories, tinystories_cpu = full, cpu  # as `studies` calls them
 
 
 def get(name: str) -> TrainConfig:
