@@ -25,10 +25,11 @@ SLOW = """
     corpora/test_docstrings.py corpora/test_stories.py experiments/test_plans.py export
     generation/test_formats.py mine study/test_copy.py study/test_lab.py
     study/test_labextension.py study/test_notebooks.py study/test_update.py test_browser.py
-    test_cli.py test_notebooks.py test_setup.py test_wheel.py tokenization/test_cluster.py
-    tokenization/test_compiled.py tokenization/test_compiled_machine.py
-    tokenization/test_token_files.py training/test_train.py training/test_train_in_processes.py
-    training/test_train_killed.py views/test_every_view.py
+    test_cli.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
+    tokenization/test_cluster.py tokenization/test_compiled.py
+    tokenization/test_compiled_machine.py tokenization/test_token_files.py
+    training/test_train.py training/test_train_in_processes.py training/test_train_killed.py
+    views/test_every_view.py
 """
 SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
 assert all(path.exists() for path in SLOW_PATHS)

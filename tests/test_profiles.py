@@ -1,0 +1,50 @@
+"""Notebooks run to their end at sizes and on texts that they were not stored with."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tiny_profiles
+
+from workbook.study import notebooks
+
+NAMES = ["02_bpe", "05_optimizer", "06_training", "07_generation"]  # in this order
+if "STRESS" in os.environ:  # nothing in these depends on the profile but a figure
+    NAMES += ["01_unicode", "03_transformer", "04_accounting"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("data")
+    tiny_profiles.plant(made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def large(folder, monkeypatch):
+    """The environment of a kernel in the profile `full`, whose sizes are tiny."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(folder))
+    monkeypatch.setenv("WORKBOOK_PROFILE", "full")
+    path = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{path}" if path else str(folder))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs_to_its_end_in_a_large_profile(name, folder):
+    if name == "07_generation":  # with the run of its profile; 06 goes on without it
+        subprocess.run([sys.executable, "-m", "workbook", "train", "full"], check=True)
+    ran = notebooks.execute(notebooks.find([name])[0])
+    shown = "\n".join(str(output) for cell in ran.cells for output in cell.get("outputs", []))
+    assert "Profile laptop" not in shown
+    if name == "06_training":
+        assert "`workbook train full` makes it, in about 0.0 hours" in shown
+        assert len(list((folder / "trained").iterdir())) == 1, "a cell began a large run"
+    if name == "07_generation":
+        assert "On tinystories" in shown and "makes it, in about" not in shown
+
+
+def test_the_sizes_are_tiny_in_every_process():
+    code = "from workbook import config; print(config.profile().model.d_model)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert int(found.stdout) < 100
