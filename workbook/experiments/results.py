@@ -119,20 +119,17 @@ def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
 
 def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
     """One row per experiment: its question, its runs, and those that none before it asked for."""
-    rows = []
-    for name, new in first_asked(studied).items():
-        own = [*new.values()]
-        rows.append(
-            {
-                "experiment": name,
-                "question": questions[name],
-                "runs": len(studied[name]),
-                "of them new": len(own),
-                "diverged": sum(run.diverged for run in own),
-                "minutes": sum(run.seconds for run in own) / 60,
-            }
-        )
-    return pd.DataFrame(rows).set_index("experiment")
+    rows = {
+        name: {
+            "question": questions[name],
+            "runs": len(studied[name]),
+            "of them new": len(own),
+            "diverged": sum(run.diverged for run in own.values()),
+            "minutes": sum(run.seconds for run in own.values()) / 60,
+        }
+        for name, own in first_asked(studied).items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("experiment")
 
 
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
@@ -154,7 +151,7 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
                 "commit": str(found["commit"])[:10],
             }
         )
-    found = pd.DataFrame(rows)
+    found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine"])
     return found.groupby(list(found.columns), sort=False).size().rename("runs").reset_index()
 
 
