@@ -111,9 +111,11 @@ def journal(results: Results) -> str:
 
 def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
     """The runs of each experiment that none before it asked for, by label."""
-    found: dict[str, Results] = {name: {} for name in studied}
-    for name, label, run in each_once(studied):
-        found[name][label] = run
+    found: dict[str, Results] = {}
+    seen: set[str] = set()
+    for name, runs in studied.items():
+        found[name] = {label: run for label, run in runs.items() if run.config.key not in seen}
+        seen |= {run.config.key for run in runs.values()}
     return found
 
 
@@ -135,7 +137,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
     """One row for each environment in which runs were made: machine, versions, commit."""
     rows = []
-    for _, _, run in each_once(studied):
+    for run in (run for own in first_asked(studied).values() for run in own.values()):
         found = run.environment
         machine = f"{found['processor']}, {found['cores']} cores"
         if found["device"] == "cpu":
@@ -153,15 +155,6 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
         )
     found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine"])
     return found.groupby(list(found.columns), sort=False).size().rename("runs").reset_index()
-
-
-def each_once(studied: Mapping[str, Results]) -> list[tuple[str, str, Run]]:
-    """The experiment, the label and the run of every config, where it was first asked for."""
-    seen: dict[str, tuple[str, str, Run]] = {}
-    for name, results in studied.items():
-        for label, run in results.items():
-            seen.setdefault(run.config.key, (name, label, run))
-    return list(seen.values())
 
 
 def ending(run: Run) -> str:

@@ -244,6 +244,7 @@ def leaderboard(scale: Scale) -> Plan:
         max_seconds=scale.cap,
         steps=scale.cap_steps,
         warmup_iters=scale.cap_steps // 20,  # of the schedule, which follows the clock
+        log_every=scale.cap_steps // 100,
         eval_every=scale.cap_steps // scale.cap_evaluations,
     )
     results = yield from tuned(timed, rate_of(old), "start")
