@@ -111,11 +111,13 @@ def journal(results: Results) -> str:
 
 def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
     """The runs of each experiment that none before it asked for, by label."""
-    found: dict[str, Results] = {}
+    found: dict[str, Results] = {name: {} for name in studied}
     seen: set[str] = set()
     for name, runs in studied.items():
-        found[name] = {label: run for label, run in runs.items() if run.config.key not in seen}
-        seen |= {run.config.key for run in runs.values()}
+        for label, run in runs.items():
+            if run.config.key not in seen:
+                seen.add(run.config.key)
+                found[name][label] = run
     return found
 
 
