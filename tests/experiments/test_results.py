@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_records import config, record
 
 from workbook.corpora import corpora, fluency
-from workbook.experiments import results, studies
+from workbook.experiments import results, significance, studies
 from workbook.experiments.results import (
     BatchCurve,
     fit_batch_curve,
@@ -82,28 +82,58 @@ def test_the_table_has_both_sides_of_each_budget(runs):
     assert results.comparison_table({}).empty
 
 
-def test_effects_are_claimed_as_one_family_and_say_what_they_could_have_seen(runs):
-    compared = results.ablation(runs, "no norm")
-    same = results.Comparison("same", compared[100].unchanged, compared[100].unchanged)
-    shown = results.effects({"no norm": compared, "same": {100: same}})
-    assert shown["claimed"].tolist() == ["yes", "no"]
-    assert shown["costs (nats/token)"].tolist() == ["+0.493 ± 0.001", "+0.000 ± 0.000"]
-    assert float(shown["smallest that could be"].iloc[0]) < 0.01
-    assert results.effects({}).empty
+def family_of(*gaps):
+    """A family whose changes cost these gaps, by seed, at one budget."""
+    found = results.Family({})
+    labels = [*results.CHANGES][: len(gaps)]
+    found.differences = {
+        (label, 100): Difference(each) for label, each in zip(labels, gaps, strict=True)
+    }
+    found.by_change |= {label: {100: None} for label in labels}
+    found.claimed = significance.claimed(found.differences)
+    return found
+
+
+CLEAR, FAINT = (0.48, 0.5, 0.49, 0.51, 0.47), (0.1, 0.2, 0.0, 0.1, 0.05)
+
+
+def test_a_family_holds_what_both_sides_are_done_with(runs):
+    found = results.Family({"layer_norm": runs})
+    assert len(found) == 1 and list(found["no norm"]) == [100] and found["no RoPE"] == {}
+    shown = found.effects()
+    assert shown.index.tolist() == [("no norm", "100")]
+    assert shown.iloc[0].tolist()[:3] == ["+0.493 ± 0.001", "0.0000", "yes"]
+    assert results.Family({}).effects().empty
 
 
 def test_a_verdict_claims_only_what_luck_does_not_explain():
-    clear = Difference((0.48, 0.5, 0.49, 0.51, 0.47))
-    assert results.verdict(clear, 12).startswith("worse (+0.490 ± 0.007 nats/token, p = 0.0000)")
-    assert results.verdict(Difference((-0.4, -0.5, -0.45)), 1).startswith("better (-0.450")
-    faint = Difference((0.1, 0.2, 0.0, 0.1, 0.05))
-    assert faint.chance < 0.1
-    assert results.verdict(faint, 12).startswith("no difference that these runs can show (+0.090")
-    assert f"{faint.smallest_claim(12):.3f} could have been seen" in results.verdict(faint, 12)
+    found = family_of(CLEAR, FAINT, tuple(-gap for gap in CLEAR))
+    assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p = 0.0000)")
+    said = found.verdict("post-norm", 100)
+    assert Difference(FAINT).chance < 0.1
+    assert said.startswith("no difference that these runs can show (+0.090 ± 0.033")
+    assert f"{Difference(FAINT).smallest_claim(3):.3f} could have been seen" in said
+    assert found.verdict("no RoPE", 100).startswith("better (-0.490")
+    assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
+
+
+def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
+    gaps = (0.1, 0.2, 0.05, 0.1, 0.08)
+    assert family_of(gaps).claimed["no norm", 100]
+    assert not family_of(gaps, FAINT, FAINT, FAINT).claimed["no norm", 100]
 
 
 def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
-    assert results.verdict(Difference((math.inf, 0.1, 0.2))).startswith("1 of 3 seeds diverged")
+    found = family_of((math.inf, 0.1, 0.2))
+    assert found.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
+    assert found.conclusion("no norm") == "not shown"
+
+
+def test_scales_agree_where_their_largest_budgets_conclude_the_same(runs):
+    one = results.Family({"layer_norm": runs})
+    shown = results.conclusions({"laptop": one, "gpu": results.Family({})})
+    assert shown.loc["no norm"].tolist() == ["worse: +0.493 ± 0.001", "no records", "no"]
+    assert results.conclusions({"laptop": one}).loc["no norm", "same conclusion?"] == "yes"
 
 
 def test_an_ending_is_a_loss_or_a_step(runs):

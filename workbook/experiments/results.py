@@ -371,39 +371,91 @@ def cost(difference: Difference) -> str:
     return f"{difference.nats:+.3f} ± {difference.error:.3f}"
 
 
-def effects(family: Mapping[str, Mapping[int, Comparison]]) -> pd.DataFrame:
-    """One row per change and budget: what it costs, whether luck explains it, and what would show.
+CHANGES = {  # by its label, the experiment that compares a change with the unchanged model
+    "no norm": "layer_norm",
+    "post-norm": "pre_norm",
+    "no RoPE": "no_position",
+    "SiLU": "swiglu",
+    "SiLU, 4 d_model": "swiglu",
+}
 
-    All of them are one family: what is claimed has passed Holm's correction over all rows.
-    """
-    found = {(name, tokens): each for name, by in family.items() for tokens, each in by.items()}
-    differences = {key: each.difference for key, each in found.items()}
-    sure = significance.claimed(differences)
-    rows = {
-        (name, f"{tokens:,}"): {
-            "costs (nats/token)": cost(difference),
-            "p": f"{difference.chance:.4f}",
-            "claimed": "yes" if sure[name, tokens] else "no",
-            "smallest that could be": f"{difference.smallest_claim(len(found)):.3f}",
+
+class Family:
+    """All comparisons of chapter 7, with Holm's correction over what is claimed of them."""
+
+    def __init__(self, studied: Mapping[str, Results]):
+        self.by_change = {
+            label: ablation(studied.get(study, {}), label) for label, study in CHANGES.items()
         }
-        for (name, tokens), difference in differences.items()
-    }
-    return by_pairs(rows, "change", "tokens")
+        self.differences = {
+            (label, tokens): each.difference
+            for label, found in self.by_change.items()
+            for tokens, each in found.items()
+        }
+        self.claimed = significance.claimed(self.differences)
+
+    def __getitem__(self, label: str) -> dict[int, Comparison]:
+        """A change by the budgets in tokens that both sides are done with."""
+        return self.by_change[label]
+
+    def __len__(self) -> int:
+        """How many comparisons there are."""
+        return len(self.differences)
+
+    def effects(self) -> pd.DataFrame:
+        """One row per comparison: the cost, whether luck explains it, and what could have shown."""
+        rows = {
+            (label, f"{tokens:,}"): {
+                "costs (nats/token)": cost(each),
+                "p": f"{each.chance:.4f}",
+                "claimed": "yes" if self.claimed[label, tokens] else "no",
+                "smallest that could be": f"{each.smallest_claim(len(self)):.3f}",
+            }
+            for (label, tokens), each in self.differences.items()
+        }
+        return by_pairs(rows, "change", "tokens")
+
+    def verdict(self, label: str, tokens: int) -> str:
+        """What may be said of a comparison in words, without claiming what may be luck."""
+        each = self.differences[label, tokens]
+        if not math.isfinite(each.nats):
+            return f"{cost(each)}, which no mean can hold"
+        words = f"{cost(each)} nats/token, p = {each.chance:.4f}"
+        if self.claimed[label, tokens]:
+            return f"{'worse' if each.nats > 0 else 'better'} ({words})"
+        least = f"{each.smallest_claim(len(self)):.3f} could have been seen"
+        return f"no difference that these runs can show ({words}; {least})"
+
+    def sentences(self, label: str) -> str:
+        """What may be said of a change at each budget, one line of a list each."""
+        return "\n".join(
+            f"- {tokens:,} tokens: {self.verdict(label, tokens)}" for tokens in self[label]
+        )
+
+    def conclusion(self, label: str) -> str:
+        """What the largest budget says: "worse", "better", "not shown" or "no records"."""
+        if not self[label]:
+            return "no records"
+        tokens = max(self[label])
+        if not self.claimed[label, tokens]:
+            return "not shown"
+        return "worse" if self.differences[label, tokens].nats > 0 else "better"
 
 
-def verdict(difference: Difference, comparisons: int = 1) -> str:
-    """What may be said of a difference in words, without claiming what may be luck.
-
-    `comparisons` is how many are made together: the p-value is held against 5 % divided by it.
-    """
-    nats = difference.nats
-    if not math.isfinite(nats):
-        return f"{cost(difference)}, which no mean can hold"
-    words = f"{cost(difference)} nats/token, p = {difference.chance:.4f}"
-    if difference.chance < significance.RARE / comparisons:
-        return f"{'worse' if nats > 0 else 'better'} ({words})"
-    least = difference.smallest_claim(comparisons)
-    return f"no difference that these runs can show ({words}; {least:.3f} could have been seen)"
+def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
+    """One row per change: what each scale says at its largest budget, and whether they agree."""
+    rows = {}
+    for label in CHANGES:
+        said = {scale: each.conclusion(label) for scale, each in families.items()}
+        costs = {
+            scale: f"{word}: {cost(last(families[scale][label]).difference)}"
+            for scale, word in said.items()
+            if word != "no records"
+        }
+        rows[label] = (
+            said | costs | {"same conclusion?": "yes" if len({*said.values()}) == 1 else "no"}
+        )
+    return pd.DataFrame(rows).T.rename_axis("change")
 
 
 def span(values: Sequence[float]) -> str:
@@ -413,14 +465,6 @@ def span(values: Sequence[float]) -> str:
     '+0.14 to +0.81'
     """
     return f"{min(values):+.2f} to {max(values):+.2f}"
-
-
-def sentences(found: Mapping[int, Comparison], comparisons: int) -> str:
-    """What may be said of a change at each budget, one line of a list each."""
-    return "\n".join(
-        f"- {tokens:,} tokens: {verdict(each.difference, comparisons)}"
-        for tokens, each in found.items()
-    )
 
 
 def first(runs: Mapping[int, Run]) -> Run:
@@ -705,18 +749,6 @@ def fluency_facts(run: Run) -> dict[str, str]:
 
 # ------------------------------------------------------------------------- what there is
 
-CHANGES = {  # by experiment, the label of the change that it compares with the unchanged model
-    "layer_norm": "no norm",
-    "pre_norm": "post-norm",
-    "no_position": "no RoPE",
-    "swiglu": "SiLU",
-}
-
-
-def family(studied: Mapping[str, Results]) -> dict[str, dict[int, Comparison]]:
-    """All comparisons of chapter 7 by change and budget; one family for Holm's correction."""
-    return {label: ablation(studied.get(study, {}), label) for study, label in CHANGES.items()}
-
 
 def deep(results: Results) -> dict[str, Setting]:
     """The settings of `studies.depth` that are done, by label."""
@@ -726,13 +758,12 @@ def deep(results: Results) -> dict[str, Setting]:
 
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
-    compared = family(studied)
-    count = sum(map(len, compared.values()))
+    family = Family(studied)
     found = dict.fromkeys(studied, "not finished yet")
-    for study, label in CHANGES.items():
-        if by_budget := compared[label]:
-            tokens, last = [*by_budget.items()][-1]
-            found[study] = f"at {tokens:,} tokens {verdict(last.difference, count)}"
+    for label, study in [*CHANGES.items()][:-1]:
+        if family[label]:
+            tokens = max(family[label])
+            found[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
     for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
         if by_budget := settings(studied.get(study, {}), label):
             found[study] = "; ".join(
