@@ -645,7 +645,7 @@ def entries(board: Results) -> dict[str, dict[int, Run]]:
     found: dict[str, dict[int, Run]] = {}
     for name, run in board.items():
         label = re.sub(r", seed \d+$", "", name)
-        if ", rate " not in label:  # those that only tuned the rate
+        if run.config.max_seconds is not None and ", rate " not in label:  # which only tuned it
             found.setdefault(label, {})[run.config.seed] = run
     return found if "final" in found else {}
 

@@ -263,11 +263,15 @@ def leaderboard(scale: Scale) -> Plan:
         results |= yield {name: config} | seeds_of(config, chosen_by, f"{name}, ")
         if better(results, name, kept):
             kept, final = name, config
-    tuning = yield from tuned(final, rate_of(best(results)), "together")
-    final = best(tuning).config
+    # Two seeds choose: one alone may be lucky with a rate that others cannot train with.
+    rate = final.optimizer.max_learning_rate
+    tried = {f"together, rate {each:.3g}": at_rate(final, each) for each in doublings(rate / 2, 3)}
+    for label, config in tried.items():
+        results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
+    final = tried[min(tried, key=lambda label: fmean(losses(by_seed(results, label))))]
     again = {"start again, ": start, "final, ": final}
     rounds = [seeds_of(config, fresh, label) for label, config in again.items()]
-    return results | tuning | (yield rounds[0] | rounds[1])
+    return results | (yield rounds[0] | rounds[1])
 
 
 STUDIES = {
@@ -332,8 +336,9 @@ def seeds_of(config: TrainConfig, others: Sequence[int], label: str = "") -> dic
 
 
 def at_rate(config: TrainConfig, rate: float) -> TrainConfig:
-    """The config with another largest learning rate, and the smallest in proportion."""
-    return varied(config, max_learning_rate=rate, min_learning_rate=LAST_RATE * rate)
+    """The config with another largest learning rate, and the smallest in proportion, or still 0."""
+    lowest = LAST_RATE * rate if config.optimizer.min_learning_rate else 0.0
+    return varied(config, max_learning_rate=rate, min_learning_rate=lowest)
 
 
 def at_batch(config: TrainConfig, batch_size: int, parts: float = 1) -> TrainConfig:
