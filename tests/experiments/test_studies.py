@@ -23,7 +23,7 @@ from workbook.experiments.studies import (
 from workbook.training.presets import varied
 
 LAPTOP = studies.laptop_scale()
-SHORT, MIDDLE, LONG = (LAPTOP.budget(part) for part in LAPTOP.parts)
+SHORT, MIDDLE, LONG = (LAPTOP.budget(LAPTOP.parts[place]) for place in (0, 1, -1))
 EVERY_PLAN = pytest.mark.parametrize("name", STUDIES)
 EVERY_SCALE = pytest.mark.parametrize("scale", PROFILES)
 
@@ -231,7 +231,7 @@ def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model(scale
 def test_an_ablation_is_tuned_at_every_budget_and_compared_with_fresh_seeds():
     plan = studies.STUDIES["layer_norm"].plan(LAPTOP)
     results, _ = played(plan, bowl(best=1e-2, moved=0.25))
-    for config in (SHORT, MIDDLE, LONG):
+    for config in map(LAPTOP.budget, LAPTOP.parts):
         for label, norm, best in (("unchanged", "pre", 1e-2), ("no norm", "none", 2.5e-3)):
             tried = labelled(results, f"{label}, {config.tokens:,} tokens, rate")
             again = labelled(results, f"{label}, {config.tokens:,} tokens, seed")

@@ -47,7 +47,7 @@ CHANGES = {
 class Scale:
     """The sizes of all experiments; each plan takes one of them."""
 
-    base: TrainConfig  # on the simple corpus, with the largest budget of tokens
+    base: TrainConfig  # on the simple corpus
     web: TrainConfig  # the same on the web corpus
     rates: tuple[float, ...]  # of the first sweep, from small ones to those that fail
     parts: tuple[int, ...] = (9, 3, 1)  # the budgets: one part of this many of the base's tokens
@@ -70,7 +70,7 @@ def doublings(first: float, count: int) -> tuple[float, ...]:
 
 
 def laptop_scale() -> Scale:
-    """Some three hundred runs of 0.4, 1.2 and 3.5 million tokens: a night on two cores.
+    """Some two hundred runs of 0.4 and 1.2 million tokens: a few hours on two cores.
 
     On the CPU in bfloat16: all records are in one precision, whatever the machine prefers.
     """
@@ -92,6 +92,7 @@ def laptop_scale() -> Scale:
         base=base,
         web=varied(base, corpus=LAPTOP.web_corpus, vocab_size=LAPTOP.web_vocab_size),
         rates=doublings(0.01 / 32, 16),
+        parts=(9, 3),
         memory=4e9,
         cap=60.0,
         cap_steps=1_900,
