@@ -1,5 +1,6 @@
 // The learner's cells in JupyterLab: a bar beside each, and a command that goes to the next one
-// that is still open. A notebook without cells tagged `your-turn` is left alone.
+// that is still open. What explains an open exercise is folded. A notebook without cells tagged
+// `your-turn` is left alone.
 //
 // This is what a bundler would make of an extension, written by hand: JupyterLab loads the file,
 // hands the modules that it shares to `init`, and asks `get` for the plugin. The file must not lie
@@ -9,6 +10,7 @@
   const COMMAND = `${NAME}:next-open-exercise`;
   const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
+  const EXPLAINS = new Set(["prose", "evidence", "reveal"]); // roles, as in study/notebooks.py
   const style = new URL("style.css", document.currentScript.src).href;
 
   const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
@@ -43,19 +45,45 @@
       .filter(({ cell }) => isYours(cell));
   };
 
+  /** List the cells that explain each open exercise: those of its problem below its try cell. */
+  const spoilers = ({ widgets }, found) => {
+    const states = new Map(found.map(({ cell, done }) => [cell, done]));
+    const runs = [];
+    let problem = null; // of the open exercise that we are below
+    for (const cell of widgets) {
+      const { role, problem: of } = about(cell);
+      if (role === "try") {
+        problem = states.get(cell) === false ? of : null;
+        if (problem) runs.push([]);
+      } else if (problem && of === problem && EXPLAINS.has(role)) {
+        runs.at(-1).push(cell);
+      }
+    }
+    return runs.filter((run) => run.length > 0);
+  };
+
   const activate = (app, tracker, palette) => {
     const link = document.createElement("link");
     document.head.append(Object.assign(link, { rel: "stylesheet", href: style }));
 
     const watch = (panel) => {
       const notebook = panel.content;
+      const asked = new WeakSet(); // folded cells that the learner wanted to see
 
       const draw = () => {
         const found = exercises(notebook);
+        const folded = new Map(); // of a folded cell, the cells that open with it
+        for (const run of spoilers(notebook, found)) {
+          if (run.some((cell) => asked.has(cell))) run.forEach((cell) => asked.add(cell));
+          else run.forEach((cell) => folded.set(cell, run));
+        }
         const states = new Map(found.map(({ cell, done }) => [cell, done]));
         for (const cell of notebook.widgets) {
           cell.toggleClass("workbook-open", states.get(cell) === false);
           cell.toggleClass("workbook-done", states.get(cell) === true);
+          const run = folded.get(cell);
+          cell.toggleClass("workbook-folded", run !== undefined);
+          cell.toggleClass("workbook-folded-first", run?.[0] === cell);
         }
         if (panel.hasClass(STUDY) !== found.length > 0) {
           panel.toggleClass(STUDY);
@@ -73,6 +101,12 @@
         }, 50);
       };
 
+      notebook.node.addEventListener("click", ({ target }) => {
+        const node = target.closest(".workbook-folded-first");
+        if (!node) return;
+        asked.add(notebook.widgets.find((cell) => cell.node === node));
+        draw();
+      });
       notebook.modelContentChanged.connect(drawSoon);
       notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags says nothing
       panel.context.ready.then(drawSoon);
