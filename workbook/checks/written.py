@@ -325,17 +325,17 @@ def _fails_byte_by_byte(attempt: Any) -> str | None:
     if data is None:
         return None
     if found := flaw(data):
-        claim = "Those bytes are no UTF-8, so that a right decoder refuses them as well."
+        claim = "Those bytes are not UTF-8, so a correct decoder refuses them too."
         raise Wrong(claim, got=data, mistake=f"{found.sentence} Encode a text.")
     if data.isascii():
         said = "All of it is ASCII, where a character is one byte. Take one that needs more."
-        raise Wrong("Decoding it byte by byte goes well.", got=data, mistake=said)
+        raise Wrong("Decoding it byte by byte works.", got=data, mistake=said)
     wide = next(character for character in data.decode() if not character.isascii())
     return f"{wide!r} takes {len(wide.encode())} bytes, none of them a character by itself."
 
 
 def _two_bytes(attempt: Any) -> str | None:
-    """Praise for two bytes that are no UTF-8, with the rule that they break."""
+    """Praise for two bytes that are not UTF-8, with the rule that they break."""
     data = _bytes(attempt)
     if data is None and isinstance(attempt, str) and len(attempt.split()) == 1:
         said = "A str is decoded already: put b before the quotes."

@@ -134,31 +134,33 @@ _RECORDS = (
         parts=("a", "b", "c"),
         takes={
             "a": 'a code point, such as "U+0041", or a sentence',
-            "b": "the repr and what is printed, or their lengths, as a pair or as a dict such as "
+            "b": "the repr and what print shows, or their lengths, as a pair or as a dict such as "
                  '{"repr": 5, "print": 2}; or a sentence',
-            "c": "such a text, its length, or a dict such as {text: length}; or a sentence",
+            "c": "a text with it inside, its length, or a dict such as {text: length}; or a "
+                 "sentence",
         },
         facts={
             "a": (
-                "the character has a name, or a number in the form U+....",
-                "it is one character long, although nothing is seen",
+                "it gives the character's name, or its number in the form U+....",
+                "the length is 1, although nothing can be seen",
             ),
             "b": (
                 r"the repr shows an escape, '\x00', in quotes",
                 "print writes the character itself",
-                "it cannot be seen, but has length 1",
+                "it cannot be seen, but its length is 1",
             ),
             "c": (
                 r"the text's repr shows the escape \x00 in its place",
-                "printed, the text looks as if nothing were there",
+                "when printed, the text looks as if nothing were there",
                 "the length counts it: the character stays in the text",
             ),
         },
         nudge="Type `chr(0)` alone in a cell, then `print(chr(0))`, then `len(chr(0))`. Which of "
             "the three outputs do you trust, and why?",
-        idea="A character that nobody can see is still a character. A cell shows the `repr`, "
-            "which spells it out as an escape; `print` hands the character itself to the screen. "
-            "`unicodedata` and the ASCII table know its name.",
+        idea="A character that nobody can see is still a character. (a) `unicodedata` and the "
+            "ASCII table know its name. (b) A cell shows the `repr`, which spells the character "
+            "out as an escape; `print` sends the character itself to the screen. (c) Look at the "
+            "`repr` and the length of the whole text.",
     ),
     _problem(
         "unicode2", "From characters to bytes",
@@ -167,7 +169,7 @@ _RECORDS = (
         takes={
             "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": 12}, or of several texts, such '
                  'as {"hello": {"UTF-8": 5}}; or a sentence',
-            "b": "bytes on which the function fails, or the text that they are of, alone or first "
+            "b": "bytes on which the function fails, or the text that they encode, alone or first "
                  "in a pair with the reason; or a sentence",
             "c": "two bytes, such as bytes([0x68, 0x69]), alone or first in a pair with the "
                  "reason; or a sentence",
@@ -178,27 +180,28 @@ _RECORDS = (
         },
         facts={
             "a": (
-                "sizes of more than one text, English and other, are compared",
-                "most text is shorter in UTF-8, and UTF-16 and UTF-32 are full of zero bytes",
-                "256 byte values are enough for every text, so that nothing is ever unknown",
-                "UTF-8 has no byte order, and so no byte order mark",
+                "it compares the sizes of several texts, English and others",
+                "most text is shorter in UTF-8; UTF-16 and UTF-32 are full of zero bytes",
+                "256 byte values are enough for every text, so nothing is ever unknown",
+                "UTF-8 has no byte order, and so needs no byte order mark",
             ),
             "b": (
                 "it gives an input as bytes, or a character outside ASCII",
-                "it says that a character outside ASCII takes several bytes, none of them whole",
+                "it says that a character outside ASCII takes several bytes, which mean nothing "
+                "alone",
             ),
             "c": (
                 "it names two bytes, such as 41 42 in hexadecimal",
                 "it says which rule of UTF-8 they break",
             ),
         },
-        nudge="Encode one English, one Chinese and one emoji text in all three encodings, and "
-            "look at the bytes, not only at how many there are. For (b) and (c): after which "
-            "first bytes does UTF-8 expect more?",
-        idea="Look for the zeros: the wide encodings are full of them, and two or four extra "
-            "bytes at the front give the byte order. In UTF-8 every byte above 7F is part of a "
-            "longer character. Bytes 80 to BF only ever continue one, and C2 to F4 only ever "
-            "begin one.",
+        nudge="(a) Encode one English, one Chinese and one emoji text in all three encodings, and "
+            "look at the bytes, not only at how many there are. (b) and (c) After which first "
+            "bytes does UTF-8 expect more?",
+        idea="(a) Look for the zeros: UTF-16 and UTF-32 are full of them, and two or four extra "
+            "bytes at the front give the byte order. (b) In UTF-8 every byte above 7F is part of "
+            "a longer character. (c) Bytes 80 to BF only ever continue a character, and C2 to F4 "
+            "only ever begin one.",
     ),
     _problem(
         "train_bpe", "Train a byte-pair encoding",
