@@ -287,7 +287,7 @@ def use_learning_rate_slider(page, view):
     page.keyboard.press("Shift+Tab")  # to the last button
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Space")
-    wait_for_text(view, "Learning rate 100. The first step turns every sign and keeps the loss")
+    wait_for_text(view, "Learning rate 100. The first step flips every sign")
     first = view.locator("tbody tr").first.locator("td").all_inner_texts()
     assert first[:4] == ["0", "-1.000", "1.000", "1"]
     place = slider.bounding_box()

@@ -495,36 +495,36 @@ _RECORDS = (
         "learning_rate_tuning", "Three learning rates",
         points=1, chapter=4, notebook="05_optimizer", check="written",
         takes={
-            "": "a dict of the losses of ten steps by learning rate, such as {10: [...], 100: "
-                "[...]}, or of the last ones alone; or a sentence",
+            "": "a dict from each learning rate to its losses over ten steps, such as {10: [...], "
+                "100: [...]}, or to the last loss alone; or a sentence",
         },
         facts={
             "": (
-                "10: the loss falls with every step, faster than with 1",
-                "100: the first step keeps the loss, then it falls; the fourth brings it to "
-                    "zero, up to rounding",
+                "10: the loss falls at every step, faster than with 1",
+                "100: the first step leaves the loss unchanged, then it falls; the fourth brings "
+                    "it to zero, up to rounding",
                 "1,000: the loss grows from the first step on: it diverges",
             ),
         },
-        nudge="Print all ten losses of each run, with an exponent (`:.3g`), and divide each by "
-            "the one before. At which learning rate does the loss fall fastest, and at which does "
-            "it grow?",
-        idea="The loss is a mean of squares, so its gradient is the weights times a constant, "
-            "here 2/100. Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + "
-            "1), and the loss by its square. Put α = 10, 100 and 1,000 in, and t = 0, 1, 2, 3.",
+        nudge="Print all ten losses of each run with an exponent (`:.3g`), and divide each by the "
+            "one before. At which learning rate does the loss fall fastest, and at which does it "
+            "grow?",
+        idea="The loss is a mean of 100 squares, so the gradient of each weight is 2/100 of it. "
+            "Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + 1), and the "
+            "loss by its square. Work it out for α = 10, 100 and 1,000 at t = 0, 1, 2, 3.",
     ),
     _problem(
         "adamw", "The optimizer",
         points=2, chapter=4, notebook="05_optimizer", check="optimizer",
         form="class", signature="AdamW(params, lr, betas, eps, weight_decay)",
-        nudge="Copy the shape of the handout's SGD example: `__init__` passes a dict of settings "
-            "to `super().__init__`, and `step` goes through `self.param_groups`. Where do m, v "
-            "and t live between two steps, and what are they before the first?",
-        idea="`self.state[p]` is an empty dict at first: put zeros like p for m and v, and t = 0, "
-            "into it. In each step increment t first, so that it starts at 1; update m with g and "
-            "v with g². The learning rate of the step is α √(1 - β2ᵗ) / (1 - β1ᵗ), in a variable "
-            "of its own: the decay uses α itself, times λ, and no gradient. Skip p where `p.grad` "
-            "is None.",
+        nudge="Follow the handout's SGD example: `__init__` passes a dict of settings to "
+            "`super().__init__`, and `step` loops over `self.param_groups`. Where are m, v and t "
+            "kept between two steps, and what are they before the first?",
+        idea="`self.state[p]` is an empty dict at first: store m and v in it, zeros of p's shape, "
+            "and t = 0. In each step increment t first, so that it starts at 1; then update m with "
+            "g and v with g². Keep this step's learning rate, α √(1 - β2ᵗ) / (1 - β1ᵗ), in a "
+            "variable of its own, because the decay uses α itself, times λ, and no gradient. Skip "
+            "p if `p.grad` is None.",
     ),
     _problem(
         "adamwAccounting", "What training costs",
@@ -581,22 +581,21 @@ _RECORDS = (
         form="function",
         signature="schedule(it, max_learning_rate, min_learning_rate, warmup_iters, "
             "cosine_cycle_iters)",
-        nudge="Three branches, told apart by comparing `it` with the two step numbers. What "
-            "should the learning rate be at it = 0, at the end of the warm-up, and at the end of "
-            "the cosine?",
-        idea="Let the progress be (it - warmup_iters) / (cosine_cycle_iters - warmup_iters), "
-            "which goes from 0 to 1 in the middle branch. `math.cos(math.pi * progress)` goes "
-            "from 1 to -1; add 1 and halve it, and use it to mix the maximum with the minimum.",
+        nudge="There are three branches: compare `it` with the two step numbers. What should the "
+            "learning rate be at it = 0, at the end of the warm-up, and at the end of the cosine?",
+        idea="In the middle branch, progress = (it - warmup_iters) / (cosine_cycle_iters - "
+            "warmup_iters) goes from 0 to 1, and `math.cos(math.pi * progress)` from 1 to -1. Add "
+            "1 and halve: the result is the share of the maximum, the rest that of the minimum.",
     ),
     _problem(
         "gradient_clipping", "A limit for gradients",
         points=1, chapter=4, notebook="05_optimizer", check="optimizer",
         form="function", signature="clip(parameters, max_l2_norm)",
         nudge="There is one norm, not one for each parameter. Why would separate norms change the "
-            "direction of the step? And how often can you go through `model.parameters()`?",
+            "direction of the step? And how many times can you loop over `model.parameters()`?",
         idea="Collect the gradients that are not None in a list. Add up the squares of all their "
-            "entries, and take one root. Where the norm is above the limit, multiply every "
-            "gradient in place by limit / (norm + 1e-6); below it leave them unchanged.",
+            "entries, and take one root. If the norm is above the limit, multiply every gradient "
+            "in place by limit / (norm + 1e-6); otherwise leave them unchanged.",
     ),
     # Chapters 5 and 6: training, and writing text.
     _problem(
