@@ -602,21 +602,22 @@ _RECORDS = (
         "data_loading", "Batches from one long array of tokens",
         points=2, chapter=5, notebook="06_training", check="data_loading",
         form="function", signature="get_batch(dataset, batch_size, context_length, device)",
-        nudge="With n tokens and windows of m, at how many places can a window start such that "
+        nudge="With n tokens and windows of m, at how many positions can a window start so that "
             "its last target still exists? Try n = m + 1 in your head.",
-        idea="There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, cut "
-            "`dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each, and turn only these "
-            "pieces into int64 tensors: a memory map stays on the disk that way.",
+        idea="There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, and "
+            "cut `dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each. Convert only "
+            "these pieces to int64 tensors, so that a memory map stays on disk.",
     ),
     _problem(
-        "checkpointing", "Stop and go on",
+        "checkpointing", "Stop and resume",
         points=1, chapter=5, notebook="06_training", check="checkpointing",
         form="pair", signature="(save_checkpoint, load_checkpoint)",
-        nudge="What would a run that resumes tomorrow need to know? Find out what `state_dict()` "
-            "of a model and of an optimizer return, and what `load_state_dict` does with it.",
+        nudge="What does a run need to know if it is to resume tomorrow? Find out what "
+            "`state_dict()` of a model and of an optimizer returns, and what `load_state_dict` "
+            "does with it.",
         idea="Put both state dicts and the step number into one dict, and pass it to "
-            "`torch.save`: it takes a path as well as an open file. Loading is the same "
-            "backwards: `torch.load`, both `load_state_dict`, and return the number.",
+            "`torch.save`, which takes a path as well as an open file. Loading reverses this: "
+            "`torch.load`, then `load_state_dict` of both, and return the number.",
     ),
     _problem(
         "training_together", "The training script",
@@ -625,11 +626,11 @@ _RECORDS = (
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
             "the file?",
-        idea="One step is: set the learning rate in `param_groups`, draw a batch, forward, loss, "
-            "backward, clip, step, clear the gradients. Around it: `numpy.memmap` (or "
-            "`numpy.load` with `mmap_mode`) for the data; every so many steps the loss on "
-            "validation batches under `torch.no_grad()`, and a checkpoint. `argparse` makes every "
-            "setting an option.",
+        idea="One step: set the learning rate in `param_groups`, draw a batch, compute the loss, "
+            "clear the gradients, then backward, clip and step. Around it: `numpy.memmap` (or "
+            "`numpy.load` with `mmap_mode`) for the data and, every so many steps, the loss on "
+            "validation batches under `torch.no_grad()` and a checkpoint. `argparse` turns every "
+            "setting into an option.",
     ),
     _problem(
         "decoding", "Write text",
