@@ -210,10 +210,11 @@ _RECORDS = (
         nudge="Make it right on one line of text before you make it fast: count the pre-tokens, "
             "keep each as a tuple of bytes with its count, and write the loop that merges the "
             "most frequent pair. Where must the text be cut before you count anything?",
-        idea="Split at the special tokens first, then by the pattern. Choose the pair with "
+        idea="Split at the special tokens first, escaped and the longest first, then by the "
+            "pattern. Choose the pair with "
             "`max(counts, key=lambda pair: (counts[pair], pair))`, which breaks ties as asked. "
             "For speed, note which pre-tokens contain which pair: a merge changes the counts only "
-            "inside those, so take their old pairs away and add the new ones.",
+            "inside those, so subtract their old pairs and add the new ones.",
     ),
     _problem(
         "train_bpe_tinystories", "A tokenizer for simple stories",
@@ -241,7 +242,7 @@ _RECORDS = (
             "child processes, whose memory and whose time does your measurement see?",
         idea="Add up the memory of the whole process tree, and profile a run that counts in one "
             "process: the parent of a pool only waits. Sort the vocabulary by length in bytes, "
-            "and remember that a leading space is part of a token.",
+            "and remember that a leading space is part of the token.",
     ),
     _problem(
         "train_bpe_expts_owt", "A tokenizer for the web",
@@ -314,8 +315,9 @@ _RECORDS = (
                 "no negative number is needed",
             ),
         },
-        nudge="Which way round is the ratio? Think about what a better tokenizer does to your "
-            "figure. And for `uint16`: what is the largest token ID that you have to store?",
+        nudge="Which way round is the ratio: does a better tokenizer raise or lower it? For the "
+            "speed, encode a whole file: a short text pays for every word anew. For `uint16`: what "
+            "is the largest token ID that you have to store?",
         idea="Bytes per token: the length of the encoded text divided by the number of tokens. "
             "For the Pile, 825 GB are 825 · 10⁹ bytes; divide by bytes per second, then by 3,600. "
             "Two bytes per token hold 65,536 different values, and both vocabularies are smaller "
