@@ -452,8 +452,8 @@ _RECORDS = (
                 "the bytes for it in float32, in GB or GiB, and which of the two",
             ),
             "b": (
-                "each matmul with its shapes: Q, K, V, scores, weighted sum, output, feed- "
-                    "forward, head",
+                "each matmul with its shapes: Q, K, V, scores, weighted sum, output, "
+                    "feed-forward, head",
                 "how often it occurs: once per block, the head once",
                 "the total for one sequence of 1,024 tokens",
             ),
@@ -475,11 +475,11 @@ _RECORDS = (
         nudge="Build the model on the meta device, where it takes no memory, and print the name "
             "and shape of every parameter. Which of those matrices take part in a matmul, and "
             "which two matmuls in attention have no parameters at all?",
-        idea="A block has four matrices of d by d, the feed-forward matrices of d by d_ff, and "
-            "two gains of length d; outside the blocks are the embedding, the last norm and the "
-            "head. A matrix of n by m costs 2·T·n·m FLOPs for T tokens, scores and weighted sum "
-            "2·T·T·d each. Write each as a row of a table, let the table add them up, and look at "
-            "the shares. Only the T·T terms grow with the square of the context.",
+        idea="A block has four d × d matrices, the d × d_ff matrices of the feed-forward layer and "
+            "two norms with d gains each. Outside the blocks are the embedding, the final norm and "
+            "the head. For T tokens an n × m matrix costs 2·T·n·m FLOPs; the scores and the "
+            "weighted sum cost 2·T·T·d each. Make each a row of a table, add up the rows, and "
+            "look at the shares. Only the T·T terms grow with the square of the context.",
     ),
     # Chapter 4: the loss, the optimizer, the schedule.
     _problem(
@@ -566,15 +566,13 @@ _RECORDS = (
                 "the time, in days or hours",
             ),
         },
-        nudge="How many numbers does AdamW keep for each parameter, the parameter and its "
-            "gradient included? And for the activations: which results of the forward pass does "
-            "the backward pass need again?",
-        idea="Parameters, gradients and the two moments are 4·P numbers of 4 bytes. List the "
-            "activations in the order of the forward pass, with B as a factor in each: then the "
-            "sum is a·B + b. GB are 10⁹ bytes, and the batch is rounded down. For (c) write "
-            "AdamW's lines and count the operations on each element. For (d) a backward pass "
-            "costs two forward passes; a day has 86,400 seconds, and a prefix such as tera is "
-            "easily lost.",
+        nudge="How many numbers does AdamW keep per parameter, counting the parameter and its "
+            "gradient? And for the activations: what is the shape of each result on the list?",
+        idea="Parameters, gradients and the two moments are 4·P numbers of 4 bytes each. List the "
+            "activations in the order of the forward pass, each with a factor B: the sum is "
+            "a·B + b. A GB is 10⁹ bytes; round the batch down. For (c), write out AdamW's lines "
+            "and count the operations per parameter. For (d), a backward pass costs two forward "
+            "passes, a day has 86,400 seconds, and a prefix such as tera is easily lost.",
     ),
     _problem(
         "learning_rate_schedule", "Up, then down a cosine",

@@ -28,6 +28,20 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
+# What has one colour in all pictures: the parts of the model, and the kinds of memory.
+FIXED = {
+    "embedding": SKY,
+    "attention": ORANGE,
+    "projections": ORANGE,
+    "scores + weighted sum": YELLOW,
+    "feed-forward": BLUE,
+    "norms": GREY,
+    "head": GREEN,
+    "parameters": "#555555",
+    "gradients": GREY,
+    "two moments": "#cccccc",
+    "activations": RED,
+}
 
 plt.rcParams.update(
     {
@@ -112,6 +126,12 @@ def cell(
     ax.text(x + 0.5, y + height / 2, text, **centred | look)
 
 
+def colours_of(names: Collection[str]) -> Sequence[str]:
+    """The colours of some columns: their fixed ones, or COLOURS in order if any has none."""
+    known = set(names) <= set(FIXED)
+    return [FIXED[name] for name in names] if known else COLOURS
+
+
 def bare(ax: Axes) -> None:
     """Take away the frame and the marks of the ticks; labels stay."""
     ax.tick_params(length=0)
@@ -173,7 +193,7 @@ def share_bars(
     """
     shares = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))
-    for colour, name in zip(COLOURS, shares.columns, strict=False):
+    for colour, name in zip(colours_of(shares.columns), shares.columns, strict=False):
         bars = ax.barh(range(len(table)), shares[name], height, left=left, color=colour, label=name)
         texts = [f"{share:.0%}" if share >= 0.045 else "" for share in shares[name]]
         ink = "white" if colour in dark else INK
