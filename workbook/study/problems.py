@@ -329,8 +329,8 @@ _RECORDS = (
         points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="Linear(in_features, out_features)",
         nudge="Write down the shapes before the code: the last axis of the input, the two axes of "
-            "the weight, the last axis of the output. Which axes are summed over?",
-        idea="The weight has one row for each output, so that y = W x. For any number of leading "
+            "the weight, the last axis of the output. Which axis is summed over?",
+        idea="The weight has one row per output, so that y = W x. With any number of leading "
             "axes that is `x @ W.T`, or an einsum over d_in. Fill an empty tensor with "
             "`nn.init.trunc_normal_`: its limits are absolute values, so give it three times the "
             "standard deviation.",
@@ -367,7 +367,7 @@ _RECORDS = (
         form="class",
         signature="RotaryPositionalEmbedding(theta, d_k, max_seq_len), called with (x, positions)",
         nudge="Draw two numbers as an arrow in the plane, and rotate it by an angle. What happens "
-            "to it at position 0, and what to the fastest pair at position 1?",
+            "to the arrow at position 0? And to the fastest pair at position 1?",
         idea="Cosines and sines of position · Θ^(-2k/d_k), k = 0, 1, ..., can be precomputed as a "
             "table with one row per position; index it with the positions. `x[..., 0::2]` and "
             "`x[..., 1::2]` are the two numbers of all pairs. Rotate them, `stack` on a new last "
@@ -386,11 +386,11 @@ _RECORDS = (
         "scaled_dot_product_attention", "Attention",
         points=5, chapter=3, notebook="03_transformer", check="transformer",
         form="function", signature="scaled_dot_product_attention(Q, K, V, mask)",
-        nudge="Name the axes: queries, keys, d_k, d_v. Which axis must be gone after the first "
-            "product, and along which one do the weights of a query add up to 1?",
-        idea="Q Kᵀ / √d_k, where the mask is False filled with -inf, softmax over the keys, times "
-            "V. An einsum with `...` in front takes care of all leading axes. exp(-inf) is 0, "
-            "which is why you fill before the softmax.",
+        nudge="Name the axes: queries, keys, d_k, d_v. Which axis does the first matmul sum over, "
+            "and along which one do the weights of a query add up to 1?",
+        idea="Compute Q Kᵀ / √d_k, fill it with -inf where the mask is False, take the softmax "
+            "over the keys, and multiply by V. An einsum with `...` in front takes care of all "
+            "leading axes. exp(-inf) is 0, which is why you fill before the softmax.",
     ),
     _problem(
         "multihead_self_attention", "Many heads, no look ahead",
@@ -422,9 +422,9 @@ _RECORDS = (
         signature="TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, "
             "d_ff, rope_theta)",
         nudge="List the modules in the order in which the tokens meet them. Which one comes "
-            "between the last block and the head, and what is it for?",
+            "between the last block and the head, and why is it needed there?",
         idea="Embedding, blocks in an `nn.ModuleList`, a final norm, and a linear layer up to the "
-            "vocabulary. Return its logits: the softmax belongs to the loss and to decoding. Pass "
+            "vocabulary. Return the logits: the softmax belongs in the loss and in decoding. Pass "
             "`context_length` and `rope_theta` on to each block.",
     ),
     _problem(
