@@ -137,7 +137,10 @@ def test_scales_agree_where_their_largest_budgets_conclude_the_same(runs):
 
 
 def test_an_ending_is_a_loss_or_a_step(runs):
-    assert results.ending(runs["no norm, 100 tokens, rate 0.02"]) == "diverged at step 1"
+    diverged = runs["no norm, 100 tokens, rate 0.02"]
+    assert results.ending(diverged) == "diverged at step 1"
+    vars(diverged)["log"] = diverged.log.assign(validation_loss=None)
+    assert results.ending(diverged) == "was NaN before the first step"
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
 
 

@@ -161,6 +161,8 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
 
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
+    if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
+        return "was NaN before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
