@@ -638,14 +638,15 @@ _RECORDS = (
         form="function",
         signature="decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, "
             "end_id=None)",
-        nudge="Only the logits of the last position say what comes next. Make it work greedily "
-            "first, with a model that you can predict. What must happen to the token once it is "
-            "drawn?",
+        nudge="Only the logits of the last position say what comes next. Get greedy decoding to "
+            "work first, with a model whose output you can predict. What must happen to a token "
+            "once it is drawn?",
         idea="Divide the logits by the temperature, then take the softmax. For top-p, sort the "
-            "probabilities downwards and keep each one before which the sum is still less than p: "
-            "the one that reaches p is kept, so at least one remains. Divide by their sum, draw "
-            "with `torch.multinomial`, and map the position in the sorted list back to the token. "
-            "Stop at the end token before you add it, and give the model no more than its context.",
+            "probabilities in descending order, and keep each one as long as those before it add "
+            "up to less than p: the one that reaches p is kept, so at least one remains. Divide "
+            "by their sum, draw with `torch.multinomial`, and map the position in the sorted list "
+            "back to the token id. Stop at the end token before you append it, and give the model "
+            "no more tokens than its context length.",
     ),
     # Chapter 7: experiments.
     _problem(
@@ -737,23 +738,23 @@ _RECORDS = (
         asks_corpora=("tinystories",),
         takes={
             "": 'the number of tokens, alone or as {"tokens": 123}, the tokens, or the text and '
-                "what you say of it",
+                "what you say about it",
         },
         requires={"": Requirement(tokens_at_least=256)},
         facts={
             "": (
-                "a text of 256 tokens or more, or one that ended by itself at its end token",
-                "how it was made: temperature, top-p, prompt",
+                "a text of at least 256 tokens, or one that ended at its own end token",
+                "how it was made: prompt, temperature, top-p",
                 "how fluent it is: grammar, sense, names that stay the same",
-                "two things that make it better or worse",
+                "two factors that make it better or worse",
             ),
         },
-        nudge="Draw several texts at several temperatures before you choose one. Count the "
-            "tokens, too: how many are asked for at least?",
-        idea="Read for grammar, for names and things that stay the same, and for sense over "
-            "several sentences. What could make it better or worse: how long and on how much text "
-            "the model was trained, its size, the temperature, top-p, a prompt unlike the "
-            "training text.",
+        nudge="Draw several texts at different temperatures before you choose one. And count the "
+            "tokens: how many do you need at least?",
+        idea="Look at the grammar, whether names and things stay the same, and whether several "
+            "sentences make sense together. What could make it better or worse? For instance how "
+            "long and on how much text the model was trained, its size, the temperature, top-p, or "
+            "a prompt unlike the training text.",
     ),
     _problem(
         "layer_norm_ablation", "Take the norms away",
