@@ -773,7 +773,12 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
                 for tokens, each in by_budget.items()
             )
     if deep_ones := deep(studied.get("depth", {})):
-        found["depth"] = "; ".join(f"{label}: {each.spread}" for label, each in deep_ones.items())
+        found["depth"] = "; ".join(
+            f"{label}: {ending(each.best)} at every rate"
+            if each.best.diverged
+            else f"{label}: {each.spread} at {each.rate:.3g}"
+            for label, each in deep_ones.items()
+        )
     if sizes := by_batch(studied.get("batch_size", {})):
         top = {size: best(numbered(runs)) for size, runs in sizes.items()}
         found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())
