@@ -199,7 +199,10 @@ def use_attention_viewer(page, view):
     assert heads.count() == 4
     slider.focus()
     page.keyboard.press("Home")
-    wait_for_text(view, "Position 0, b, looks most at position 0, b: 100% of its weight. The mask hides 23 later")
+    wait_for_text(
+        view,
+        "Position 0, b, looks most at position 0, b: 100% of its weight. The mask hides 23 later",
+    )
     view.get_by_role("button", name="Forward").click()
     wait_for_text(view, "Position 1, l, looks most at")
     notes = view.locator(".token small").all_inner_texts()

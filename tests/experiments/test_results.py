@@ -108,7 +108,7 @@ def test_a_family_holds_what_both_sides_are_done_with(runs):
 
 def test_a_verdict_claims_only_what_luck_does_not_explain():
     found = family_of(CLEAR, FAINT, tuple(-gap for gap in CLEAR))
-    assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p = 0.0000)")
+    assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p < 0.0001)")
     said = found.verdict("post-norm", 100)
     assert Difference(FAINT).chance < 0.1
     assert said.startswith("no difference that these runs can show (+0.090 ± 0.033")

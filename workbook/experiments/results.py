@@ -95,7 +95,7 @@ def journal(results: Results) -> str:
     for label, run in results.items():
         setting, last = re.fullmatch(r"(?:(.*), )?([^,]*)", label).groups()
         kind, _, value = last.partition(" ")
-        if kind not in ("rate", "seed"):  # an entry that is neither of a sweep nor of some seeds
+        if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
             setting, kind, value = label, "", ""
         outcome = f"diverged at {run.outcome['step']:,}" if run.diverged else f"{run.loss:.3f}"
         rows = found.setdefault(setting or "one short sweep", {})
@@ -409,7 +409,7 @@ class Family:
         rows = {
             (label, f"{tokens:,}"): {
                 "costs (nats/token)": cost(each),
-                "p": f"{each.chance:.4f}",
+                "p": significance.in_words(each.chance).removeprefix("= "),
                 "claimed": "yes" if self.claimed[label, tokens] else "no",
                 "smallest that could be": f"{each.smallest_claim(len(self)):.3f}",
             }
@@ -422,7 +422,7 @@ class Family:
         each = self.differences[label, tokens]
         if not math.isfinite(each.nats):
             return f"{cost(each)}, which no mean can hold"
-        words = f"{cost(each)} nats/token, p = {each.chance:.4f}"
+        words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if each.nats > 0 else 'better'} ({words})"
         least = f"{each.smallest_claim(len(self)):.3f} could have been seen"
