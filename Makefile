@@ -5,7 +5,7 @@
 #                 EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
-# make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
+# make experiments  the runs of chapter 7 that data/runs lacks: a night if it lacks them all
 # make gpu        on a machine with a GPU: its tests, our trainer timed on it, and the runs of
 #                 chapter 7 at the course's size; each is done once (MINUTES=50: stop the runs then)
 # make stress     random strings, and training killed at random, thirty times as often as in `make

@@ -253,7 +253,7 @@ class Profile:
 LAPTOP = Profile(
     name="laptop",
     simple_corpus="stories",
-    web_corpus="pydocs",
+    web_corpus="docstrings",
     simple_vocab_size=2_048,
     web_vocab_size=8_192,
     simple_bytes=5_000_000,

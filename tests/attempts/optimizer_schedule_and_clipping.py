@@ -130,7 +130,7 @@ WRONG_SCHEDULES = [
     (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too many or too few"),
     (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too many or too few"),
     (schedule(warm=lambda it, a, b, w, c: b + it / w * (a - b)), "begins at the minimum"),
-    (schedule(warm=lambda it, a, b, w, c: a), "at the maximum at once"),
+    (schedule(warm=lambda it, a, b, w, c: a), "at the maximum right away"),
     (schedule(warm=lambda it, a, b, w, c: it // w * a), "rounds down to 0"),
     (schedule(warm=lambda it, a, b, w, c: it / w), "lacks the maximum"),
     (cosine(lambda done: 180 * done), "not degrees"),
@@ -151,7 +151,7 @@ WRONG_SCHEDULES = [
     (lambda it, a, b, w, c: handout(it, a, b, w, w + c), "not from the warm-up's end"),
     (lambda it, a, b, w, c: handout(it + 1, a, b, w, c), "whole schedule is one step ahead"),
     (nothing, "no branch fits"),
-    (lambda it, a, b, w, c: "0.1", "It returns no number"),
+    (lambda it, a, b, w, c: "0.1", "It does not return a number"),
     (lambda it, a, b: a, "cannot be called with the arguments"),
     (lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0, "Or hand in a small function"),
 ]
@@ -179,7 +179,7 @@ WRONG_SCHEDULES += [
     ),
     (
         schedule(rest=lambda it, a, b, w, c: schedule()(w + (it - w) % (c - w), a, b, w, c)),
-        "begins the cosine anew",
+        "starts the cosine again",
     ),
     (lambda it, a, b, w, c: schedule()(it, a, b, w, c) / a, "is a factor of the maximum"),
 ]
@@ -321,7 +321,7 @@ WRONG_CLIPS = [
     (leftover, "Only the last gradient"),
     (running, "still adding up"),
     (needs_gradients, "`p.grad` None: skip it"),
-    (by_value, "Each entry is cut"),
+    (by_value, "Each entry is clipped"),
     (two_loops, "is a generator, which can be gone through only once"),
     (lambda parameters, limit: clip_handout(parameters[:], limit), "is a generator: make a list"),
     (lambda parameters: parameters, "cannot be called with the arguments"),

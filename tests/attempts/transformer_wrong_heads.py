@@ -333,7 +333,7 @@ class WithoutRope(Steps):
         super().__init__(d_model, num_heads)
 
 
-@mistake("multihead_self_attention", "no gradient comes back to `x`")
+@mistake("multihead_self_attention", "no gradient reaches `x`")
 class WithoutRopeAndCut(WithoutRope):
     def forward(self, x):
         return super().forward(x.detach())

@@ -117,7 +117,7 @@ WRONG = {
         (32, "32 characters take 2 bytes each"), (7, "hand in the token itself"),
         ((b"\xc3\x83\xc3\x82" * 8, 64), "do not fit together")],
     (USE, "a"): [
-        (0.24, "or 4.17 upside down"), ({"stories": 0.25, "pydocs": 0.3}, "upside down"),
+        (0.24, "or 4.17 upside down"), ({"stories": 0.25, "docstrings": 0.3}, "upside down"),
         (2.86, "is every merge applied"), ({"TinyStories": 2.86}, "is every merge applied"),
         ((4.1, 1.0), "is every merge applied"), (32.0, "were words counted")],
     (USE, "b"): [("0.31 tokens per byte", "upside down"), ("3.2 tokens per byte", "upside down"),

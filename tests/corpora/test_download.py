@@ -178,7 +178,7 @@ def test_an_error_of_its_store_is_one_clear_line(hub, tmp_path, status):
 
 def test_without_a_network_the_message_says_what_to_do(hub, tmp_path, monkeypatch):
     hub.close()
-    refused(hub, tmp_path, "check the network.*stories and pydocs need no network")
+    refused(hub, tmp_path, "check the network.*stories and docstrings need no network")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     refused(hub, tmp_path, "HF_HUB_OFFLINE is set")
 

@@ -146,7 +146,7 @@ def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
     assert "model            yours" in said and "Your run beside ours. The losses" in said
     assert "step 100 of 100" in said and "bits_per_byte" in said
     said = shown("07_generation")
-    assert "cold, yours writes the text of ours" in said
+    assert "At temperature 0.001, yours writes the same text" in said
     said = shown("08_experiments")
     assert "Validation losses in bits per byte." in said and "short-" in said and "all" in said
 

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -85,7 +86,7 @@ def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, mo
 
 def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
     answer("tokenizer_experiments", "b", "More tokens.")
-    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "pydocs"]
+    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "docstrings"]
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     answer("tokenizer_experiments", "b", "More tokens.")
     assert [used["name"] for used in bundles[1][MIME]["corpora"]] == ["tinystories", "owt"]
@@ -222,9 +223,7 @@ def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
         ("no_pos_emb", "", "RoPE is better.", 1, None),
         ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not name 128"),
         ("batch_size_experiment", "", "From 1, over 64 and 128, to 512.", 1, None),
-        ("learning_rate", "a", "The best loss is 2.31.", 1, "lowest loss is 2.31, asked is 2"),
-        ("learning_rate", "a", "Validation loss fell from 4.10 at once: loss 1.44.", 1, None),
-        ("leaderboard", "", "We did our best.", 1, "it names no loss"),
+        ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
         ("train_bpe_tinystories", "a", "3.8 s at 47 MB; the longest is ` Everything`.", 0, None),
         ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it names no time"),
         ("tokenizer_experiments", "c", "0.49 MB/s; the Pile takes 40.5 days.", 0, None),
@@ -239,3 +238,16 @@ def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
 def test_what_is_missing_is_named(problem, part, text, figures, said):
     found = complaints(problem, part, text, figures)
     assert (not found) if said is None else said in found[0]
+
+
+def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_target():
+    text = "A validation loss of 6.2. The course asks for a loss of 1.45."
+    assert complaints("learning_rate", "a", text, 1, 6.2) == ["the loss is 6.2, asked is 2"]
+    assert complaints("learning_rate", "a", text, 1, 6.2, stand_in=True) == []
+    assert complaints("learning_rate", "a", text, 1, 1.44) == []
+
+
+@pytest.mark.parametrize("loss", ["1.4", True, math.nan, -1, math.inf])
+def test_a_loss_that_is_none_is_refused(loss):
+    with pytest.raises(ValueError, match="a positive number of nats per token such as"):
+        answer("leaderboard", None, "Our entry.", loss=loss)

@@ -360,5 +360,5 @@ def test_processes_train_a_default_tokenizer_once(tmp_path):
 
 
 def test_a_corpus_that_there_is_not_has_no_tokenizer():
-    with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, pydocs"):
+    with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, docstrings"):
         tokenizer_for("nosuch")

@@ -27,8 +27,15 @@ from workbook import accounting, config
 from workbook.checks.verdicts import Findings, NotAttempted, Unreadable, Words, Wrong
 from workbook.checks.written import entry
 from workbook.experiments import results
-from workbook.experiments.significance import difference
-from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
+from workbook.experiments.significance import RARE, permutation
+from workbook.experiments.studies import (
+    BOARD_BEST,
+    BOARD_TARGET,
+    CAPS,
+    TARGET,
+    TARGET_ON_CPU,
+    TOO_HIGH,
+)
 from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
@@ -48,7 +55,7 @@ KINDS = {  # by column, the usual one first
     "norm": ("pre", "post", "none"),
     "position": ("rope", "none"),
     "ffn": ("swiglu", "silu"),
-    "corpus": ("tinystories", "owt", "stories", "pydocs", "simple", "web"),
+    "corpus": ("tinystories", "owt", "stories", "docstrings", "simple", "web"),
 }
 ALIASES = {"openwebtext": "owt", "tiny_stories": "tinystories"}
 ALIASES |= dict.fromkeys(("nope", "no_", "without"), "none")
@@ -247,7 +254,8 @@ def _expect_possible(run: Reported, corpus: str) -> None:
     if loss >= known.lowest:
         return
     mistake = (
-        "The targets are seen (causal mask?), or it was validated on text that it was trained on."
+        "The model sees its targets (causal "
+        "mask?), or it was validated on text that it was trained on."
     )
     if loss > known.floor:
         nats = f"{loss:.4g} bits per byte are {nats_per_token(loss, length):.2f} nats per token."
@@ -361,7 +369,7 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
     runs = [run for run in table(attempt, "learning_rate") if run.learning_rate > -math.inf]
     rates = sorted({run.learning_rate for run in runs})
     if len(rates) < 3:
-        raise NotAttempted(f"A sweep has three learning rates at least. Hand in {FORM}.")
+        raise NotAttempted(f"A sweep has at least three learning rates. Hand in {FORM}.")
     if rates[0] <= 0:
         raise Wrong("A learning rate is positive.", got=rates[0])
     found, praise = _judged(runs, "simple"), ""
@@ -396,9 +404,8 @@ def _bracketed(runs: list[Reported], rates: list[float]) -> str:
     losses = _means(runs)
     best, lowest = next(iter(losses.items()))
     lost = [run.learning_rate for run in runs if not run.ended]
-    if not lost:  # far too large a learning rate often gives no nan: the loss stays high
-        high = max(1.5 * lowest, lowest + 1)
-        lost = [rate for rate in rates if rate > best and losses[rate] > high]
+    # Far too large a learning rate often gives no nan: the loss stays high.
+    lost += [r for r in rates if r > best and losses.get(r, 0.0) > lowest + TOO_HIGH]
     if not lost:
         mistake = f"Go on upwards from {rates[-1]:g}, by a factor of two each time."
         raise Wrong(f"No run in it diverges: up to {rates[-1]:g} all converge.", mistake=mistake)
@@ -491,11 +498,13 @@ def _compared(
         losses.append([run.loss for run in side if run.learning_rate in best][:SEEDS])
     if not all(losses):
         return found.verdict(f"{other if losses[0] else usual} diverged. Say where, and when.")
+    apart = f"{fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token"
     if min(map(len, losses)) > 1:
-        said = results.verdict(difference(*losses[::-1]))
+        chance = permutation(*losses)
+        luck = "which luck rarely explains" if chance < RARE else "which may be luck"
+        said = f"{apart}, {luck} (p = {chance:.3f})."
     else:
-        apart = fmean(losses[1]) - fmean(losses[0])
-        said = f"{apart:+.3g} nats per token with one run of a kind. How much does a seed move it?"
+        said = f"{apart} with one run of a kind. How much does a seed move it?"
     return found.verdict(f"{other} beside {usual}: {said}")
 
 
@@ -522,7 +531,7 @@ def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
     lower, at_old = any(rate < 0.99 * old for rate in tried), any(_near(r, old) for r in tried)
     known = not math.isnan(sum(tried, old))
     if len(tried) < 2 or (known and not (lower and at_old)):
-        mistake = f"The old one, {old:g}, is missing: there one sees what norms protect from."
+        mistake = f"The old one, {old:g}, is missing: it shows what norms protect against."
         if not lower:
             mistake = "The lower one is missing: what can a model without norms do at its best?"
         claim = "Without norms two learning rates are asked for: the old best one, and a lower one."
@@ -561,7 +570,7 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
         case Real() if gated:
             return _expect_matched(3 * gated[0], 2 * width)
         case Real():
-            raise NotAttempted("That width is of no model here. Hand in both, such as (960, 1440).")
+            raise NotAttempted("No model here has that width. Hand in both, such as (960, 1440).")
         case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < math.inf:
             if max(one, two) < WIDEST:
                 known = next((d_ff for d_ff in (one, two) if d_ff in models), min(one, two))
@@ -573,10 +582,10 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
 def main_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a loss on web text, alone or beside that on stories."""
     runs = table({"web": attempt} if isinstance(attempt, Real) else attempt)
-    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "pydocs")]
+    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "docstrings")]
     simple = [run for run in runs if run.kind("corpus") in ("simple", "tinystories", "stories")]
     if not web:
-        raise NotAttempted('No run has a `corpus` that is "owt", "pydocs" or "web".')
+        raise NotAttempted('No run has a `corpus` that is "owt", "docstrings" or "web".')
     if simple:
         _judged(simple, "simple").verdict("")
     found, loss = _judged(web, "web"), min(run.loss for run in web)

@@ -1,6 +1,6 @@
 """The four corpora: two made on this machine, two downloaded; the same call gives any of them.
 
-`stories` and `pydocs` need no network and stand in for `tinystories` and `owt`.
+`stories` and `docstrings` need no network and stand in for `tinystories` and `owt`.
 
     data/corpora/stories/train-20MB.txt     documents, each ended by <|endoftext|>
                          train-20MB.json    the record: what is in the file and where it came from
@@ -12,6 +12,7 @@ or is another one, and is not used.
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +24,7 @@ from random import Random
 from tqdm import tqdm
 
 from workbook import __version__, config
-from workbook.corpora import download, pydocs, stories
+from workbook.corpora import docstrings, download, stories
 from workbook.files import atomic_write, unchanged, write_json
 
 SPLITS = ("train", "validation")
@@ -69,16 +70,16 @@ CORPORA = {
             description="simple children's stories from a seeded grammar of our own, in any amount",
             licence="MIT",
             stands_in_for="tinystories",
-            generator="f22cba48a05e9eb0",
+            generator="92ff82f13d09cb5d",
             sizes={"train": 20_000_000, "validation": 2_000_000},
         ),
         Corpus(
-            name="pydocs",
-            title="Python's prose",
-            description="help topics and docstrings of the running Python's standard library",
-            licence="PSF-2.0",
+            name="docstrings",
+            title="Docstrings",
+            description="what the docstrings of torch, sympy, pandas and other libraries explain",
+            licence="each library's: Apache-2.0, BSD, MIT, and Matplotlib's",
             stands_in_for="owt",
-            generator="2cd714ae482542ea",
+            generator="f47bcff161436369",
         ),
         Corpus(
             name="tinystories",
@@ -120,8 +121,8 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
         return target
     if corpus.name == "stories":
         _make_stories(target, origin)
-    elif corpus.name == "pydocs":
-        _make_pydocs(corpus)
+    elif corpus.name == "docstrings":
+        _make_docstrings(corpus)
     else:
         trouble = "is damaged or unfinished" if target.exists() else "is not on this disk"
         raise FileNotFoundError(
@@ -219,7 +220,7 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
         able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
         raise ValueError(f"{corpus.name} comes in one size; leave size out, or take {able}")
     elif corpus.offline:
-        origin |= {"python": pydocs.python_version(), "generator": corpus.generator}
+        origin |= {"versions": docstrings.versions(), "generator": corpus.generator}
     else:
         origin |= {"repository": corpus.repository, "file": corpus.files[split]}
     return config.data_folder() / "corpora" / corpus.name / file_name, origin
@@ -241,12 +242,19 @@ def _make_stories(target: Path, origin: dict) -> None:
     write_record(target, origin | facts)
 
 
-def _make_pydocs(corpus: Corpus) -> None:
-    """Write both splits, because the library is read once for both."""
-    found = pydocs.harvest(progress=lambda modules: tqdm(modules, desc="read the library"))
+def _make_docstrings(corpus: Corpus) -> None:
+    """Write both splits, because the libraries are read once for both."""
+    if other := docstrings.LIBRARIES.items() - docstrings.versions().items():
+        pinned = " ".join(sorted(f"{name}=={version}" for name, version in other))
+        tqdm.write(
+            "docstrings will not be the text that the recorded runs read, because some libraries"
+            f" are missing or have other versions; for theirs, first `pip install {pinned}`",
+            file=sys.stderr,
+        )
+    found = docstrings.harvest(progress=lambda modules: tqdm(modules, desc="read the libraries"))
     for split in SPLITS:
         target, origin = _place(corpus, split)
-        texts = [text.strip() for name, text in found.items() if pydocs.split_of(name) == split]
+        texts = [text.strip() for name, text in found.items() if docstrings.split_of(name) == split]
         write_record(target, origin | write_documents(target, texts))
 
 

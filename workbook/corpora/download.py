@@ -210,7 +210,7 @@ def _failure(error: Exception, url: str) -> DownloadError:
         reason = "the connection ends early every time"
     return DownloadError(
         f"cannot download from {host} ({reason}); check the network and call again, it goes on"
-        " where it stopped. The corpora stories and pydocs need no network"
+        " where it stopped. The corpora stories and docstrings need no network"
     )
 
 

@@ -10,7 +10,7 @@ from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
-    "MissingRunsError": "plans",
+    "Recorded": "results",
     "Run": "records",
     "STUDIES": "studies",
     "at_hand": "dry_run",
@@ -19,7 +19,6 @@ HOMES = {
     "find": "records",
     "judge_accounting": "published",
     "load": "records",
-    "replay": "plans",
     "run": "plans",
     "scale_named": "studies",
 }

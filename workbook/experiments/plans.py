@@ -8,7 +8,7 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-`replay` sends it recorded runs only, `run` makes what is missing; the plan returns the same. A run
+`Stage.advance` sends it recorded runs, as far as there are any; `run` makes what is missing. A run
 is found by the hash of its config, whichever experiment asked for it first, and never made twice.
 """
 
@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -53,27 +53,6 @@ WORTH_COMPILING = 20_000_000  # tokens: it takes about as long as a GPU does for
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
-class MissingRunsError(ValueError):
-    """A plan asks for runs that have no record."""
-
-
-def replay(plan: Plan) -> Results:
-    """Play a plan from the records, without training. Raises: MissingRunsError."""
-    try:
-        asked = next(plan)
-        while True:
-            found = {label: records.find(config) for label, config in asked.items()}
-            missing = [label for label, result in found.items() if result is None]
-            if missing:
-                raise MissingRunsError(
-                    f"{len(missing)} of {len(asked)} runs have no record, such as {missing[0]!r};"
-                    " `workbook experiments run` makes them"
-                )
-            asked = plan.send(found)
-    except StopIteration as end:
-        return end.value
-
-
 def run(
     plans: Mapping[str, Plan],
     executor: Executor | None = None,
@@ -85,7 +64,8 @@ def run(
     With an executor the runs of all plans are made side by side, by workers that must see the data
     folder; without one they are made here, one after another. Stopped at any moment, the same call
     goes on: finished runs are found, and one that was cut off goes on from its checkpoint. A run
-    that diverges is a result like any other.
+    that diverges is a result like any other. A run with `max_seconds` is made alone, for another
+    one beside it would take some of its time.
 
     At the time `until`, in seconds of `time.time()`, it stops as by Ctrl-C. Batches are computed
     in `accumulation` parts, or as many as divide theirs: that takes less memory, and the runs are
@@ -101,7 +81,7 @@ def run(
                 for stage in stages.values():
                     stage.advance()
                     for config in stage.missing():
-                        if config.key not in underway:
+                        if may_begin(config, underway, made):
                             made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
                             config = as_computed(config, accumulation)
@@ -119,6 +99,16 @@ def run(
             for future in underway.values():
                 future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
+
+
+def may_begin(
+    config: TrainConfig, underway: Collection[str], made: Mapping[str, TrainConfig]
+) -> bool:
+    """Whether a run may begin beside those under way: one that the clock ends is made alone."""
+    if config.key in underway:
+        return False
+    timed = [each for each in (config, *(made[key] for key in underway)) if each.max_seconds]
+    return not (underway and timed)
 
 
 class Stage:
@@ -197,8 +187,8 @@ def make(config: TrainConfig, until: float = math.inf) -> None:
 def sample(finished: Run) -> dict:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
-    They are counted now, while the training text is at hand: `pydocs` is another text with every
-    Python. The text is compared with the first `COMPARED` characters of it.
+    They are counted now, while the training text is at hand: `docstrings` is another text with
+    other libraries. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
     tokenizer = train_data(config).tokenizer

@@ -45,6 +45,9 @@ RUNS = (  # the problems of training runs
     "main_experiment",
 )
 CORPORA = {"TinyStories": "tinystories", "OWT": "owt"}
+# Losses on TinyStories by batch size at equal tokens, in nats per token: one public series with the
+# course's model and 327,680,000 tokens, its learning rate tuned once; unverified.
+BATCHES = {32: 1.381, 64: 1.438, 128: 1.507}
 ENOUGH = 256  # tokens of a generated text
 FAR_APART = 30  # two learning rates by this factor only show that there is an edge of stability
 
@@ -247,3 +250,17 @@ def _judge_run(claim: Claim) -> dict[str, str]:
     else:
         why = "no losses, and no spread between seeds to compare their difference with"
     return {"computed": verdict, "why": why}
+
+
+def reported_ablations() -> dict[str, list[float]]:
+    """What public runs with the course's own model report that a change costs, in nats per token.
+
+    Losses above that of the unchanged model, on TinyStories, after 41 to 328 million tokens: single
+    runs, unverified.
+    """
+    path = config.shipped() / "data" / "reported" / "ablations.csv"
+    costs: dict[str, list[float]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            costs.setdefault(row["change"], []).append(float(row["nats_per_token"]))
+    return costs

@@ -153,7 +153,14 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         short = [
             (part, line)
             for part, answer in own.items()
-            for line in complaints(problem.id, part, answer.text, answer.figures)
+            for line in complaints(
+                problem.id,
+                part,
+                answer.text,
+                answer.figures,
+                answer.loss,
+                stand_in=answer.stand_in,
+            )
         ]
         kept = parts.get((problem.id, ""), Part())
         listings = code.get(problem.id, []) if problem.kind == "code" else []

@@ -47,6 +47,7 @@ class Answer:
     device: str | None
     has_figure: bool  # a figure was handed to `answer`
     verdict: str | None  # what the check said of its text
+    loss: float | None  # the one that was handed to `answer`
     source: str  # of the cell
     shown: list[Shown]
 
@@ -208,6 +209,7 @@ def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
         device=device if isinstance(device, str) else None,
         has_figure=record.get("figure") is True,
         verdict=record.get("verdict") if record.get("verdict") in RISING else None,
+        loss=record["loss"] if isinstance(record.get("loss"), float) else None,
         source=source,
         shown=shown,
     )

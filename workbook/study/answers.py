@@ -4,12 +4,14 @@
 enough text. Nobody's prose is graded.
 """
 
+import math
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from inspect import cleandoc
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ def compose(
     has_figure: bool,
     corpora: Iterable[str | Path] | None,
     measured_on: str | None,
+    loss: float | None = None,
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
     found, part = problems.place(problem, part)
@@ -50,9 +53,20 @@ def compose(
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
+    if loss is not None:
+        record["loss"] = _as_loss(loss)
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
     return record
+
+
+def _as_loss(loss: float) -> float:
+    if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
+        raise ValueError(
+            f"answer expects as its loss the validation loss of a run, a positive number of nats"
+            f" per token such as 1.44, got {loss!r}"
+        )
+    return float(loss)
 
 
 def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
@@ -217,16 +231,26 @@ QUANTITIES = {  # the kinds that a `Requirement` may ask for
 END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
 STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
 QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
-LOSS = re.compile(r"\bloss\b[^.\n]*?(\d+\.\d+)", re.IGNORECASE)
 TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark the tokenizer is one for another text
 
 
-def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
+def complaints(
+    problem: str,
+    part: str,
+    text: str,
+    figures: int,
+    loss: float | None = None,
+    *,
+    stand_in: bool = False,
+) -> list[str]:
     """Say in what an answer falls short of what its problem requires, each in a few words.
 
     Arguments:
         part: such as "a"; "" where the problem has no parts.
         figures: how many the answer shows.
+        loss: the one that was handed to `answer`; losses in the text may be anybody's.
+        stand_in: whether it is that on another text than the one asked for, of which no level of
+            the loss is asked.
     """
     required = problems.get(problem).requires.get(part, Requirement())
     missing = []
@@ -239,11 +263,10 @@ def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
     if unnamed:
         missing.append(f"it does not name {' and '.join(unnamed)}")
     if (most := required.loss_at_most) is not None:
-        losses = [float(loss) for loss in LOSS.findall(text)]
-        if not losses:
-            missing.append("it names no loss")
-        elif min(losses) > most:
-            missing.append(f"the lowest loss is {min(losses):g}, asked is {most:g}")
+        if loss is None:
+            missing.append("it hands in no loss: give answer(..., loss=...) that of your run")
+        elif loss > most and not stand_in:
+            missing.append(f"the loss is {loss:g}, asked is {most:g}")
     if required.tokens_at_least is not None:
         missing += _too_short(text, required.tokens_at_least)
     return missing

@@ -118,14 +118,16 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
 
 
 def _also_named(worked: NotebookNode) -> list[str]:
-    """Write the arguments that the learner names too: a figure, and the corpora of our answer."""
+    """Write the arguments that the learner names too: a figure, a loss, our answer's corpora."""
     calls = [node for node in ast.walk(ast.parse(worked.source)) if isinstance(node, ast.Call)]
     keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
     about = worked.metadata.workbook
     required = problems.get(about.problem).requires.get(about.get("part", ""))
     wants_figure = "figure" in keywords or (required and required.figure)
     corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
-    return [*(["figure=None"] if wants_figure else []), *corpora]
+    wants_loss = required is not None and required.loss_at_most is not None
+    empty = {"figure=None": wants_figure, "loss=None": wants_loss}
+    return [*(each for each, wanted in empty.items() if wanted), *corpora]
 
 
 def reset(problem: str) -> None:

@@ -306,6 +306,7 @@ def answer(
     corpora: Iterable[str | Path] | None = None,
     alt: str | None = None,
     measured_on: str | None = None,
+    loss: float | None = None,
 ) -> None:
     """Show an answer, written in Markdown, and store it in the cell's output.
 
@@ -320,8 +321,9 @@ def answer(
             where the problem asks for TinyStories or OpenWebText.
         alt: what the figure shows, in words.
         measured_on: the machine, where it is not this one.
+        loss: the validation loss of your run in nats per token, where the problem asks for a level.
     """
-    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on)
+    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on, loss)
     report = None
     found = problems.get(record["problem"])
     if record["text"] and found.kind == "written" and progress.current() is not None:

@@ -363,13 +363,16 @@ class Trainer:
         config = self.config
         mark, since = time.perf_counter(), self.step  # of the last line of the log
         start = self.now = self.clock()
+        pause = 0.0  # seconds of the last evaluation or checkpoint
         while not self.finished:
             loss, norm = self.update()
             self.now = self.clock()
-            # The last step is logged, evaluated and saved, whatever its number.
-            is_up = self.limit.is_up(self.now, self.now - start)
+            # The last step is logged, evaluated and saved, whatever its number. That is off the
+            # clock; on it is what is due before another step.
+            due = 0 in (self.step % config.eval_every, self.step % config.checkpoint_every)
+            is_up = self.limit.is_up(self.now + pause * due, self.now - start)
             self.finished = is_up or self.step == config.steps
-            start = self.now
+            start = ended = self.now
             logs, evaluates, saves = (
                 self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
@@ -393,6 +396,7 @@ class Trainer:
             if logs or evaluates or saves:
                 mark, since = time.perf_counter(), self.step
                 start = self.now = self.clock()
+                pause = start - ended if evaluates or saves else pause
         self.outcome("finished")
 
     def update(self) -> tuple[Tensor, Tensor]:

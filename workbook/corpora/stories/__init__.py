@@ -15,7 +15,7 @@ reaches the entropy on stories that it has not seen. A trained model can come a 
 code length, but one that is far below it has seen them.
 
 That no story comes twice, in one stream or in two, is left to chance: two stories would have to
-agree in some 160 bits.
+agree in some 600 bits.
 """
 
 from collections.abc import Iterator
