@@ -340,7 +340,7 @@ USES = {
 }
 
 
-LIVE = re.compile(rf"^(?:views\.)?({'|'.join(USES)})\(", re.M)
+LIVE = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(USES)})\(", re.M)
 
 
 def names(source: str) -> tuple[set[str], set[str]]:

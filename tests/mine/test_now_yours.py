@@ -1,7 +1,6 @@
 """The cells "Now yours" of the notebooks: quiet, with a learner's parts, and with broken ones."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import made_records
 import matplotlib.pyplot as plt
@@ -69,8 +68,7 @@ def before(name, folder):
         return {"run_config": run_config, "splits": tiny_runs.data()}
     if name == "07_generation":
         return {"model": small(64), "letters": BYTES, "opening": "ABC"}
-    usual = {1: made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])}
-    return {"usual": usual, "scale": SimpleNamespace(base=SimpleNamespace(seed=1))}
+    return {"every": [made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])]}
 
 
 def small(vocab_size):

@@ -97,7 +97,7 @@ def journal(results: Results) -> str:
         kind, _, value = last.partition(" ")
         if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
             setting, kind, value = label, "", ""
-        outcome = f"diverged at {run.outcome['step']:,}" if run.diverged else f"{run.loss:.3f}"
+        outcome = ending(run).removeprefix("ended at ").removesuffix(" nats/token")
         rows = found.setdefault(setting or "one short sweep", {})
         rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
     lines = []
@@ -126,7 +126,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
     rows = {
         name: {
             "question": questions[name],
-            "runs": len(studied[name]),
+            "runs": len({run.config.key for run in studied[name].values()}),
             "of them new": len(own),
             "diverged": sum(run.diverged for run in own.values()),
             "minutes": sum(run.seconds for run in own.values()) / 60,
@@ -279,6 +279,11 @@ class Setting:
         return {seed: run.loss for seed, run in self.seeds.items()}
 
     @property
+    def bits_per_byte(self) -> float:
+        """The mean over seeds at the best rate."""
+        return fmean(run.bits_per_byte for run in self.seeds.values())
+
+    @property
     def spread(self) -> Spread:
         """The losses at the best rate."""
         return significance.spread([*self.losses.values()])
@@ -411,7 +416,7 @@ class Family:
                 "costs (nats/token)": cost(each),
                 "p": significance.in_words(each.chance).removeprefix("= "),
                 "claimed": "yes" if self.claimed[label, tokens] else "no",
-                "smallest that could be": f"{each.smallest_claim(len(self)):.3f}",
+                "smallest claimable": f"{each.smallest_claim(len(self)):.3f}",
             }
             for (label, tokens), each in self.differences.items()
         }
@@ -426,7 +431,8 @@ class Family:
         if self.claimed[label, tokens]:
             return f"{'worse' if each.nats > 0 else 'better'} ({words})"
         least = f"{each.smallest_claim(len(self)):.3f} could have been seen"
-        return f"no difference that these runs can show ({words}; {least})"
+        higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
+        return f"no difference that these runs can show ({words}, {higher}; {least})"
 
     def sentences(self, label: str) -> str:
         """What may be said of a change at each budget, one line of a list each."""
@@ -454,9 +460,10 @@ def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
             for scale, word in said.items()
             if word != "no records"
         }
-        rows[label] = (
-            said | costs | {"same conclusion?": "yes" if len({*said.values()}) == 1 else "no"}
-        )
+        rows[label] = said | costs
+        if len(families) > 1:
+            agree = len({*said.values()}) == 1
+            rows[label]["same conclusion?"] = "yes" if agree else "no"
     return pd.DataFrame(rows).T.rename_axis("change")
 
 
@@ -529,7 +536,7 @@ def edge_table(
         f"{rate:.3g}": {
             "outcome": ending(swept[rate]),
             "failed": failed(swept[rate], top),
-            "rose above its start": rose(swept[rate]),
+            f"rose {STARTLED:g} above its start": rose(swept[rate]),
             "αλ": f"{rate * decay:.3g}",
             "outcome with λ = 0": ending(run),
             "failed with λ = 0": failed(run, top_plain),
@@ -676,7 +683,7 @@ def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
             "loss by seed": ", ".join(f"{run.loss:.3f}" for run in runs.values()),
             "rate": f"{rate_of(first(runs)):.3g}",
             "steps": ", ".join(f"{run.steps:,}" for run in runs.values()),
-            "tokens": f"{first(runs).tokens:,}",
+            "tokens": ", ".join(f"{run.tokens:,}" for run in runs.values()),
             "seconds": f"{max(run.seconds for run in runs.values()):.1f}",
         }
         for label, runs in found.items()
@@ -703,7 +710,7 @@ def challengers(scale: Scale) -> dict[str, Run]:
 
 def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -> pd.DataFrame:
     """The records of a leaderboard in their order: ours, then those of `others` that beat them."""
-    ours = {label: runs for label, runs in found.items() if label != "start again"}
+    ours = {"start": found["start again"], "final": found["final"]}  # with seeds that chose nothing
     rows, record = [], math.inf
     for label, runs in [*ours.items(), *((name, {0: run}) for name, run in others.items())]:
         loss = fmean(run.loss for run in runs.values())
