@@ -2,7 +2,6 @@
 
 import json
 import math
-from statistics import fmean
 
 import made_records
 import numpy as np
@@ -411,9 +410,7 @@ def test_the_history_holds_what_beat_the_record_of_its_time(board, tmp_path):
     shown = results.history(found, worse | yours)
     assert shown.index.tolist() == ["start", "final", "mine"]
     assert shown["whose"].tolist() == ["ours", "ours", "yours"]
-    assert shown["loss (mean)"].tolist() == [
-        f"{loss:.3f}" for loss in (3.05, 2.7, 2.5)
-    ]
+    assert shown["loss (mean)"].tolist() == [f"{loss:.3f}" for loss in (3.05, 2.7, 2.5)]
 
 
 def test_challengers_have_the_text_the_context_and_the_time_of_the_board(tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def settings_of(config: TrainConfig) -> dict:
 def journal(results: Results) -> str:
     """The runs of one experiment as text: a line for each setting, with the loss of every run.
 
-    Losses are those of validation in nats per token; where a run diverged, the step stands instead.
+    Losses are those of validation in nats per token; of a run that diverged, its `ending` stands.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for label, run in results.items():
@@ -97,7 +97,7 @@ def journal(results: Results) -> str:
         kind, _, value = last.partition(" ")
         if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
             setting, kind, value = label, "", ""
-        outcome = ending(run).removeprefix("ended at ").removesuffix(" nats/token")
+        outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
         rows = found.setdefault(setting or "one short sweep", {})
         rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
     lines = []
