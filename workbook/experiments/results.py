@@ -760,9 +760,10 @@ def fluency_facts(run: Run) -> dict[str, str]:
 
 
 def deep(results: Results) -> dict[str, Setting]:
-    """The settings of `studies.depth` that are done, by label."""
-    labels = ("deep", "deep, no norm", "deep, post-norm")
-    return {label: each for label in labels for each in settings(results, label).values()}
+    """The settings of `studies.depth` that are done, by where their norms are."""
+    norms = {"pre-norm": "deep", "without norms": "deep, no norm", "post-norm": "deep, post-norm"}
+    found = {name: settings(results, label) for name, label in norms.items()}
+    return {name: each for name, by_tokens in found.items() for each in by_tokens.values()}
 
 
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
@@ -781,10 +782,10 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
             )
     if deep_ones := deep(studied.get("depth", {})):
         found["depth"] = "; ".join(
-            f"{label}: {ending(each.best)} at every rate"
+            f"{name} {ending(each.best)} at every rate"
             if each.best.diverged
-            else f"{label}: {each.spread} at {each.rate:.3g}"
-            for label, each in deep_ones.items()
+            else f"{name} {each.spread} at {each.rate:.3g}"
+            for name, each in deep_ones.items()
         )
     if sizes := by_batch(studied.get("batch_size", {})):
         top = {size: best(numbered(runs)) for size, runs in sizes.items()}

@@ -367,7 +367,8 @@ def standings(
 ) -> Axes:
     """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
 
-    Those that `helped` are diamonds, the first and the last entry full circles, the rest open ones.
+    Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
+    are full circles, the rest open ones.
     An entry such as "a + b" is named by what was added last.
     """
     ax = axes(ax, height=1.0 + 0.23 * len(entries))
@@ -377,15 +378,15 @@ def standings(
         min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
         label=f"range of “{start}”",
     )  # fmt: skip
+    ends = (start, f"{start} again", final)
     for row, name in enumerate(names):
-        ends = name in (start, final)
-        colour = BLUE if ends else GREEN if name in helped else GREY
+        colour = BLUE if name in ends else GREEN if name in helped else GREY
         face = "none" if colour == GREY else colour
         marker = "D" if colour == GREEN else "o"
         losses = entries[name]
         ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
         ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="first and last")
+    ax.plot([], [], "o", color=BLUE, label="first, again, and last")
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")
