@@ -164,7 +164,7 @@ def use_rope_arrows(page, view):
     page.keyboard.press("Home")
     key.focus()
     page.keyboard.press("Home")
-    wait_for_text(view, "Query at 0, key at 0: the query is where the key is.")
+    wait_for_text(view, "Query at 0, key at 0: the query is at the key's position.")
     query.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
@@ -199,7 +199,10 @@ def use_attention_viewer(page, view):
     assert heads.count() == 4
     slider.focus()
     page.keyboard.press("Home")
-    wait_for_text(view, "Position 0, b, looks most at position 0, b: 100% of its weight. 23 later")
+    wait_for_text(
+        view,
+        "Position 0, b, looks most at position 0, b: 100% of its weight. The mask hides 23 later",
+    )
     view.get_by_role("button", name="Forward").click()
     wait_for_text(view, "Position 1, l, looks most at")
     notes = view.locator(".token small").all_inner_texts()
@@ -287,7 +290,7 @@ def use_learning_rate_slider(page, view):
     page.keyboard.press("Shift+Tab")  # to the last button
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Space")
-    wait_for_text(view, "Learning rate 100. The first step turns every sign and keeps the loss")
+    wait_for_text(view, "Learning rate 100. The first step flips every sign")
     first = view.locator("tbody tr").first.locator("td").all_inner_texts()
     assert first[:4] == ["0", "-1.000", "1.000", "1"]
     place = slider.bounding_box()
@@ -337,7 +340,7 @@ USES = {
 }
 
 
-LIVE = re.compile(rf"^(?:views\.)?({'|'.join(USES)})\(", re.M)
+LIVE = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(USES)})\(", re.M)
 
 
 def names(source: str) -> tuple[set[str], set[str]]:

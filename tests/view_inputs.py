@@ -187,6 +187,7 @@ PLOTS = [
     partial(bpe.merge_tree, merges_behind(b"west", MERGES)),
     partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
     partial(bpe.ladder, {"naive": 900.0, "compiled": 0.02}),
+    partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
     partial(bpe.days_for, 825 * 10**9, RATES),
     partial(bpe.pair_bars, [((b"a", b"b"), 9), ((b"b", b" "), 9)], 2),
     partial(transformer.architecture, config.tinystories()),

@@ -71,7 +71,7 @@ WRONG = {
         ("1.56e9", "two matrices (no W3)"), ("5.80 GB", "GiB are called GB"),
         (("1.56 billion", "5.80 GB"), "a learned table of positions"),
         (1557611200, "biases are counted in"), ("34.03 GB", "gradients and optimizer state"),
-        (2046646400, "share one matrix"), (-3, "no amount"), (math.nan, "cannot be read"),
+        (2046646400, "share one matrix"), (-3, "not an amount"), (math.nan, "cannot be read"),
         (10**400, "cannot be read"), (b"12", "cannot be read"), ({1, 2}, "cannot be read")],
     (MODEL, "b"): [
         ("3.02e12", "scores and weighted sums (T × T) are left out and the head"),
@@ -106,7 +106,7 @@ WRONG = {
     (ADAMW, "b"): [
         ((10.49, 26.17, 5), "only one map of T × T"), (5, "only one map of T × T"),
         (4, "the batch is rounded up"), (3.47, "Round down"), (3.5, "Round down"), ((14.4, 34), ""),
-        ((15.5, 34, 3), "Your own a and b give another batch"),
+        ((15.5, 34, 3), "Your own a and b give a different batch"),
         (("15.52 GB", "24.37 GB", 3), "GiB are called GB"),
         (("15.14 GB", 26.17, 3), "is it a slip in a sum?"),
         ({"a": 15.52, "b": 26.17, "batch": 4}, "the batch is rounded up")],
@@ -142,6 +142,6 @@ UNCLEAR = {
     (MODEL, "b"): [(4.51, "3.5 TFLOPs"), ([1e12, 3e12], "too coarse")],
     (MODEL, "d"): [
         ((19.35, 24.24, 28.57), "in which unit"), ({"tiny": 3e11}, "'tiny'"),
-        (("22.6 %", "10.2 %", "5.8 %"), "Of which part"), ((), "Hand in")],
-    (MODEL, "e"): [("55.2 %", "Of which part"), (..., "Hand in")],
+        (("22.6 %", "10.2 %", "5.8 %"), "Which part"), ((), "Hand in")],
+    (MODEL, "e"): [("55.2 %", "Which part"), (..., "Hand in")],
 }  # fmt: skip

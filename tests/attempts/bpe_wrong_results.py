@@ -19,7 +19,7 @@ class NeverFinished(Plain):
         return False
 
 
-@mistake("hopelessly slow")
+@mistake("far too slow")
 class WholeText(Plain):
     def words(self, text):
         return [(self.ids(token), 1) for part in self.split(text) for token in self.pretokens(part)]

@@ -40,7 +40,7 @@ pattern(GPT2.replace(r"|\s+(?!\S)|\s+", ""), "take white space")
 pattern(GPT2.replace(r"(?!\S)|\s+", r"(?!\S)"), "take white space")
 pattern(GPT2[len("'(?:[sdmt]|ll|ve|re)|") :] + "|'(?:[sdmt]|ll|ve|re)", "too late in it")
 pattern(GPT2.replace("|ll|ve|re", ""), "contractions")
-pattern(GPT2.replace(" ?", " *"), "one space alone")
+pattern(GPT2.replace(" ?", " *"), "a single space joins")
 pattern(GPT2.replace(r"\p{L}+", r"\p{L}"), "A `+` is missing")
 pattern(GPT2.replace("}]+", "}]"), "A `+` is missing")
 pattern(GPT2.replace(r"\p{L}+| ?\p{N}+", r"[\p{L}\p{N}]+"), "Numbers stay apart")
@@ -70,7 +70,7 @@ class Stripped(Plain):
         return [token.strip() for token in super().pretokens(part) if token.strip()]
 
 
-@mistake("borders fall inside words")
+@mistake("boundaries fall inside words")
 class BlockByBlock(Plain):
     def words(self, text):
         counts = Counter()
@@ -330,7 +330,7 @@ class OldIndex(Indexed):
         self.holding.setdefault(pair, set())
 
 
-@mistake("compared with the count of now")
+@mistake("compared with the current count")
 class StaleHeap(Indexed):
     """Takes the largest count that a pair ever had."""
 

@@ -251,7 +251,7 @@ WRONG = [
     ((save_under_own_name, load_own_name), "under another name"),
     ((save, load_by_hand("state")), "puts each average beside its parameter"),
     ((save, load_by_hand("param_groups")), "puts each average beside its parameter"),
-    ((save, load_new_optimizer), "another optimizer than the one that was handed in"),
+    ((save, load_new_optimizer), "an optimizer other than the one that was handed in"),
     ((save, load_without_settings), "Store the `param_groups`"),
     ((save, load_without_second_moment), "is lost or changed"),
     ((save, returning(lambda it: None)), "Nothing is returned"),
@@ -265,8 +265,8 @@ WRONG = [
 ]
 
 ALMOST = [
-    ((save_to_path, load_from_path), "may also be files that are open"),
-    ((save_with_folder, load), "may also be files that are open"),
+    ((save_to_path, load_from_path), "may also be open files"),
+    ((save_with_folder, load), "may also be open files"),
     ((save_to_text, load), "may be a pathlib.Path"),
     ((save_and_close, load), "leave an open file open"),
     ((save, load_twice), "an open one is read twice"),

@@ -260,7 +260,7 @@ END = "if token == end_id:\n            break\n        new.append(token)"
 WRONG = [
     (changed("return new", "return new[-1:]"), "Only the last new token"),
     (changed("return new", "return str(new)"), "Without a tokenizer there is no text"),
-    (changed(END, "new.append(token)"), "goes on behind the end token"),
+    (changed(END, "new.append(token)"), "goes on after the end token"),
     (changed("if token == end_id", "if end_id and token == end_id"), "false in an `if`"),
     (
         changed(
@@ -274,7 +274,7 @@ WRONG = [
     (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one token too few"),
     (
         changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
-        "`max_new_tokens` counts new tokens alone",
+        "`max_new_tokens` counts only new tokens",
     ),
     (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees the prompt alone"),
     (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees the last token alone"),
@@ -337,12 +337,12 @@ WRONG = [
     (changed("            break\n        new", "            continue\n        new"), "stop there"),
     (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "last new token alone"),
     (changed("[ids, torch.tensor([[token]])]", "[torch.tensor([[token]]), ids]"), "in front"),
-    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "laid on what is"),
+    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "map it back"),
     (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
              "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),
     (changed(CUT, "sorted_probs[sorted_probs < top_p * sorted_probs[0]] = 0.0"), "which is min-p"),
     (changed(PUT, "probs.where((up := probs.sort()[0]).cumsum(0)[up.argsort()[probs.argsort()."
-             "argsort()]] >= top_p, 0)"), "sorted upwards"),
+             "argsort()]] >= top_p, 0)"), "sorted in ascending order"),
     (changed("return new", "return torch.tensor(new) / 1"), "Ids are whole numbers"),
     (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
     (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
@@ -353,7 +353,7 @@ WRONG = [
     (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "there is no argument"),
     # What real learners' code does wrong, and what no test of the course finds.
     (changed("next_id.item() == end", "END_OF_TEXT in [*map(int, ids[0])]",
-             of=from_text), "goes on behind"),
+             of=from_text), "goes on after"),
     (changed("    end = tokenizer.encode(END_OF_TEXT)[0]\n", "", ("max_tokens=50",
              'max_tokens=50, eos: str = END_OF_TEXT'), ("next_id.item() == end",
              "eos in ids[0].tolist()"), of=from_text), "A text never equals an id"),

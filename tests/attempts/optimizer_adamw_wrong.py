@@ -101,7 +101,7 @@ WRONG += [
         but(of_group=lambda groups, group: {**group, "betas": group["betas"][::-1]}),
         "betas are swapped",
     ),
-    (but(of_group=lambda groups, group: {**group, "betas": (0.9, 0.999)}), "betas are typed in"),
+    (but(of_group=lambda groups, group: {**group, "betas": (0.9, 0.999)}), "betas are hard-coded"),
     (but(of_group=lambda groups, group: groups[0]), "All groups get the settings of the first"),
     (but(rate=lambda lr, b1, b2, t: lr), "no bias correction"),
     (but(rate=lambda lr, b1, b2, t: lr / (1 - b1**t)), "only m is corrected"),
@@ -128,8 +128,8 @@ WRONG += [
     (but(below=lambda v, eps: v + eps), "root of v is missing"),
     (but(below=lambda v, eps: (v + eps).sqrt()), "ε stands inside the root"),
     (but(below=lambda v, eps: v.sqrt()), "ε is missing"),
-    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is typed in"),
-    (but(move=lambda p, change: p.add_(change)), "goes up the hill"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is hard-coded"),
+    (but(move=lambda p, change: p.add_(change)), "goes uphill"),
     (but(move=rebound), "The step changes nothing"),
     (but(move=rebound, decay=no_decay), "The step changes nothing"),
     (but(move=under_autograd), "Autograd watches the parameter"),
@@ -179,7 +179,7 @@ class UsesUp(Plain):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-@mistake("no subclass of torch.optim.Optimizer")
+@mistake("not a subclass of torch.optim.Optimizer")
 class Alone:
     def __init__(self, params, lr, betas, eps, weight_decay):
         self.inner = Plain(params, lr, betas, eps, weight_decay)
@@ -313,5 +313,5 @@ WRONG += [
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1 * t)), "it is a power"),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is it β2ᵗ"),
     (but(second=lambda v, g, b2: b2 * v + (1 - b2) * (g**2).mean()), "one number for the whole"),
-    (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is typed in"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is hard-coded"),
 ]

@@ -315,7 +315,7 @@ class EmptyPattern(Quick):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@corner("`from_files` is still to write")
+@corner("`from_files` is still missing")
 class NoFiles(Quick):
     from_files = None
 

@@ -123,19 +123,19 @@ class NoInit(nn.Module):
         self.weight = nn.Parameter(torch.randn(d_out, d_in))
 
 
-@mistake("linear", "no module of torch")
+@mistake("linear", "not a torch module")
 class Plain:
     def __init__(self, d_in, d_out):
         self.weight = torch.randn(d_out, d_in)
 
 
-@mistake("linear", "cuts the way back")
+@mistake("linear", "cuts off the gradient")
 class Detached(transformer_right.Linear):
     def forward(self, x):
         return x @ self.weight.detach().T
 
 
-@mistake("linear", "the gradient that comes back to `weight` is not")
+@mistake("linear", "the gradient that reaches `weight` is not")
 class HalfDetached(transformer_right.Linear):
     def forward(self, x):
         return x @ (self.weight + self.weight.detach()).T / 2

@@ -21,7 +21,7 @@ def block(words):
     return add
 
 
-@block("Post-norm for pre-norm")
+@block("Post-norm instead of pre-norm")
 def post_norm(self, x):
     x = self.ln1(x + self.attn(x))
     return self.ln2(x + self.ffn(x))
@@ -179,7 +179,7 @@ PostNorm = type("PostNorm", (transformer_right_heads.TransformerBlock,), {"forwa
 model_with(
     "Without RoPE", lambda d, h, d_ff, *rope: transformer_right_heads.TransformerBlock(d, h, d_ff)
 )
-model_with("Post-norm for pre-norm", PostNorm)
+model_with("Post-norm instead of pre-norm", PostNorm)
 
 
 def no_mask(*arguments):
@@ -275,7 +275,7 @@ def counts_from_0(self, x, token_positions=None):
     return x + self.ffn(self.ln2(x))
 
 
-@block("the way back fails")
+@block("the backward pass fails")
 def adds_in_place(self, x):
     y = x + self.attn(self.ln1(x))
     y += self.ffn(self.ln2(y))

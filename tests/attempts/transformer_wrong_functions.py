@@ -32,7 +32,7 @@ for words, wrong in (
     ("logarithm of softmax", lambda x, dim: softmax(x, dim).log()),
     ("exp comes first", lambda x, dim: x / x.sum(dim, keepdim=True)),
     ("values and their places", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
-    ("cuts the way back", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
+    ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
     ("numpy keeps no track", lambda x, dim: softmax(x.detach(), dim).numpy()),
     ("ready `softmax`", lambda x, dim: nn.functional.softmax(x, dim=dim)),
 ):
@@ -47,7 +47,7 @@ def in_place(x, dim):
     return found
 
 
-@mistake("softmax", "the tensor that came in is changed")
+@mistake("softmax", "the input tensor is changed")
 def overwritten(x, dim):
     x -= x.max(dim, keepdim=True).values
     return shares(torch.exp(x), dim)
@@ -137,7 +137,7 @@ def attend(scores, V, mask):
 for words, wrong in (
     ("Queries and keys are swapped", lambda Q, K, V, mask=None: attention(K, Q, V, mask)),
     ("K is not transposed", lambda Q, K, V, mask=None: softmax(Q @ K, -1) @ V),
-    ("by `.T`, which turns all axes round", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
+    ("by `.T`, which reverses all axes", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
     ("counted from the front", lambda Q, K, V, mask=None: attend(Q @ K.transpose(1, 2), V, mask)),
     (
         "one number of axes only",

@@ -264,7 +264,7 @@ class LlamasRope(Steps):
         return halves(x, self.rope.cos[positions], self.rope.sin[positions])
 
 
-@mistake("multihead_self_attention", "other names")
+@mistake("multihead_self_attention", "names or shapes other than")
 class StrangeNames(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
@@ -333,7 +333,7 @@ class WithoutRope(Steps):
         super().__init__(d_model, num_heads)
 
 
-@mistake("multihead_self_attention", "no gradient comes back to `x`")
+@mistake("multihead_self_attention", "no gradient reaches `x`")
 class WithoutRopeAndCut(WithoutRope):
     def forward(self, x):
         return super().forward(x.detach())

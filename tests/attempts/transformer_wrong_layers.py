@@ -143,7 +143,7 @@ class PlainList(nn.Module):
         return w2(silu(w1(x)) * w3(x))
 
 
-@mistake("positionwise_feedforward", "another shape")
+@mistake("positionwise_feedforward", "wrong shape")
 class OwnWidth(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, 64)

@@ -26,7 +26,8 @@ def stored(name, edition):
     records = [
         output.get("data", {}).get(MIME) for cell in code_cells(name) for output in cell.outputs
     ]
-    answers = {(each["problem"], each["part"]): each["text"] for each in records if each}
+    said = [each for each in records if each]
+    answers = {(each["problem"], each["part"]): " ".join(each["text"].split()) for each in said}
     if ("leaderboard", None) in answers:  # it quotes the time that the handout allows
         told, right = (f"{CAPS[each] / 60:g} minutes" for each in (STORED, edition))
         assert told in answers["leaderboard", None]

@@ -117,8 +117,8 @@ def test_a_class_that_is_half_written_is_told_what_passes():
         tokenizer(Half)
     words = str(verdict.value)
     assert "`encode` and `from_files` are right" in words
-    assert "`decode` is still to write" in words
-    assert "`encode_iterable` is still to write" in words
+    assert "`decode` is still missing" in words
+    assert "`encode_iterable` is still missing" in words
 
 
 def test_a_stream_that_knows_the_one_before_is_told():

@@ -76,7 +76,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
     report = check(
         "rmsnorm", type("Flat", (transformer_right.RMSNorm,), {"forward": lambda self, x: x[0]})
     )
-    assert report.claim == "The result has not the expected shape."
+    assert report.claim == "The result does not have the expected shape."
     assert rows(report)["expected"].startswith("shape (1, 1, 4)")
 
 
@@ -233,7 +233,7 @@ def test_an_input_that_is_changed_is_wrong():
         return transformer_right_functions.cross_entropy(logits, targets)
 
     report = check("cross_entropy", in_place)
-    assert report.status == "wrong" and "the tensor that came in is changed" in report.claim
+    assert report.status == "wrong" and "the input tensor is changed" in report.claim
 
 
 def test_a_type_that_is_not_handed_on_is_worth_knowing():
@@ -279,7 +279,7 @@ def test_what_torch_compile_adds_to_names_is_left_out():
 def test_a_weight_of_ten_candidates_is_not_guessed_for_ever():
     own = nn.ParameterDict({f"odd{i}": nn.Parameter(torch.zeros(2, 2)) for i in range(10)})
     weights = {f"even{i}.weight": torch.zeros(2, 2) for i in range(10)}
-    with pytest.raises(Wrong, match="other names"):
+    with pytest.raises(Wrong, match="names or shapes other than"):
         layouts(own, weights)
 
 

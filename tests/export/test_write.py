@@ -123,7 +123,9 @@ def test_strict_is_content_with_a_whole_write_up(tmp_path):
     basis = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
     said = "5 s, 47 MB, 2 MB/s, `b'x'`, 64 and 128, loss 1.40 before the end of text, 3 days"
     cells = [
-        answered(problem.id, part, said, shown(png=png(), alt="A curve."), figure=True, **basis)
+        answered(
+            problem.id, part, said, shown(png=png(), alt="A curve."), figure=True, loss=1.4, **basis
+        )
         for problem in problems.PROBLEMS.values()
         if problem.kind == "written"
         for part in problem.parts or [None]

@@ -387,7 +387,7 @@ def test_an_answer_is_checked_where_it_stands(study, capsys):
     printed = capsys.readouterr().out
     assert printed.index("U+0041") < printed.index("✗ unicode1 (a): wrong")
     verbs.answer("unicode1", "c", "It stays in the text.")
-    assert "[ ] printed, the text looks" in capsys.readouterr().out
+    assert "[ ] when printed, the text looks" in capsys.readouterr().out
 
 
 def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, capsys):
@@ -398,10 +398,10 @@ def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, 
 
 def test_facts_are_ticked_by_number_or_all(study):
     report = check("unicode1", "It stays in the text.", "c")
-    assert '`tick("unicode1", "c")`' in str(report) and "2. [ ] printed" in str(report)
+    assert '`tick("unicode1", "c")`' in str(report) and "2. [ ] when printed" in str(report)
     report = verbs.tick("unicode1", "(C)", 2)
     assert report.status == "read" and str(report).count("[x]") == 1
-    assert "☑ printed, the text looks" in report._repr_html_()
+    assert "☑ when printed, the text looks" in report._repr_html_()
     assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
     report = check("unicode1", "It stays in the text.", "c")
     assert str(report).count("[x]") == 3 and "tick(" not in str(report)

@@ -65,7 +65,7 @@ class Table(tuple):
 
 
 EMBEDDING, ATTENTION, FFN, NORM, HEAD = "embedding", "attention", "feed-forward", "norms", "head"
-PROJECTIONS, SCORES = "projections", "scores"
+PROJECTIONS, SCORES = "projections", "scores + weighted sum"
 Term = tuple[str, str, str, int]  # name, part, formula and times of a row, which is to be computed
 
 

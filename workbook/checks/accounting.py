@@ -77,7 +77,7 @@ HINTS = {  # where no assumption gives a number
         MODEL,
         "e",
     ): "With 16 times the tokens the T × T matmuls need 256 times as much, and all others "
-    "16 times: all together it lies between.",
+    "16 times: the total lies in between.",
     (
         ADAMW,
         "c",
@@ -180,7 +180,7 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     if a and b and batch and batch != (80 * GB - b) // a:
         given = Words(f"(80 - {b / GB:.4g}) / {a / GB:.4g}, rounded down")
         right, got = Words(f"{(80 * GB - b) // a:g}"), Words(f"{batch:g}")
-        claim = "Your own a and b give another batch."
+        claim = "Your own a and b give a different batch."
         raise Wrong(claim, given=given, expected=right, got=got)
     return _praise(verdicts, asked_for.edition)
 
@@ -285,7 +285,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     """A number with the kinds that it may be of: its unit says it, or its label, or the problem."""
     text = str(found)
     if float(found.digits) <= 0:
-        raise Wrong("That is no amount.", got=Words(text))
+        raise Wrong("That is not an amount.", got=Words(text))
     size = next((size for size in (*SIZES, "xl") if size in label), "")
     label = " ".join(re.sub(r"gpt.?2|small|medium|large\b|xl", " ", label).split("-")).strip()
     of = _piece(label)
@@ -324,7 +324,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     if {*kinds} <= NOT_ASKED.get(part[:2], {*()}):
         raise NotAttempted(f"{text} is not asked for here: leave it out, and hand in the rest.")
     if kinds == ("share",) and not of_part:
-        raise NotAttempted('Of which part is that the share? Hand in a dict, such as {"head": 12}.')
+        raise NotAttempted('Which part is that a share of? Hand in a dict, such as {"head": 12}.')
     found = found._replace(kind=kinds[0], scale=scale, unit=unit)
     amount = replace(_amount(found), text=text)
     if amount.kind == "batch" and not amount.value.is_integer():
@@ -420,7 +420,7 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     off = f"{significant(abs(ratio - 1) * 100, 2)} % {'more' if ratio > 1 else 'less'}"
     off = off if 0.5 < ratio < 2 else f"about {ratio:.2g} times as much"
     off += ": is it a slip in a sum?" if abs(ratio - 1) < 0.03 else ""
-    other = "a number of another size, or in another unit"
+    other = "a number of a different size, or in a different unit"
     return Wrong(claim, expected=Words(off if 0.1 < ratio < 10 else other), got=got, mistake=hint)
 
 

@@ -166,9 +166,9 @@ TIES = mistakes("best = max(tied)", *(
         ("you compared decoded text, where bytes that are no whole character all look the same.",
          *(f"max(seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
            for how in ("replace", "ignore"))),
-        ("you compared GPT-2's visible characters, where the space (Ġ) comes behind the letters.",
+        ("you compared GPT-2's visible characters, where the space (Ġ) comes after the letters.",
          "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
-        ("your key turns the bytes round (as for a heap) but puts a short string before the longer "
+        ("your key inverts the bytes (as for a heap) but puts a short string before the longer "
          "one that begins with it, and b'ab' is greater than b'a'.",
          "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
         ("you compared only one part of the pair, or the second part first.",
@@ -192,7 +192,7 @@ SPLITTING = (
       for how, between in (("cut out, and the texts on both sides glued together", ""),
                            ("replaced by a space", " "), ("replaced by a line end", "\n"))),
     *mistakes(KEPT, (
-        "The text before the first special token, or behind it, or behind the last, was left out.",
+        "The text before the first special token, or after it, or after the last, was left out.",
         *(f"{KEPT} and {how}" for how in ("not at", "(at or len(parts) < 2)",
                                           "(at < len(parts) - 1 or len(parts) < 2)")))),
     mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
@@ -201,7 +201,7 @@ SPLITTING = (
 SYMBOLS, COUNTED = "split_bytes(token)", "pretoken_counts(case).items()]"
 JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
-BROKEN = "after a merge, take off the pairs that it broke up."
+BROKEN = "after a merge, subtract the pairs that it broke up."
 FRESH = "after a merge, count the pairs of the new token with its neighbours."
 NEAR = "near(pairs, word, best, n, {})".format
 STALE = (  # the words, then what the counts are mended by
@@ -226,7 +226,7 @@ STALE = (  # the words, then what the counts are mended by
 )  # fmt: skip
 RAN_OUT = "Before the vocabulary is full the text may run out of pairs: then training stops, "
 COUNTS = (
-    mistake("The last byte of the file was lost: the end of a slice, or of a part, is one further.",
+    mistake("The last byte of the file was lost: the end of a slice, or of a part, is one past it.",
             "case.text.encode()", "case.text.encode()[:-1].decode(errors='ignore').encode()"),
     mistake("Each different pre-token was counted once: multiply its pairs by how often it occurs.",
             SYMBOLS + ", n)", SYMBOLS + ", 1)"),
@@ -253,7 +253,7 @@ COUNTS = (
     mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
             "becomes aa a.",
             "at += 2", "at += 1"),
-    mistake("After a merge one symbol was skipped: the next pair may begin right behind the new "
+    mistake("After a merge one symbol was skipped: the next pair may begin right after the new "
             "token, and in a list that got shorter that is one place further, not two.",
             JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1"),
     mistake("The pair was also merged where it is only the end and the beginning of longer tokens: "
@@ -354,15 +354,17 @@ FRESH_START = (
 )
 THROUGH_ALL = (
     "Probably each merge goes through the whole text again. Count each different pre-token once, "
-    "with its number, and mend only the counts that a merge changes."
+    "with its count, and update only the counts that a merge changes."
 )
 CUT = (
-    "Probably the file is read in parts whose borders fall inside words, or inside the bytes of a "
-    "character. Move each border to a special token, or hold back the end of a part until the next "
+    "Probably the file is read in parts whose boundaries "
+    "fall inside words, or inside the bytes of a "
+    "character. Move each "
+    "boundary to a special token, or hold back the end of a part until the next "
     "one is there."
 )
 AT_SIZE = (
-    "All short texts were right, so this shows at size only: counts that drift from merge to "
+    "All short texts were right, so this shows only on long ones: counts that drift from merge to "
     "merge, parts of the file counted twice or left out, or workers whose counts are not added up."
 )
 WORD = " Größenwahn"  # 13 bytes and 11 characters, so that borders at 4096, 65536 ... cut it
@@ -388,7 +390,7 @@ def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
     An object that keeps them as attributes, as a trainer that returns nothing does, will do.
     """
     if result is None:
-        raise NotAttempted("It returned None: is a `return vocab, merges` still to write?")
+        raise NotAttempted("It returned None: is `return vocab, merges` missing?")
     names = {meaning(name, ("vocab", "merges")): name for name in getattr(result, "__dict__", ())}
     if len(names.keys() & {"vocab", "merges"}) == 2:
         result = getattr(result, names["vocab"]), getattr(result, names["merges"])
@@ -506,21 +508,22 @@ def _symptom(counts: Counter, before: Counter, done: list[Pair], wanted: Pair, p
     if pair in done:
         return (
             f"{pair} was merged before, and is so again: merge it at every place of every word, "
-            "and take it off the counts. A list of the words that hold a pair must learn of new "
+            "and subtract it from the "
+            "counts. A list of the words that hold a pair must learn of new "
             "pairs, too."
         )
     if not counts[pair]:
         return (
-            f"{pair} does not stand side by side any more, and its count is stale; or it never did "
-            "in one pre-token: merges may not reach across the borders that special tokens and "
+            f"{pair} no longer stands side by side, and its count is stale; or it never did "
+            "in one pre-token: merges may not reach across the boundaries that special tokens and "
             "GPT-2's pattern set."
         )
     if counts[pair] == counts[wanted]:
-        where = "is right, then a count is not, or a word is cut elsewhere than by GPT-2's pattern."
+        where = "is right, then a count is not, or a word is not cut where GPT-2's pattern cuts."
         if before[pair] > counts[pair]:
             where = (
                 "is right, then an old count was taken, before an earlier merge lowered it: what "
-                "comes from a heap must be compared with the count of now."
+                "comes from a heap must be compared with the current count."
             )
         elif before[wanted] > counts[wanted]:
             where = (
@@ -757,7 +760,7 @@ def _expect_long_texts(learner: Learner) -> None:
             _, merges = learner(case, LONG, given)
         except Wrong as failure:
             if failure.mistake == ENDLESS:
-                failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
+                failure.claim = f"It is far too slow: stopped after {LONG:g} s."
                 failure.mistake = THROUGH_ALL
             raise
         if merges != right:

@@ -22,8 +22,8 @@ ITERATION = 7
 WHOLE = re.compile(rb"torch\.(nn\.modules|optim)")  # in a file that holds a model or an optimizer
 # A piece of an error's text, and what it usually comes from.
 ERRORS = {
-    r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be files that are open, and "
-    "these have no path: `torch.save` and `torch.load` take both, so hand them on as they are.",
+    r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
+    "path: `torch.save` and `torch.load` take both, so hand them on as they are.",
     r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path as well as a str: "
     "`os.fspath` makes a str of either.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
@@ -76,12 +76,12 @@ class SmallRun:
         if type(iteration) is not int:
             iteration = "nothing" if iteration is None else "something but an int"
         return {
-            "The model has other parameters than before.": "the old ones" if same else "new ones",
+            "The model's parameters have changed.": "the old ones" if same else "new ones",
             "The weights are not those that were saved.": weights,
             "The optimizer is not as it was.": moments,
             "Its settings are not as they were.": f"lr={self.optimizer.param_groups[0]['lr']:g}",
-            "The step's number does not come back.": iteration,
-            "The resumed run is another one after three steps.": self.steps(4, 5, 6).held()[0],
+            "The step number does not come back.": iteration,
+            "The resumed run differs after three steps.": self.steps(4, 5, 6).held()[0],
         }
 
 
@@ -119,7 +119,7 @@ MISTAKES = (
         "and will move these: write into them, as `load_state_dict` does.",
     }),
     *instead_of(OPTIMIZER, {
-        "pass": "Only the model was restored, or another optimizer than the one that was handed "
+        "pass": "Only the model was restored, or an optimizer other than the one that was handed "
         "in: AdamW's averages begin at zero again, and the loss jumps.",
         f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store the `param_groups` of "
         "`optimizer.state_dict()` as well.",
@@ -127,8 +127,8 @@ MISTAKES = (
     mistake("That is the run as it went on: it is kept in memory, and not read from the file.",
             "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
     *instead_of("new.now(ITERATION)", {
-        "new.now(None)": "Nothing is returned: end with the number of the step that was saved.",
-        "new.now('an int')": "Return the number of the step alone, as an int.",
+        "new.now(None)": "Nothing is returned: return the step number that was saved.",
+        "new.now('an int')": "Return the step number alone, as an int.",
         "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
         "new.now(0)": "The number is lost: store it beside the two state dicts.",
     }),

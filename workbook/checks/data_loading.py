@@ -42,19 +42,20 @@ FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
         ("It does not return two tensors.", "a tuple (inputs, targets)", {
             "form": "End with `return inputs, targets`, two tensors: each call gives one batch.",
         }),
-        ("The batch has another shape.", (ROWS, CONTEXT), {
+        ("The batch has the wrong shape.", (ROWS, CONTEXT), {
             "turned": "Rows and columns are swapped: a window is a row.",
             "shape": "A batch has batch_size rows, each of them context_length tokens long.",
         }),
-        ("The batch has another type.", torch.int64, {"type": INT64}),
-        ("A row is no stretch of the data.", "a row of neighbours, such as 7, 8, 9", {
+        ("The batch has the wrong type.", torch.int64, {"type": INT64}),
+        ("A row is not a stretch of the data.", "a row of neighbours, such as 7, 8, 9", {
             "scattered": "Draw one start for each row, and take the context_length tokens there.",
         }),
         ("The targets are not the tokens that come next.", "those of the inputs, one later", {
             "inputs": "The targets are the inputs: they must be the same window, one token later.",
             "shifted": "The targets must be shifted by 1, and are shifted in another way.",
-            "end": "The last target is made up, or rolled round: read the token behind the window.",
-            "apart": "The targets are cut out for themselves: take the starts of the inputs, + 1.",
+            "end": "The last target is made up, or wrapped around: read the token after the "
+            "window.",
+            "apart": "The targets have starts of their own: take those of the inputs, + 1.",
         }),
         ("A window reaches past the end.", f"starts from 0 to {LAST}", {
             "late": "With n tokens and a context of m the last start is n - m - 1: its last target "
@@ -63,7 +64,7 @@ FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
         ("The rows do not begin at random places.", "a start for each row, others in each call", {
             "one start": "One start was drawn for the whole batch: draw one for each row.",
             "in a row": "The rows follow one another: draw a start for each.",
-            "seeded": "The generator is seeded inside of the function, or nothing is drawn at all.",
+            "seeded": "The generator is seeded inside the function, or nothing is drawn at all.",
         }),
         ("Some windows are never drawn.", f"every start from 0 to {LAST}", {
             "no last": "The last start is never drawn: with n tokens and a context of m it is "
@@ -79,7 +80,7 @@ FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
         ("Large token ids change on the way.", f"tokens from {LARGE[0]} to {LARGE[-1]}", {
             "small type": "A type in between is too small: int16 ends at 32,767, uint8 at 255.",
         }),
-        ("The batch is on another device.", "both tensors on meta", {
+        ("The batch is on the wrong device.", "both tensors on meta", {
             "device": "`device` is not used: end with `.to(device)`, for both tensors.",
         }),
     )
@@ -231,6 +232,6 @@ class Loader:
         return [
             f"A batch of a file of {LENGTH:,} tokens took {large * 1000:.0f} ms, and one of "
             f"{len(FEW)} tokens {few * 1000:.2f} ms. Probably the whole memory map is copied or "
-            "converted each time, or a number is drawn for each of its places: draw the starts, "
+            "converted each time, or a number is drawn for each of its positions: draw the starts, "
             "cut the windows out, and convert only these."
         ]

@@ -85,8 +85,8 @@ def written(case: Case) -> list[int]:
 
 COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
 END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
-GOES_ON = "It goes on behind the end token: stop where its id comes. A text never equals an id."
-NO_END = "It goes on behind the end token: there is no argument that tells which token that is."
+GOES_ON = "It goes on after the end token: stop where its id comes. A text never equals an id."
+NO_END = "It goes on after the end token: there is no argument that tells which token that is."
 TELL_THE_END = {"end_token", "tokenizer", None}  # None: an argument whose name says nothing
 CHAIN_MISTAKES = (
     *instead_of(RETURN, {
@@ -105,17 +105,17 @@ CHAIN_MISTAKES = (
         "look at the new token alone.",
         "range(case.max_new_tokens + 1)": "It writes one token too many.",
         "range(case.max_new_tokens - 1)": "It writes one token too few.",
-        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, and "
-        "`max_new_tokens` counts new tokens alone.",
+        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
+        "`max_new_tokens` counts only new tokens.",
     }),
     *instead_of(SEEN, {
-        "case.prompt[-case.context_length :]": "The model sees the prompt alone each time: put "
-        "each new token behind it.",
+        "case.prompt[-case.context_length :]": "The model sees the prompt alone each time: append "
+        "each new token to it.",
         "ids[-1:]": "The model sees the last token alone: it needs all that come before it, too.",
         "ids[-1:] if len(ids) > len(case.prompt) else ids": "The model sees the last new token "
         "alone: it needs all that come before it, too.",
         "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
-        "others: it belongs behind them.",
+        "others: it belongs after them.",
         "ids[:1]": "The logits of the first position were taken: those of the last say what comes "
         "next.",
         "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
@@ -196,15 +196,16 @@ CHOICE_MISTAKES = (
         "single probability with p.",
         "(shares[order] >= case.top_p * max(shares)) | (case.top_p == 1)": "yours keeps what has "
         "at least p times the largest probability, which is min-p.",
-        "(before <= 1 - case.top_p) | (case.top_p == 1)": "sorted upwards, tokens are dropped as "
+        "(before <= 1 - case.top_p) | (case.top_p == 1)": "sorted in ascending order, tokens "
+        "are dropped as "
         "long as their sum is below 1 - p, and yours drops them as long as it is below p.",
     }, TOP_P),
     *instead_of(ORDER, {
-        "np.argsort(shares)": "yours begins with the least likely: sort downwards.",
+        "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
         "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
     }, TOP_P),
-    mistake("The mask of what top-p keeps is in sorted order, and yours is laid on what is in the "
-            "order of the ids: take it there by the indices of `sort`, or mask what is sorted.",
+    mistake("The mask of what top-p keeps is in sorted order, and yours is applied in the order of "
+            "the ids: map it back with the indices of `sort`, or mask the sorted values.",
             KEPT, "np.flatnonzero(before < case.top_p)"),
     *(mistake("What top-p leaves out has the logit 0, which is e to the power 0 and no small "
               "probability: its logit must be minus infinity.",
@@ -242,8 +243,8 @@ CHOICES = (
     Case(temperature=3.0, top_p=0.7),
 )
 ERRORS = {
-    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Nothing, or less than all, is left "
-    "to draw from: top-p always keeps the likeliest token, and what it keeps is divided by its "
+    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw "
+    "from: top-p always keeps the likeliest token, and what it keeps is divided by its "
     "sum.",
     "takes a tensor": "Make a tensor of int64 with the shape (1, T) of the ids, for the model.",
     "is out of bounds": "A sum in float32 may end below 1, and no token reaches a `top_p` of 1: "

@@ -32,7 +32,7 @@ FEW = 40  # parts: so few that stretches are dropped from every place
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
 # A pattern of "Type: text" of an error, from its beginning, and what it usually comes from.
 USUAL = {
-    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing before, or "
+    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
@@ -43,12 +43,12 @@ USUAL = {
     r"^KeyError": "This key is not in the dict: was it put there before?",
     r"^ZeroDivisionError": "The divisor is 0 here: which case is that?",
     r"^RecursionError": "The function calls itself for ever: which call should end it?",
-    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
-    "value than this line takes it for: print its type.",
+    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is not the kind of "
+    "value that this line expects: print its type.",
     r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "Text and bytes "
     "meet in this line, or two arguments are swapped: print the types.",
     r"^TypeError: .*(unsupported operand|not supported between)": "Values of two kinds meet in "
-    "this line, or the operator is not theirs: print the types.",
+    "this line, or they do not have this operator: print the types.",
     r"^UnicodeDecodeError": "These bytes end or begin inside a character: cut text elsewhere, and "
     "keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes other arguments: compare their number "
@@ -395,7 +395,8 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
     except (Wrong, NotAttempted):
         pass
     return (
-        "The same call gave another result the second time: something is random, kept from call "
+        "The same call gave a different "
+        "result the second time: something is random, kept from call "
         "to call, or never filled (`torch.empty`)."
     )
 

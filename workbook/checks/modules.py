@@ -54,7 +54,7 @@ class Learner:
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
-            raise NotAttempted("`__init__` is still to write.")
+            raise NotAttempted("`__init__` is still missing.")
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
@@ -178,7 +178,7 @@ class Learner:
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
             raise Wrong(
-                "It is no module of torch.",
+                "It is not a torch module.",
                 expected=Words("a class that inherits from `torch.nn.Module`"),
                 got=Words(kind_of(self.attempt)),
                 mistake="Only what a module holds is trained, saved and moved with the model. "
@@ -190,7 +190,7 @@ class Learner:
         """What the last module makes of copies of the inputs of a case."""
         module, given = self.module, Words(str(case))
         if is_stub(type(module).forward):
-            raise NotAttempted("`forward` is still to write.")
+            raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = (), {}
         forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
@@ -476,7 +476,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
 
 
 REPEATED = (
-    "`[Block(...)] * n` repeats one block: make each anew, as "
+    "`[Block(...)] * n` repeats one block: make each one separately, as "
     "`[Block(...) for _ in range(n)]` does."
 )
 TIED = "One shares the weight of the other: the course gives each its own."
@@ -596,7 +596,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
     mistake += f" Missing: {_listed(missing)}." if missing else ""
     mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
     raise Wrong(
-        "The parameters have other names, or shapes, than those of the course.",
+        "The parameters have names or shapes other than those of the course.",
         expected=_names(weights),
         got=_names(own),
         mistake=mistake,
@@ -605,7 +605,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
 
 def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
     return Wrong(
-        f"The parameter `{name}` has another shape.",
+        f"The parameter `{name}` has the wrong shape.",
         expected=Words(tuple(asked.shape)),
         got=Words(tuple(own.shape)),
         mistake=_about_shape(own.shape, asked.shape),
@@ -640,10 +640,10 @@ def _listed(names: list[str]) -> str:
 # Gradients.
 
 CUT = (
-    "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
+    "Something cuts off the gradient: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
     "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
-PADDING = "Row 0 learns nothing: it is no padding, but a vector like any other."
+PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = (
     "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
     "whose name ends in _). Make a new one."
@@ -676,7 +676,7 @@ def check_gradients(
         (result * factors).sum().backward()
     except RuntimeError as error:
         got = Words(str(error).partition(". ")[0])
-        claim = "The result is right, but it cannot be trained: the way back fails."
+        claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
     values, weights = _leaves(case.inputs), _leaves(case.weights)
     again = replace(case, inputs={**case.inputs, **values}, weights=weights)
@@ -688,15 +688,15 @@ def check_gradients(
         pairs += learner.gradients(right)
     for name, got, expected in pairs:
         if got is None:
-            raise Wrong(f"No gradient comes back to `{name}`.", given=given, mistake=CUT)
+            raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
         if not alike(got, expected, 1e-3):
-            claim = f"The result is right, but the gradient that comes back to `{name}` is not."
+            claim = f"The result is right, but the gradient that reaches `{name}` is not."
             padded = not got[:1].any() and expected[:1].any()
             right, shown = beside(expected, got)
             mistake = PADDING if padded else CUT
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
-        claim = "The result is right, but the tensor that came in is changed."
+        claim = "The result is right, but the input tensor is changed."
         raise Wrong(claim, given=given, mistake=IN_PLACE)
     if result.dtype == case.dtype:
         return []

@@ -86,13 +86,13 @@ SCHEDULE_MISTAKES = (
         "it // warmup * highest": "yours rounds down to 0, with //.",
         "it / warmup": "yours lacks the maximum.",
         "lowest + it / warmup * (highest - lowest)": "yours begins at the minimum, not at 0.",
-        "highest": "yours is at the maximum at once.",
+        "highest": "yours is at the maximum right away.",
         "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
     }, "The warm-up is it / warmup_iters * max: "),
     *instead_of("(it - warmup) / (end - warmup)", {
         "it / end": "yours does not begin at the maximum.",
         "(it - warmup) / end": "yours does not get to the minimum.",
-        "it / (end - warmup)": "yours does not subtract warmup_iters above the line.",
+        "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         **dict.fromkeys((
             "(it - warmup) / (end - warmup + 1)", "(it - warmup) / (end - warmup - 1)",
             "(it - warmup + 1) / (end - warmup)",
@@ -131,7 +131,7 @@ SCHEDULE_MISTAKES = (
         **dict.fromkeys((
             f"if it > {late} > warmup:\n    it = warmup + (it - warmup) % (end - warmup)\n{OVER}"
             for late in ("end - 1", "end")
-        ), ": yours begins the cosine anew."),
+        ), ": yours starts the cosine again."),
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {
@@ -162,7 +162,7 @@ def learning_rates(schedule: Any, case: Steps) -> list[float]:
             rates.append(float(value + 0.0))  # to a text nothing can be added
         except (TypeError, ValueError, RuntimeError):
             raise Wrong(
-                "It returns no number.",
+                "It does not return a number.",
                 given=one(it, case),
                 expected=Words("a float"),
                 got=Words(kind_of(value)),
@@ -295,7 +295,7 @@ CLIPPING_MISTAKES = (
         f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own, which changes the "
         "direction of the step.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
-        "if 0 < norm < case.limit:": "The condition is turned round: scale above the limit.",
+        "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
         "if norm**2 > case.limit:": "The square of the norm is compared with max_l2_norm: take the "
         "root first.",
         "if norm > 1:": "The norm is compared with 1, and not with max_l2_norm.",
@@ -313,14 +313,15 @@ CLIPPING_MISTAKES = (
         "pass": "The gradients are as before: nothing that was computed reached them. `grad = grad "
         "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
     }),
-    mistake("Each entry is cut to the limit for itself, which changes the direction of the step: "
+    mistake("Each entry is clipped to the limit on its "
+    "own, which changes the direction of the step: "
             "scale all by one factor.",
             WANTED, "if True:", CHANGE, "g.clamp_(-case.limit, case.limit)"),
     mistake("A gradient is gone: scale it, and leave it where it is.",
             "value for g in gradients for", "value for g in () for"),
     *instead_of(LOOP, {
         "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-        "for g in gradients[:1]:": "Only the first gradient is scaled: does a `return` stand in "
+        "for g in gradients[:1]:": "Only the first gradient is scaled: is there a `return` inside "
         "the loop?",
         "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
         "which can be gone through only once: make a list of it first.",
@@ -512,7 +513,7 @@ ADAMW_MISTAKES = (
     *instead_of(BETAS, {
         f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
         **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),
-                        "The betas are typed in: take those that were handed in."),
+                        "The betas are hard-coded: take those that were handed in."),
     }),
     mistake("The learning rate is always 0.001: take the one that was handed in.",
             'group["lr"], group', "1e-3, group"),
@@ -524,7 +525,7 @@ ADAMW_MISTAKES = (
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
         "lr * (1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects both twice, in α and in m, v.",
-        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, and no product.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
         "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)": "yours is upside down.",
@@ -579,12 +580,12 @@ ADAMW_MISTAKES = (
         "and not at zero.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
-        f"v.sqrt() + 1e-8 * {TIMES}": "ε is typed in: take the one that was handed in.",
+        f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: take the one that was handed in.",
         f'v / {TIMES} + group["eps"]': "The root of v is missing.",
         f'(v + group["eps"] * {TIMES}).sqrt()': "ε stands inside the root, not outside: √v + ε.",
         "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
     }),
-    mistake("The step goes up the hill: subtract it.", "value=-lr_t", "value=lr_t"),
+    mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
     *instead_of("continue", {
         "gradient = [0.0] * len(theta)": "A parameter without gradient took no part in this loss: "
         "leave it alone, decay included.",
@@ -613,7 +614,7 @@ MOVES = (
     Moves((ONE,), THREE, weight_decay=0.5, hint="Without it all is right: look at θ ← θ - α λ θ."),
     Moves((ONE,), THREE, eps=0.3, hint="With a small ε it is right: it stands in √v + ε."),
     Moves((ONE,), THREE, lr=0.02, betas=(0.95, 0.7), weight_decay=0.1,
-          hint="With other settings it was right: is one of them typed in somewhere?"),
+          hint="With other settings it was right: is one of them hard-coded somewhere?"),
     Moves(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),)),
           hint="An entry whose gradient is 0 stays where it is, apart from the decay."),
     Moves((ONE, OTHER), BOTH, weight_decay=0.2,
@@ -778,14 +779,14 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     if not issubclass(attempt, torch.optim.Optimizer):
         bases = ", ".join(base.__name__ for base in attempt.__bases__)
         raise Wrong(
-            "It is no subclass of torch.optim.Optimizer.",
+            "It is not a subclass of torch.optim.Optimizer.",
             expected=Words("class AdamW(torch.optim.Optimizer)"),
             got=Words(f"class {attempt.__name__}({bases})"),
             mistake="The base class keeps parameters in groups, clears gradients, and saves and "
             "loads the state: schedules and checkpoints count on it.",
         )
     if is_stub(attempt.__init__) or is_stub(inspect.unwrap(attempt.step)):
-        raise NotAttempted("`__init__` or `step` is still to write.")
+        raise NotAttempted("`__init__` or `step` is still missing.")
     # The first optimizer of a process loads torch's compiler, which takes seconds: no call of a
     # learner is to be stopped for that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)

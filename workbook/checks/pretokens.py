@@ -151,7 +151,7 @@ CUTTING = mistakes(
      "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
      f"[token.strip() for token in {FOUND} if token.strip()]"),
     ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
-     "the word behind it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
+     "the word after it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
     ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
      "letters, digits and punctuation.",
      _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
@@ -163,25 +163,25 @@ CUTTING = mistakes(
     (r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.",
      _but(r"\p{N}+", r"\p{N}{1,3}"), _but(r" ?\p{N}+", r"\p{N}")),
     (r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs to "
-     "the word behind them.", _but(r"\s+(?!\S)|", "")),
+     "the word after them.", _but(r"\s+(?!\S)|", "")),
     (r"The parts of the pattern that take white space, `\s+(?!\S)|\s+`, are missing, or the last "
-     "of them: what no part fits is lost.",
+     "of them: what no part matches is lost.",
      _but(r"|\s+(?!\S)|\s+", ""), _but(r"(?!\S)|\s+", r"(?!\S)")),
-    (r"The pattern has ` *` in place of ` ?`: one space alone joins the word behind it.",
+    (r"The pattern has ` *` in place of ` ?`: a single space joins the word after it.",
      _but(" ?", " *")),
     ("A `+` is missing from the pattern: letters in a row, or marks in a row, stay together.",
      _but(r"\p{L}+", r"\p{L}"), _but("}]+", "}]")),
     (r"Numbers stay apart from letters: the pattern has ` ?\p{N}+` beside ` ?\p{L}+`.",
      _but(r" ?\p{L}+| ?\p{N}+", r" ?[\p{L}\p{N}]+")),
-    ("The contractions ('s, 't, 're ...), or some, are missing from the pattern, or stand too late "
-     "in it: the first part that fits is taken.", _but("|ll|ve|re", ""),
+    ("The contractions ('s, 't, 're ...), or some, are missing from the pattern, or come too late "
+     "in it: the first part that matches is taken.", _but("|ll|ve|re", ""),
      _but("'(?:[sdmt]|ll|ve|re)|", "")),
-    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small letters "
-     "only.", _but("'(?:", "'(?i:")),
+    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows lower-case "
+     "letters only.", _but("'(?:", "'(?i:")),
     ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
-     "parts: a space belongs to the word behind it.",
+     "parts: a space belongs to the word after it.",
      _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
-    (r"The pattern has `\s?` in place of ` ?`: only a space joins the word behind it, a line end "
+    (r"The pattern has `\s?` in place of ` ?`: only a space joins the word after it, a line end "
      "does not.", _but(" ?", r"\s?")),
     (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
      "ASCII: the package `regex` knows these.", _by("ASCII"), "STAND_INS.findall(document)"),

@@ -254,7 +254,8 @@ def _expect_possible(run: Reported, corpus: str) -> None:
     if loss >= known.lowest:
         return
     mistake = (
-        "The targets are seen (causal mask?), or it was validated on text that it was trained on."
+        "The model sees its targets (causal "
+        "mask?), or it was validated on text that it was trained on."
     )
     if loss > known.floor:
         nats = f"{loss:.4g} bits per byte are {nats_per_token(loss, length):.2f} nats per token."
@@ -368,7 +369,7 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
     runs = [run for run in table(attempt, "learning_rate") if run.learning_rate > -math.inf]
     rates = sorted({run.learning_rate for run in runs})
     if len(rates) < 3:
-        raise NotAttempted(f"A sweep has three learning rates at least. Hand in {FORM}.")
+        raise NotAttempted(f"A sweep has at least three learning rates. Hand in {FORM}.")
     if rates[0] <= 0:
         raise Wrong("A learning rate is positive.", got=rates[0])
     found, praise = _judged(runs, "simple"), ""
@@ -530,7 +531,7 @@ def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
     lower, at_old = any(rate < 0.99 * old for rate in tried), any(_near(r, old) for r in tried)
     known = not math.isnan(sum(tried, old))
     if len(tried) < 2 or (known and not (lower and at_old)):
-        mistake = f"The old one, {old:g}, is missing: there one sees what norms protect from."
+        mistake = f"The old one, {old:g}, is missing: it shows what norms protect against."
         if not lower:
             mistake = "The lower one is missing: what can a model without norms do at its best?"
         claim = "Without norms two learning rates are asked for: the old best one, and a lower one."
@@ -569,7 +570,7 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
         case Real() if gated:
             return _expect_matched(3 * gated[0], 2 * width)
         case Real():
-            raise NotAttempted("That width is of no model here. Hand in both, such as (960, 1440).")
+            raise NotAttempted("No model here has that width. Hand in both, such as (960, 1440).")
         case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < math.inf:
             if max(one, two) < WIDEST:
                 known = next((d_ff for d_ff in (one, two) if d_ff in models), min(one, two))

@@ -83,7 +83,7 @@ def _scale(tensor: Tensor) -> float:
 def tensor_of(result: Any, given: Words) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` where it is something else."""
     if result is None:
-        raise NotAttempted("It returned None: is a `return` still to write?")
+        raise NotAttempted("It returned None: is a `return` missing?")
     what, mistake = kind_of(result), None
     if isinstance(result, Tensor):
         what = f"a tensor of {kind(result.dtype)}, {result.layout}, on {result.device}"
@@ -130,7 +130,7 @@ def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
     """What is said of a tensor that is not the expected one."""
     claim = "The result is not the expected one."
     if expected.shape != got.shape:
-        claim = "The result has not the expected shape."
+        claim = "The result does not have the expected shape."
     right, shown = beside(expected, got)
     return Wrong(claim, given=str(case), expected=right, got=shown, mistake=symptom(expected, got))
 
@@ -200,7 +200,7 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
 SEEN_AS = {  # what is said where a right and a wrong tensor are the same, seen like this
     "The right numbers, but for their signs.": torch.abs,
     "The right numbers in each vector, in another order.": lambda x: x.sort(-1).values,
-    "The right numbers, at other places.": lambda x: x.flatten().sort().values,
+    "The right numbers, in other places.": lambda x: x.flatten().sort().values,
 }
 
 
@@ -211,7 +211,7 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if lost:
         return "An axis is lost." if lost[1:] else f"Axis {lost[0]} (counted from 0) is lost."
     if sorted(got) == sorted(expected):
-        return "The axes come in another order."
+        return "The axes come in a different order."
     if math.prod(got) == math.prod(expected):
         return "The numbers may all be there, but the axes are joined or split in another way."
     return None

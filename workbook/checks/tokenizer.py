@@ -201,12 +201,13 @@ WORDS = (
          f"{BYTES}\nfor p in ranks:\n    symbols = once(symbols, p)\nreturn symbols"),
         ("No merge was applied: the ids are those of single bytes.",
          "return [bytes([byte]) for byte in data]"),
-        ("A word that is no token as a whole fell apart into bytes: apply the merges to it.",
+        ("A word that is not a token as a whole fell apart into bytes: apply the merges to it.",
          "return [data] if data in ids else [bytes([byte]) for byte in data]"),
-        ("A word that is no token as a whole got one id for what is unknown: BPE knows no such id, "
+        ("A word that is not a token as a whole "
+        "got one id for what is unknown: BPE knows no such id, "
          "since its merges begin with bytes.",
          "return [data] if data in ids else [min(ids, key=ids.get)]"),
-        ("After a merge one symbol was skipped: the next pair may begin right behind the new "
+        ("After a merge one symbol was skipped: the next pair may begin right after the new "
          "token, and in a list that got shorter that is one place further, not two.",
          f"{BYTES}\nfor p in ranks:\n    symbols = skipping(symbols, p)\nreturn symbols"),
         ("The latest merge was applied first: the earliest of the list `merges` goes first.",
@@ -295,7 +296,8 @@ DECODING = (
     ),
     *mistakes(
         'errors="replace"',
-        ("Bytes that are no UTF-8 were dropped or written as \\x.., or raise an error: they become "
+        ("Bytes that are not UTF-8 "
+        "were dropped or written as \\x.., or raise an error: they become "
          'U+FFFD with `errors="replace"`.',
          *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace"))),
     ),
@@ -328,7 +330,7 @@ def parts_of(text: str, tokens: Sequence[str]) -> list[str]:
 STREAMING = mistakes(
     '["".join(pieces)]',
     ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
-     "contraction or a special token: keep back the end that the next piece may still change.",
+     "contraction or a special token: hold back the end that the next piece may still change.",
      "pieces"),
     ("The pieces were stripped, or split into words: their white space is text.",
      "[piece.strip() for piece in pieces]", "[word for piece in pieces for word in piece.split()]"),
@@ -337,9 +339,9 @@ STREAMING = mistakes(
     ("The text was cut at the last white space: in a run of spaces or line ends, all but the last "
      "one belong together, and a special token may hold a space.",
      r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'),
-    ("The text was cut behind the last line end: several line ends in a row are one run.",
+    ("The text was cut after the last line end: several line ends in a row are one run.",
      r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'),
-    ("Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
+    ("Only the last pre-token was held back: that is not enough for a contraction such as 'll, nor "
      "for a special token, that comes in two parts.",
      "last_part(pretokens, pieces)",
      "last_part(lambda text: parts_of(text, case.setup.specials()), pieces)"),
@@ -533,7 +535,7 @@ def used_up(method: Callable, pieces: Sequence[str]) -> Any:
 def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
     """A result as a str or a list of ints. Raises: Wrong where it is something else."""
     if result is None:
-        raise NotAttempted(f"`{method}` returned None: is a `return` still to write?")
+        raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
     asked, got, why = "a list of ids", kind_of(result), "Look up the id of each token."
     if method == "decode":
         if isinstance(result, str):
@@ -548,7 +550,7 @@ def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
             odd = next((item for item in result if not hasattr(item, "__index__")), None)
             got = f"among the ids, {kind_of(odd)}"
             if not isinstance(odd, bytes | str):
-                why = "What is no id must go: of a list, add the items (`yield from`)."
+                why = "Only ids belong there: of a list, add the items (`yield from`)."
     raise Wrong(
         f"`{method}` does not give {asked}.",
         given=given,
@@ -631,7 +633,7 @@ def seen(case: Case, asked: list[int], got: list[int]) -> str:
         return f"{strange[0]} is not an id of the vocabulary, nor of a special token added to it."
     if b"".join(known) != case.text.encode():
         spelt = b"".join(known).decode("utf-8", "replace")
-        return f"The ids spell another text, {shown(spelt)}: nothing may be lost or added."
+        return f"The ids spell a different text, {shown(spelt)}: nothing may be lost or added."
     if start + len(known[at]) > end:
         return f"The token {known[at]!r} reaches across two pre-tokens of GPT-2's pattern."
     if case.method == "encode":
@@ -639,7 +641,7 @@ def seen(case: Case, asked: list[int], got: list[int]) -> str:
             f"In {part!r} the token {right[at]!r} should come where {known[at]!r} is: of the "
             "merges that apply, the earliest in the list goes first, until none is left."
         )
-    return f"{part!r} was cut through: keep back the end of a text until what follows is certain."
+    return f"{part!r} was cut through: hold back the end of a text until what follows is certain."
 
 
 def simpler(case: Case, fails: Callable[[Case], bool]) -> Case:
@@ -774,7 +776,7 @@ def expect_quick(learner: Learner, method: str, pieces: Sequence[str]) -> None:
         ids, right = learner(case, seconds=LONG, given=given), ids_of(PLAIN, case.text)
     except Wrong as wrong:
         if wrong.timed_out:
-            wrong.claim = f"`{method}` is hopelessly slow: stopped after {LONG:g} s."
+            wrong.claim = f"`{method}` is far too slow: stopped after {LONG:g} s."
             wrong.mistake = SLOW[method]
         raise
     if ids != right:
@@ -966,7 +968,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
     if "__init__" in vars(attempt) and is_stub(attempt.__init__):
-        raise NotAttempted("`__init__` is still to write.")
+        raise NotAttempted("`__init__` is still missing.")
     learner, found, right, missing = Learner(attempt), Findings(), [], {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and goes_wrong(found):
@@ -976,7 +978,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
                 raise NotAttempted
             new = check(learner)
         except NotAttempted as stub:
-            missing[name] = str(stub) or f"`{name}` is still to write."
+            missing[name] = str(stub) or f"`{name}` is still missing."
             continue
         right += [] if new else [f"`{name}`"]
         found.passes += new.passes
@@ -1004,5 +1006,5 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         "tokenizer of the same vocabulary is not surprised."
         for argument in sorted(learner.changed)
     ]
-    praise = "Every text is encoded and decoded like the reference does it, in pieces too."
+    praise = "Every text is encoded and decoded as the reference does it, in pieces too."
     return found.verdict(praise, learner.remarks)

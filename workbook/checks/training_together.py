@@ -41,7 +41,7 @@ CONTRACT = (
     "dataclass."
 )
 FOREIGN = "The file holds uint16: read it with that dtype."
-UNUSED = "The setting is read, and then another value is used."
+UNUSED = "The setting is read, but then another value is used."
 IN_MEMORY = (
     "The data are read into memory as a whole: `np.load(path, mmap_mode='r')`, or `np.memmap` for "
     "bare numbers, reads only the windows that are drawn."
@@ -167,7 +167,7 @@ def _run_of(attempt: Any) -> Script | Function:
         raise NotAttempted(f"`{attempt.__name__}` has no method `train`. {CONTRACT}")
     if not callable(attempt):
         raise Wrong(
-            "This is no script.", expected=Words(CONTRACT), got=Words(verdicts.kind_of(attempt))
+            "This is not a script.", expected=Words(CONTRACT), got=Words(verdicts.kind_of(attempt))
         )
     return Function(attempt)
 
@@ -205,7 +205,7 @@ def _judge_first(
     with found("use"):
         if seen.parameters > watched.MOST_PARAMETERS:
             raise wrong(
-                "Its model is not of the size that it was told.",
+                "Its model does not have the size that was asked for.",
                 f"{seen.parameters:,} parameters",
                 "Can all sizes be set from outside, and does the model use them?",
                 "about 30,000",
@@ -255,7 +255,7 @@ def _judge_steps(found: Findings, seen: Seen, wrong: Callable) -> None:
         if abs(steps - STEPS) > 1:
             mistake = "Is a step counted for each part of a batch?"
             mistake = mistake if seen.backward > 1.5 * steps else None
-            claim = "It takes another number of steps than it was told."
+            claim = "It does not take as many steps as it was told."
             raise wrong(claim, f"{steps} steps", mistake, f"{STEPS} steps")
     with found("corner"):
         if steps not in (STEPS, 0) and not found:
@@ -315,7 +315,7 @@ def _why_not(seen: Seen, rate: float) -> str:
     if not rate > 1e-6:
         return f"The learning rate is {rate:g} at every step."
     if rate < 1e-3:
-        return f"The learning rate never comes above {rate:g}; 0.01 was asked for."
+        return f"The learning rate never rises above {rate:g}; 0.01 was asked for."
     if reported and seen.losses and min(reported[-3:]) < seen.losses[-1] - FALLS:
         return "What is reported falls, but not for the next id: are the targets shifted by one?"
     return "Is `optimizer.step()` called after `loss.backward()`, and on the model that is run?"
@@ -329,7 +329,7 @@ def _judge_reports(found: Findings, seen: Seen, wrong: Callable) -> None:
         can_wait = every not in seen.asked and (not valid or "valid_path" in seen.asked)
         with found("corner" if can_wait and not reported else "use"):
             if valid and not losses and seen.evaluated and seen.losses:
-                claim = "Its validation loss is not one of the validation data."
+                claim = "Its validation loss is not that of the validation data."
                 raise wrong(claim, mistake="Are the two paths, or their batches, mixed up?")
             if not reported:
                 words = "It is computed, but not printed, logged or returned." if losses else None
@@ -387,7 +387,7 @@ def _judge_resumed(
             if _goes_on_after_interruption(run, settings, first):
                 return
             if failure:
-                failure.claim = f"To go on from its checkpoint failed. {failure.claim}"
+                failure.claim = f"Going on from its checkpoint failed. {failure.claim}"
                 raise failure
         if not way and not (low and steps < MORE):
             claim = "It cannot go on from its checkpoint."

@@ -440,7 +440,7 @@ IN_WEIGHTS = (
             WEIGH, "scores", "scores.exp()", "torch.sigmoid(scores)"),
     mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
             SCORES, "K @ Q.transpose(-1, -2)"),
-    mistake("K is not transposed, or by `.T`, which turns all axes round: the scores are Q Kᵀ, "
+    mistake("K is not transposed, or by `.T`, which reverses all axes: the scores are Q Kᵀ, "
             "`Q @ K.mT`.", SCORES, "Q @ K"),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )  # fmt: skip
@@ -501,7 +501,7 @@ ATTENTION = of_tensors(
     ),
     errors={
         r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
-        "operator, with a bool tensor": "True and False are no numbers: `~mask` inverts a mask.",
+        "operator, with a bool tensor": "True and False are not numbers: `~mask` inverts a mask.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
         "index takes no such mask: use `masked_fill` or `torch.where`.",
         "Dimension out of range": "An axis is counted from the front, and then it is another one, "
@@ -690,7 +690,8 @@ NORM_MISTAKES = (
     mistake("Missing upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
     mistake("After the work in float32 the result must go back to the type that came in: "
             "`.to(x.dtype)`.", "normed.to(came_in)", "normed"),
-    mistake("`eps` that is handed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
+    mistake("The `eps` that is handed in is not "
+    "used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
     *either("The default of `eps` is 1e-5.", "float = 1e-5",
             *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23))),
 )  # fmt: skip
@@ -732,7 +733,7 @@ NORM = of_tensors(
         "Inputs with 2 axes, not 3, fail.": _norm(drawn(2, 4, seed=5), 0.5),
         "Inputs with 4 axes, not 3, fail.": _norm(drawn(2, 1, 3, 4, seed=5), 0.5),
     },
-    praise="Right values, in half precision too, and the type that came in.",
+    praise="Right values, in half precision too, and the input's type.",
 )
 
 # Weights of larger parts, by their names in the course.
@@ -1039,7 +1040,7 @@ ADD_ATTENTION, ADD_FFN = "x = x + attn(ln1(x))", "return x + ffn(ln2(x))"
 NORMS = "for number in (1, 2))"
 NORMED = "The residual stream is normalised: add to what came in, not to what the norm made of it."
 IN_BLOCK = (
-    mistake("Post-norm for pre-norm: norms come before attention and feed-forward layer.",
+    mistake("Post-norm instead of pre-norm: norms come before attention and feed-forward layer.",
             ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
     mistake("The norms come after attention and feed-forward layer: put them before.",
             ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
@@ -1058,7 +1059,7 @@ IN_BLOCK = (
     mistake("The second norm gets what the first one made.",
             ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)",
             ADD_FFN, "return x + ffn(ln2(normed))"),
-    mistake("Attention and feed-forward layer stand side by side.",
+    mistake("Attention and feed-forward layer run side by side.",
             ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
     mistake("The feed-forward layer comes before attention.",
             ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),

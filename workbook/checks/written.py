@@ -215,7 +215,7 @@ def _character(attempt: Any) -> str | None:
     said = BYTES if isinstance(code, bytes) else EMPTY
     if isinstance(code, int):
         said = f"That is {chr(code)!r}: chr({code})." if 0 < code <= sys.maxunicode else None
-    raise Wrong("That is another character.", given="ord(chr(0))", got=attempt, mistake=said)
+    raise Wrong("That is a different character.", given="ord(chr(0))", got=attempt, mistake=said)
 
 
 def _repr_and_print(attempt: Any) -> str | None:
@@ -285,7 +285,7 @@ def _sizes(attempt: Any, text: str = "hello") -> str | None:
         if found.value in right | {256}:
             return f"{found.value:g} is right."
         if found.value >= 1e9:
-            raise Wrong("There are not so many values.", got=attempt, mistake=RANGE)
+            raise Wrong("There are not that many values.", got=attempt, mistake=RANGE)
         raise NotAttempted(ALONE)
     if not isinstance(attempt, dict) or any(type(key) is not str for key in attempt):
         return None
@@ -325,17 +325,17 @@ def _fails_byte_by_byte(attempt: Any) -> str | None:
     if data is None:
         return None
     if found := flaw(data):
-        claim = "Those bytes are no UTF-8, so that a right decoder refuses them as well."
+        claim = "Those bytes are not UTF-8, so a correct decoder refuses them too."
         raise Wrong(claim, got=data, mistake=f"{found.sentence} Encode a text.")
     if data.isascii():
         said = "All of it is ASCII, where a character is one byte. Take one that needs more."
-        raise Wrong("Decoding it byte by byte goes well.", got=data, mistake=said)
+        raise Wrong("Decoding it byte by byte works.", got=data, mistake=said)
     wide = next(character for character in data.decode() if not character.isascii())
     return f"{wide!r} takes {len(wide.encode())} bytes, none of them a character by itself."
 
 
 def _two_bytes(attempt: Any) -> str | None:
-    """Praise for two bytes that are no UTF-8, with the rule that they break."""
+    """Praise for two bytes that are not UTF-8, with the rule that they break."""
     data = _bytes(attempt)
     if data is None and isinstance(attempt, str) and len(attempt.split()) == 1:
         said = "A str is decoded already: put b before the quotes."
@@ -421,8 +421,8 @@ def _longest(attempt: Any, corpus: str) -> str | None:
     pieces = [] if flaw(attempt) else list(pretokenize([attempt.decode()]))
     if len(pieces) > 1:
         got = Words(" | ".join(map(repr, pieces[:6])))
-        said = "Merges reached across pre-tokens, or this is no token of your vocabulary."
-        raise Wrong("No merge can have made this of several pre-tokens.", got=got, mistake=said)
+        said = "Merges reached across pre-tokens, or this is not a token of your vocabulary."
+        raise Wrong("No merge can have made this out of several pre-tokens.", got=got, mistake=said)
     nature = " It is a ruler: one character over and over." if len({*attempt}) == 1 else ""
     if b"\xc3\x83\xc3\x82" in attempt:
         nature = " It is UTF-8 that was read as Latin-1 and encoded again."

@@ -177,6 +177,7 @@ def mfu(device: str, precision: str, **_) -> float:
         flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
         for run in records.load_all()
         if (run.environment["device"], run.environment["precision"]) == (device, precision)
+        and not run.diverged  # which may be before the first step
     ]
     return median(found) if found else ASSUMED_MFU
 

@@ -89,15 +89,15 @@ def settings_of(config: TrainConfig) -> dict:
 def journal(results: Results) -> str:
     """The runs of one experiment as text: a line for each setting, with the loss of every run.
 
-    Losses are those of validation in nats per token; where a run diverged, the step stands instead.
+    Losses are those of validation in nats per token; of a run that diverged, its `ending` stands.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for label, run in results.items():
         setting, last = re.fullmatch(r"(?:(.*), )?([^,]*)", label).groups()
         kind, _, value = last.partition(" ")
-        if kind not in ("rate", "seed"):  # an entry that is neither of a sweep nor of some seeds
+        if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
             setting, kind, value = label, "", ""
-        outcome = f"diverged at {run.outcome['step']:,}" if run.diverged else f"{run.loss:.3f}"
+        outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
         rows = found.setdefault(setting or "one short sweep", {})
         rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
     lines = []
@@ -126,7 +126,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
     rows = {
         name: {
             "question": questions[name],
-            "runs": len(studied[name]),
+            "runs": len({run.config.key for run in studied[name].values()}),
             "of them new": len(own),
             "diverged": sum(run.diverged for run in own.values()),
             "minutes": sum(run.seconds for run in own.values()) / 60,
@@ -161,6 +161,8 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
 
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
+    if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
+        return "was NaN before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
@@ -275,6 +277,11 @@ class Setting:
     def losses(self) -> dict[int, float]:
         """The losses at the best rate, by seed."""
         return {seed: run.loss for seed, run in self.seeds.items()}
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The mean over seeds at the best rate."""
+        return fmean(run.bits_per_byte for run in self.seeds.values())
 
     @property
     def spread(self) -> Spread:
@@ -407,9 +414,9 @@ class Family:
         rows = {
             (label, f"{tokens:,}"): {
                 "costs (nats/token)": cost(each),
-                "p": f"{each.chance:.4f}",
+                "p": significance.in_words(each.chance).removeprefix("= "),
                 "claimed": "yes" if self.claimed[label, tokens] else "no",
-                "smallest that could be": f"{each.smallest_claim(len(self)):.3f}",
+                "smallest claimable": f"{each.smallest_claim(len(self)):.3f}",
             }
             for (label, tokens), each in self.differences.items()
         }
@@ -420,11 +427,12 @@ class Family:
         each = self.differences[label, tokens]
         if not math.isfinite(each.nats):
             return f"{cost(each)}, which no mean can hold"
-        words = f"{cost(each)} nats/token, p = {each.chance:.4f}"
+        words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if each.nats > 0 else 'better'} ({words})"
         least = f"{each.smallest_claim(len(self)):.3f} could have been seen"
-        return f"no difference that these runs can show ({words}; {least})"
+        higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
+        return f"no difference that these runs can show ({words}, {higher}; {least})"
 
     def sentences(self, label: str) -> str:
         """What may be said of a change at each budget, one line of a list each."""
@@ -452,9 +460,10 @@ def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
             for scale, word in said.items()
             if word != "no records"
         }
-        rows[label] = (
-            said | costs | {"same conclusion?": "yes" if len({*said.values()}) == 1 else "no"}
-        )
+        rows[label] = said | costs
+        if len(families) > 1:
+            agree = len({*said.values()}) == 1
+            rows[label]["same conclusion?"] = "yes" if agree else "no"
     return pd.DataFrame(rows).T.rename_axis("change")
 
 
@@ -527,7 +536,7 @@ def edge_table(
         f"{rate:.3g}": {
             "outcome": ending(swept[rate]),
             "failed": failed(swept[rate], top),
-            "rose above its start": rose(swept[rate]),
+            f"rose {STARTLED:g} above its start": rose(swept[rate]),
             "αλ": f"{rate * decay:.3g}",
             "outcome with λ = 0": ending(run),
             "failed with λ = 0": failed(run, top_plain),
@@ -674,7 +683,7 @@ def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
             "loss by seed": ", ".join(f"{run.loss:.3f}" for run in runs.values()),
             "rate": f"{rate_of(first(runs)):.3g}",
             "steps": ", ".join(f"{run.steps:,}" for run in runs.values()),
-            "tokens": f"{first(runs).tokens:,}",
+            "tokens": ", ".join(f"{run.tokens:,}" for run in runs.values()),
             "seconds": f"{max(run.seconds for run in runs.values()):.1f}",
         }
         for label, runs in found.items()
@@ -701,7 +710,7 @@ def challengers(scale: Scale) -> dict[str, Run]:
 
 def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -> pd.DataFrame:
     """The records of a leaderboard in their order: ours, then those of `others` that beat them."""
-    ours = {label: runs for label, runs in found.items() if label != "start again"}
+    ours = {"start": found["start again"], "final": found["final"]}  # with seeds that chose nothing
     rows, record = [], math.inf
     for label, runs in [*ours.items(), *((name, {0: run}) for name, run in others.items())]:
         loss = fmean(run.loss for run in runs.values())
@@ -751,9 +760,10 @@ def fluency_facts(run: Run) -> dict[str, str]:
 
 
 def deep(results: Results) -> dict[str, Setting]:
-    """The settings of `studies.depth` that are done, by label."""
-    labels = ("deep", "deep, no norm", "deep, post-norm")
-    return {label: each for label in labels for each in settings(results, label).values()}
+    """The settings of `studies.depth` that are done, by where their norms are."""
+    norms = {"pre-norm": "deep", "without norms": "deep, no norm", "post-norm": "deep, post-norm"}
+    found = {name: settings(results, label) for name, label in norms.items()}
+    return {name: each for name, by_tokens in found.items() for each in by_tokens.values()}
 
 
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
@@ -771,7 +781,12 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
                 for tokens, each in by_budget.items()
             )
     if deep_ones := deep(studied.get("depth", {})):
-        found["depth"] = "; ".join(f"{label}: {each.spread}" for label, each in deep_ones.items())
+        found["depth"] = "; ".join(
+            f"{name} {ending(each.best)} at every rate"
+            if each.best.diverged
+            else f"{name} {each.spread} at {each.rate:.3g}"
+            for name, each in deep_ones.items()
+        )
     if sizes := by_batch(studied.get("batch_size", {})):
         top = {size: best(numbered(runs)) for size, runs in sizes.items()}
         found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())

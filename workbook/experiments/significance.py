@@ -112,6 +112,15 @@ def difference(losses: Mapping[int, float], others: Mapping[int, float]) -> Diff
     return Difference(tuple(gaps))
 
 
+def in_words(chance: float) -> str:
+    """A p-value with its sign of comparison, such as "= 0.0123" or, where it is tiny, "< 0.0001".
+
+    >>> in_words(0.01234), in_words(1e-7)
+    ('= 0.0123', '< 0.0001')
+    """
+    return f"= {chance:.4f}" if chance >= 0.0001 else "< 0.0001"
+
+
 def claimed(found: Mapping[str, Difference]) -> dict[str, bool]:
     """Which of some differences may be claimed together, by Holm's correction.
 

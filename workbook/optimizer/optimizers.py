@@ -99,7 +99,7 @@ class SGD(Rule):
 
 
 class Momentum(Rule):
-    """b ← μ b + g, then θ ← θ - lr b: a heavy ball, which remembers where it was going.
+    """b ← μ b + g, then θ ← θ - lr b: a heavy ball, which keeps its course.
 
     Source: Polyak 1964; as in torch, lr stands outside of b.
     """
@@ -114,7 +114,7 @@ class Momentum(Rule):
 
 
 class AdaGrad(Rule):
-    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps for what often had large gradients.
+    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps where gradients were large.
 
     Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
     """

@@ -72,7 +72,7 @@ def story(lr: float) -> str:
     elif first > -1:
         words = "It falls from the first step on, although the weights jump across 0 at first."
     else:
-        words = "The first step turns every sign and keeps the loss; then it falls."
+        words = "The first step flips every sign and leaves the loss as it is; then it falls."
     return words + (f" After {_steps(zero)} it is exactly 0." if zero else "")
 
 

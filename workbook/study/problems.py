@@ -134,31 +134,33 @@ _RECORDS = (
         parts=("a", "b", "c"),
         takes={
             "a": 'a code point, such as "U+0041", or a sentence',
-            "b": "the repr and what is printed, or their lengths, as a pair or as a dict such as "
+            "b": "the repr and what print shows, or their lengths, as a pair or as a dict such as "
                  '{"repr": 5, "print": 2}; or a sentence',
-            "c": "such a text, its length, or a dict such as {text: length}; or a sentence",
+            "c": "a text with it inside, its length, or a dict such as {text: length}; or a "
+                 "sentence",
         },
         facts={
             "a": (
-                "the character has a name, or a number in the form U+....",
-                "it is one character long, although nothing is seen",
+                "it gives the character's name, or its number in the form U+....",
+                "the length is 1, although nothing can be seen",
             ),
             "b": (
                 r"the repr shows an escape, '\x00', in quotes",
                 "print writes the character itself",
-                "it cannot be seen, but has length 1",
+                "it cannot be seen, but its length is 1",
             ),
             "c": (
                 r"the text's repr shows the escape \x00 in its place",
-                "printed, the text looks as if nothing were there",
+                "when printed, the text looks as if nothing were there",
                 "the length counts it: the character stays in the text",
             ),
         },
         nudge="Type `chr(0)` alone in a cell, then `print(chr(0))`, then `len(chr(0))`. Which of "
             "the three outputs do you trust, and why?",
-        idea="A character that nobody can see is still a character. A cell shows the `repr`, "
-            "which spells it out as an escape; `print` hands the character itself to the screen. "
-            "`unicodedata` and the ASCII table know its name.",
+        idea="A character that nobody can see is still a character. (a) `unicodedata` and the "
+            "ASCII table know its name. (b) A cell shows the `repr`, which spells the character "
+            "out as an escape; `print` sends the character itself to the screen. (c) Look at the "
+            "`repr` and the length of the whole text.",
     ),
     _problem(
         "unicode2", "From characters to bytes",
@@ -167,7 +169,7 @@ _RECORDS = (
         takes={
             "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": 12}, or of several texts, such '
                  'as {"hello": {"UTF-8": 5}}; or a sentence',
-            "b": "bytes on which the function fails, or the text that they are of, alone or first "
+            "b": "bytes on which the function fails, or the text that they encode, alone or first "
                  "in a pair with the reason; or a sentence",
             "c": "two bytes, such as bytes([0x68, 0x69]), alone or first in a pair with the "
                  "reason; or a sentence",
@@ -178,27 +180,28 @@ _RECORDS = (
         },
         facts={
             "a": (
-                "sizes of more than one text, English and other, are compared",
-                "most text is shorter in UTF-8, and UTF-16 and UTF-32 are full of zero bytes",
-                "256 byte values are enough for every text, so that nothing is ever unknown",
-                "UTF-8 has no byte order, and so no byte order mark",
+                "it compares the sizes of several texts, English and others",
+                "most text is shorter in UTF-8; UTF-16 and UTF-32 are full of zero bytes",
+                "256 byte values are enough for every text, so nothing is ever unknown",
+                "UTF-8 has no byte order, and so needs no byte order mark",
             ),
             "b": (
                 "it gives an input as bytes, or a character outside ASCII",
-                "it says that a character outside ASCII takes several bytes, none of them whole",
+                "it says that a character outside ASCII takes several bytes, which mean nothing "
+                "alone",
             ),
             "c": (
                 "it names two bytes, such as 41 42 in hexadecimal",
                 "it says which rule of UTF-8 they break",
             ),
         },
-        nudge="Encode one English, one Chinese and one emoji text in all three encodings, and "
-            "look at the bytes, not only at how many there are. For (b) and (c): after which "
-            "first bytes does UTF-8 expect more?",
-        idea="Look for the zeros: the wide encodings are full of them, and two or four extra "
-            "bytes at the front give the byte order. In UTF-8 every byte above 7F is part of a "
-            "longer character. Bytes 80 to BF only ever continue one, and C2 to F4 only ever "
-            "begin one.",
+        nudge="(a) Encode one English, one Chinese and one emoji text in all three encodings, and "
+            "look at the bytes, not only at how many there are. (b) and (c) After which first "
+            "bytes does UTF-8 expect more?",
+        idea="(a) Look for the zeros: UTF-16 and UTF-32 are full of them, and two or four extra "
+            "bytes at the front give the byte order. (b) In UTF-8 every byte above 7F is part of "
+            "a longer character. (c) Bytes 80 to BF only ever continue a character, and C2 to F4 "
+            "only ever begin one.",
     ),
     _problem(
         "train_bpe", "Train a byte-pair encoding",
@@ -207,10 +210,11 @@ _RECORDS = (
         nudge="Make it right on one line of text before you make it fast: count the pre-tokens, "
             "keep each as a tuple of bytes with its count, and write the loop that merges the "
             "most frequent pair. Where must the text be cut before you count anything?",
-        idea="Split at the special tokens first, then by the pattern. Choose the pair with "
+        idea="Split at the special tokens first, escaped and the longest first, then by the "
+            "pattern. Choose the pair with "
             "`max(counts, key=lambda pair: (counts[pair], pair))`, which breaks ties as asked. "
             "For speed, note which pre-tokens contain which pair: a merge changes the counts only "
-            "inside those, so take their old pairs away and add the new ones.",
+            "inside those, so subtract their old pairs and add the new ones.",
     ),
     _problem(
         "train_bpe_tinystories", "A tokenizer for simple stories",
@@ -238,7 +242,7 @@ _RECORDS = (
             "child processes, whose memory and whose time does your measurement see?",
         idea="Add up the memory of the whole process tree, and profile a run that counts in one "
             "process: the parent of a pool only waits. Sort the vocabulary by length in bytes, "
-            "and remember that a leading space is part of a token.",
+            "and remember that a leading space is part of the token.",
     ),
     _problem(
         "train_bpe_expts_owt", "A tokenizer for the web",
@@ -311,8 +315,9 @@ _RECORDS = (
                 "no negative number is needed",
             ),
         },
-        nudge="Which way round is the ratio? Think about what a better tokenizer does to your "
-            "figure. And for `uint16`: what is the largest token ID that you have to store?",
+        nudge="Which way round is the ratio: does a better tokenizer raise or lower it? For the "
+            "speed, encode a whole file: a short text pays for every word anew. For `uint16`: what "
+            "is the largest token ID that you have to store?",
         idea="Bytes per token: the length of the encoded text divided by the number of tokens. "
             "For the Pile, 825 GB are 825 · 10⁹ bytes; divide by bytes per second, then by 3,600. "
             "Two bytes per token hold 65,536 different values, and both vocabularies are smaller "
@@ -324,8 +329,8 @@ _RECORDS = (
         points=1, chapter=3, notebook="03_transformer", check="transformer",
         form="class", signature="Linear(in_features, out_features)",
         nudge="Write down the shapes before the code: the last axis of the input, the two axes of "
-            "the weight, the last axis of the output. Which axes are summed over?",
-        idea="The weight has one row for each output, so that y = W x. For any number of leading "
+            "the weight, the last axis of the output. Which axis is summed over?",
+        idea="The weight has one row per output, so that y = W x. With any number of leading "
             "axes that is `x @ W.T`, or an einsum over d_in. Fill an empty tensor with "
             "`nn.init.trunc_normal_`: its limits are absolute values, so give it three times the "
             "standard deviation.",
@@ -362,7 +367,7 @@ _RECORDS = (
         form="class",
         signature="RotaryPositionalEmbedding(theta, d_k, max_seq_len), called with (x, positions)",
         nudge="Draw two numbers as an arrow in the plane, and rotate it by an angle. What happens "
-            "to it at position 0, and what to the fastest pair at position 1?",
+            "to the arrow at position 0? And to the fastest pair at position 1?",
         idea="Cosines and sines of position · Θ^(-2k/d_k), k = 0, 1, ..., can be precomputed as a "
             "table with one row per position; index it with the positions. `x[..., 0::2]` and "
             "`x[..., 1::2]` are the two numbers of all pairs. Rotate them, `stack` on a new last "
@@ -381,11 +386,11 @@ _RECORDS = (
         "scaled_dot_product_attention", "Attention",
         points=5, chapter=3, notebook="03_transformer", check="transformer",
         form="function", signature="scaled_dot_product_attention(Q, K, V, mask)",
-        nudge="Name the axes: queries, keys, d_k, d_v. Which axis must be gone after the first "
-            "product, and along which one do the weights of a query add up to 1?",
-        idea="Q Kᵀ / √d_k, where the mask is False filled with -inf, softmax over the keys, times "
-            "V. An einsum with `...` in front takes care of all leading axes. exp(-inf) is 0, "
-            "which is why you fill before the softmax.",
+        nudge="Name the axes: queries, keys, d_k, d_v. Which axis does the first matmul sum over, "
+            "and along which one do the weights of a query add up to 1?",
+        idea="Compute Q Kᵀ / √d_k, fill it with -inf where the mask is False, take the softmax "
+            "over the keys, and multiply by V. An einsum with `...` in front takes care of all "
+            "leading axes. exp(-inf) is 0, which is why you fill before the softmax.",
     ),
     _problem(
         "multihead_self_attention", "Many heads, no look ahead",
@@ -417,9 +422,9 @@ _RECORDS = (
         signature="TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, "
             "d_ff, rope_theta)",
         nudge="List the modules in the order in which the tokens meet them. Which one comes "
-            "between the last block and the head, and what is it for?",
+            "between the last block and the head, and why is it needed there?",
         idea="Embedding, blocks in an `nn.ModuleList`, a final norm, and a linear layer up to the "
-            "vocabulary. Return its logits: the softmax belongs to the loss and to decoding. Pass "
+            "vocabulary. Return the logits: the softmax belongs in the loss and in decoding. Pass "
             "`context_length` and `rope_theta` on to each block.",
     ),
     _problem(
@@ -447,8 +452,8 @@ _RECORDS = (
                 "the bytes for it in float32, in GB or GiB, and which of the two",
             ),
             "b": (
-                "each matmul with its shapes: Q, K, V, scores, weighted sum, output, feed- "
-                    "forward, head",
+                "each matmul with its shapes: Q, K, V, scores, weighted sum, output, "
+                    "feed-forward, head",
                 "how often it occurs: once per block, the head once",
                 "the total for one sequence of 1,024 tokens",
             ),
@@ -470,11 +475,11 @@ _RECORDS = (
         nudge="Build the model on the meta device, where it takes no memory, and print the name "
             "and shape of every parameter. Which of those matrices take part in a matmul, and "
             "which two matmuls in attention have no parameters at all?",
-        idea="A block has four matrices of d by d, the feed-forward matrices of d by d_ff, and "
-            "two gains of length d; outside the blocks are the embedding, the last norm and the "
-            "head. A matrix of n by m costs 2·T·n·m FLOPs for T tokens, scores and weighted sum "
-            "2·T·T·d each. Write each as a row of a table, let the table add them up, and look at "
-            "the shares. Only the T·T terms grow with the square of the context.",
+        idea="A block has four d × d matrices, the d × d_ff matrices of the feed-forward layer and "
+            "two norms with d gains each. Outside the blocks are the embedding, the final norm and "
+            "the head. For T tokens an n × m matrix costs 2·T·n·m FLOPs; the scores and the "
+            "weighted sum cost 2·T·T·d each. Make each a row of a table, add up the rows, and "
+            "look at the shares. Only the T·T terms grow with the square of the context.",
     ),
     # Chapter 4: the loss, the optimizer, the schedule.
     _problem(
@@ -492,36 +497,36 @@ _RECORDS = (
         "learning_rate_tuning", "Three learning rates",
         points=1, chapter=4, notebook="05_optimizer", check="written",
         takes={
-            "": "a dict of the losses of ten steps by learning rate, such as {10: [...], 100: "
-                "[...]}, or of the last ones alone; or a sentence",
+            "": "a dict from each learning rate to its losses over ten steps, such as {10: [...], "
+                "100: [...]}, or to the last loss alone; or a sentence",
         },
         facts={
             "": (
-                "10: the loss falls with every step, faster than with 1",
-                "100: the first step keeps the loss, then it falls; the fourth brings it to "
-                    "zero, up to rounding",
+                "10: the loss falls at every step, faster than with 1",
+                "100: the first step leaves the loss unchanged, then it falls; the fourth brings "
+                    "it to zero, up to rounding",
                 "1,000: the loss grows from the first step on: it diverges",
             ),
         },
-        nudge="Print all ten losses of each run, with an exponent (`:.3g`), and divide each by "
-            "the one before. At which learning rate does the loss fall fastest, and at which does "
-            "it grow?",
-        idea="The loss is a mean of squares, so its gradient is the weights times a constant, "
-            "here 2/100. Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + "
-            "1), and the loss by its square. Put α = 10, 100 and 1,000 in, and t = 0, 1, 2, 3.",
+        nudge="Print all ten losses of each run with an exponent (`:.3g`), and divide each by the "
+            "one before. At which learning rate does the loss fall fastest, and at which does it "
+            "grow?",
+        idea="The loss is a mean of 100 squares, so the gradient of each weight is 2/100 of it. "
+            "Each step multiplies all weights by the same number, 1 - 0.02 α / √(t + 1), and the "
+            "loss by its square. Work it out for α = 10, 100 and 1,000 at t = 0, 1, 2, 3.",
     ),
     _problem(
         "adamw", "The optimizer",
         points=2, chapter=4, notebook="05_optimizer", check="optimizer",
         form="class", signature="AdamW(params, lr, betas, eps, weight_decay)",
-        nudge="Copy the shape of the handout's SGD example: `__init__` passes a dict of settings "
-            "to `super().__init__`, and `step` goes through `self.param_groups`. Where do m, v "
-            "and t live between two steps, and what are they before the first?",
-        idea="`self.state[p]` is an empty dict at first: put zeros like p for m and v, and t = 0, "
-            "into it. In each step increment t first, so that it starts at 1; update m with g and "
-            "v with g². The learning rate of the step is α √(1 - β2ᵗ) / (1 - β1ᵗ), in a variable "
-            "of its own: the decay uses α itself, times λ, and no gradient. Skip p where `p.grad` "
-            "is None.",
+        nudge="Follow the handout's SGD example: `__init__` passes a dict of settings to "
+            "`super().__init__`, and `step` loops over `self.param_groups`. Where are m, v and t "
+            "kept between two steps, and what are they before the first?",
+        idea="`self.state[p]` is an empty dict at first: store m and v in it, zeros of p's shape, "
+            "and t = 0. In each step increment t first, so that it starts at 1; then update m with "
+            "g and v with g². Keep this step's learning rate, α √(1 - β2ᵗ) / (1 - β1ᵗ), in a "
+            "variable of its own, because the decay uses α itself, times λ, and no gradient. Skip "
+            "p if `p.grad` is None.",
     ),
     _problem(
         "adamwAccounting", "What training costs",
@@ -561,15 +566,13 @@ _RECORDS = (
                 "the time, in days or hours",
             ),
         },
-        nudge="How many numbers does AdamW keep for each parameter, the parameter and its "
-            "gradient included? And for the activations: which results of the forward pass does "
-            "the backward pass need again?",
-        idea="Parameters, gradients and the two moments are 4·P numbers of 4 bytes. List the "
-            "activations in the order of the forward pass, with B as a factor in each: then the "
-            "sum is a·B + b. GB are 10⁹ bytes, and the batch is rounded down. For (c) write "
-            "AdamW's lines and count the operations on each element. For (d) a backward pass "
-            "costs two forward passes; a day has 86,400 seconds, and a prefix such as tera is "
-            "easily lost.",
+        nudge="How many numbers does AdamW keep per parameter, counting the parameter and its "
+            "gradient? And for the activations: what is the shape of each result on the list?",
+        idea="Parameters, gradients and the two moments are 4·P numbers of 4 bytes each. List the "
+            "activations in the order of the forward pass, each with a factor B: the sum is "
+            "a·B + b. A GB is 10⁹ bytes; round the batch down. For (c), write out AdamW's lines "
+            "and count the operations per parameter. For (d), a backward pass costs two forward "
+            "passes, a day has 86,400 seconds, and a prefix such as tera is easily lost.",
     ),
     _problem(
         "learning_rate_schedule", "Up, then down a cosine",
@@ -578,43 +581,43 @@ _RECORDS = (
         form="function",
         signature="schedule(it, max_learning_rate, min_learning_rate, warmup_iters, "
             "cosine_cycle_iters)",
-        nudge="Three branches, told apart by comparing `it` with the two step numbers. What "
-            "should the learning rate be at it = 0, at the end of the warm-up, and at the end of "
-            "the cosine?",
-        idea="Let the progress be (it - warmup_iters) / (cosine_cycle_iters - warmup_iters), "
-            "which goes from 0 to 1 in the middle branch. `math.cos(math.pi * progress)` goes "
-            "from 1 to -1; add 1 and halve it, and use it to mix the maximum with the minimum.",
+        nudge="There are three branches: compare `it` with the two step numbers. What should the "
+            "learning rate be at it = 0, at the end of the warm-up, and at the end of the cosine?",
+        idea="In the middle branch, progress = (it - warmup_iters) / (cosine_cycle_iters - "
+            "warmup_iters) goes from 0 to 1, and `math.cos(math.pi * progress)` from 1 to -1. Add "
+            "1 and halve: the result is the share of the maximum, the rest that of the minimum.",
     ),
     _problem(
         "gradient_clipping", "A limit for gradients",
         points=1, chapter=4, notebook="05_optimizer", check="optimizer",
         form="function", signature="clip(parameters, max_l2_norm)",
         nudge="There is one norm, not one for each parameter. Why would separate norms change the "
-            "direction of the step? And how often can you go through `model.parameters()`?",
+            "direction of the step? And how many times can you loop over `model.parameters()`?",
         idea="Collect the gradients that are not None in a list. Add up the squares of all their "
-            "entries, and take one root. Where the norm is above the limit, multiply every "
-            "gradient in place by limit / (norm + 1e-6); below it leave them unchanged.",
+            "entries, and take one root. If the norm is above the limit, multiply every gradient "
+            "in place by limit / (norm + 1e-6); otherwise leave them unchanged.",
     ),
     # Chapters 5 and 6: training, and writing text.
     _problem(
         "data_loading", "Batches from one long array of tokens",
         points=2, chapter=5, notebook="06_training", check="data_loading",
         form="function", signature="get_batch(dataset, batch_size, context_length, device)",
-        nudge="With n tokens and windows of m, at how many places can a window start such that "
+        nudge="With n tokens and windows of m, at how many positions can a window start so that "
             "its last target still exists? Try n = m + 1 in your head.",
-        idea="There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, cut "
-            "`dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each, and turn only these "
-            "pieces into int64 tensors: a memory map stays on the disk that way.",
+        idea="There are n - m starts: 0 to n - m - 1. Draw `batch_size` of them at random, and "
+            "cut `dataset[i : i + m]` and `dataset[i + 1 : i + 1 + m]` for each. Convert only "
+            "these pieces to int64 tensors, so that a memory map stays on disk.",
     ),
     _problem(
-        "checkpointing", "Stop and go on",
+        "checkpointing", "Stop and resume",
         points=1, chapter=5, notebook="06_training", check="checkpointing",
         form="pair", signature="(save_checkpoint, load_checkpoint)",
-        nudge="What would a run that resumes tomorrow need to know? Find out what `state_dict()` "
-            "of a model and of an optimizer return, and what `load_state_dict` does with it.",
+        nudge="What does a run need to know if it is to resume tomorrow? Find out what "
+            "`state_dict()` of a model and of an optimizer returns, and what `load_state_dict` "
+            "does with it.",
         idea="Put both state dicts and the step number into one dict, and pass it to "
-            "`torch.save`: it takes a path as well as an open file. Loading is the same "
-            "backwards: `torch.load`, both `load_state_dict`, and return the number.",
+            "`torch.save`, which takes a path as well as an open file. Loading reverses this: "
+            "`torch.load`, then `load_state_dict` of both, and return the number.",
     ),
     _problem(
         "training_together", "The training script",
@@ -623,11 +626,11 @@ _RECORDS = (
         nudge="Overfit one small batch before anything else: if the loss does not fall to almost "
             "zero, something is broken. Which settings would you want to change without editing "
             "the file?",
-        idea="One step is: set the learning rate in `param_groups`, draw a batch, forward, loss, "
-            "backward, clip, step, clear the gradients. Around it: `numpy.memmap` (or "
-            "`numpy.load` with `mmap_mode`) for the data; every so many steps the loss on "
-            "validation batches under `torch.no_grad()`, and a checkpoint. `argparse` makes every "
-            "setting an option.",
+        idea="One step: set the learning rate in `param_groups`, draw a batch, compute the loss, "
+            "clear the gradients, then backward, clip and step. Around it: `numpy.memmap` (or "
+            "`numpy.load` with `mmap_mode`) for the data and, every so many steps, the loss on "
+            "validation batches under `torch.no_grad()` and a checkpoint. `argparse` turns every "
+            "setting into an option.",
     ),
     _problem(
         "decoding", "Write text",
@@ -635,14 +638,15 @@ _RECORDS = (
         form="function",
         signature="decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, "
             "end_id=None)",
-        nudge="Only the logits of the last position say what comes next. Make it work greedily "
-            "first, with a model that you can predict. What must happen to the token once it is "
-            "drawn?",
+        nudge="Only the logits of the last position say what comes next. Get greedy decoding to "
+            "work first, with a model whose output you can predict. What must happen to a token "
+            "once it is drawn?",
         idea="Divide the logits by the temperature, then take the softmax. For top-p, sort the "
-            "probabilities downwards and keep each one before which the sum is still less than p: "
-            "the one that reaches p is kept, so at least one remains. Divide by their sum, draw "
-            "with `torch.multinomial`, and map the position in the sorted list back to the token. "
-            "Stop at the end token before you add it, and give the model no more than its context.",
+            "probabilities in descending order, and keep each one as long as those before it add "
+            "up to less than p: the one that reaches p is kept, so at least one remains. Divide "
+            "by their sum, draw with `torch.multinomial`, and map the position in the sorted list "
+            "back to the token id. Stop at the end token before you append it, and give the model "
+            "no more tokens than its context length.",
     ),
     # Chapter 7: experiments.
     _problem(
@@ -734,23 +738,23 @@ _RECORDS = (
         asks_corpora=("tinystories",),
         takes={
             "": 'the number of tokens, alone or as {"tokens": 123}, the tokens, or the text and '
-                "what you say of it",
+                "what you say about it",
         },
         requires={"": Requirement(tokens_at_least=256)},
         facts={
             "": (
-                "a text of 256 tokens or more, or one that ended by itself at its end token",
-                "how it was made: temperature, top-p, prompt",
+                "a text of at least 256 tokens, or one that ended at its own end token",
+                "how it was made: prompt, temperature, top-p",
                 "how fluent it is: grammar, sense, names that stay the same",
-                "two things that make it better or worse",
+                "two factors that make it better or worse",
             ),
         },
-        nudge="Draw several texts at several temperatures before you choose one. Count the "
-            "tokens, too: how many are asked for at least?",
-        idea="Read for grammar, for names and things that stay the same, and for sense over "
-            "several sentences. What could make it better or worse: how long and on how much text "
-            "the model was trained, its size, the temperature, top-p, a prompt unlike the "
-            "training text.",
+        nudge="Draw several texts at different temperatures before you choose one. And count the "
+            "tokens: how many do you need at least?",
+        idea="Look at the grammar, whether names and things stay the same, and whether several "
+            "sentences make sense together. What could make it better or worse? For instance how "
+            "long and on how much text the model was trained, its size, the temperature, top-p, or "
+            "a prompt unlike the training text.",
     ),
     _problem(
         "layer_norm_ablation", "Take the norms away",

@@ -100,7 +100,7 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
     for i, byte in enumerate(following):
         if byte not in CONTINUATION:
             need = f"{first:02X} begins a character of {length} bytes"
-            return "missing continuation", f"{need}, but {byte:02X} is no continuation byte."
+            return "missing continuation", f"{need}, but {byte:02X} is not a continuation byte."
         if i == 0 and byte not in allowed:
             return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
     if len(following) < length - 1:

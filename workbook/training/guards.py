@@ -133,12 +133,16 @@ TOLERANCE = 1e-4  # of the largest logit: another token elsewhere may change how
 def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
     """A flag where a later token changes an earlier logit: the model reads the answers.
 
-    Each of a few places in one sequence is changed, and all logits before it compared.
+    Each of a few places in one sequence is changed, and all logits before it compared. Logits that
+    are not finite cannot be compared, and are a flag of their own.
     """
     sequence, length = inputs[:1], inputs.shape[-1]
     was_training = model.training
     model.eval()
     logits = model(sequence).float()
+    if not logits.isfinite().all():
+        model.train(was_training)
+        return "logits are infinite or NaN before the first step: the forward pass overflows"
     changes = {}  # by place
     for place in {1, length // 2, length - 1} & set(range(1, length)):
         changed = sequence.clone()
@@ -190,7 +194,7 @@ def before_training(
 
 def too_good(found: Evaluation, data: TrainData) -> str | None:
     """A flag where the loss is lower than any honest model's could be."""
-    if found.bits_per_byte >= data.floor:
+    if not found.bits_per_byte < data.floor:  # NaN is no record
         return None
     return (
         f"{TOO_GOOD}: {found.bits_per_byte:.3f} bits per byte on the validation split, and"

@@ -131,12 +131,17 @@ def records(folder: str | os.PathLike) -> list[dict]:
 def read(folder: str | os.PathLike) -> "pd.DataFrame":
     """The log of a run as a table with one row per logged step; empty where nothing was logged.
 
-    Columns are what the run wrote: tokens, seconds, train_loss, validation_loss and more.
+    Columns are what the run wrote: tokens, seconds, learning_rate and more. Those of both losses
+    and the gradient_norm are there in any case, for a run may diverge before its first step.
     """
     import pandas as pd  # here: a process that only trains need not load it
 
     frame = pd.DataFrame(records(folder))
-    return frame.set_index("step") if len(frame) else frame
+    if not len(frame):
+        return frame
+    always = ("train_loss", "validation_loss", "gradient_norm")
+    missing = {name: math.nan for name in always if name not in frame}
+    return frame.assign(**missing).set_index("step")
 
 
 def config(folder: str | os.PathLike) -> dict:

@@ -54,9 +54,9 @@ class KeyValueCache:
 
 
 class MultiHeadSelfAttention(Module):
-    """Causal attention by `num_heads` heads side by side, each on its d_model / num_heads values.
+    """Causal attention by `num_heads` heads, each on its own d_model / num_heads features.
 
-    With `theta`, RoPE turns queries and keys by their positions, up to `max_seq_len`. `parts` is
+    With `theta`, RoPE rotates queries and keys by their positions, up to `max_seq_len`. `parts` is
     the module whose Linear, RoPE and attention are used, `nn` or `fused`.
     Source: Vaswani et al. 2017, sec. 3.2.2.
     """
@@ -93,7 +93,7 @@ class MultiHeadSelfAttention(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
-        """What all heads gather; with a cache, x follows the positions that are already in it."""
+        """The heads' joint output; with a cache, x follows the positions that are already in it."""
         split = "... seq (heads d_head) -> ... heads seq d_head"
         Q, K, V = (
             rearrange(proj(x), split, heads=self.num_heads)

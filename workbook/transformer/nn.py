@@ -74,7 +74,7 @@ def float_type(x: Tensor) -> torch.dtype:
 class RMSNorm(nn.Module):
     """Each vector divided by its root mean square, then multiplied by a learned gain.
 
-    `eps` sits inside the root. Squares lose too much in half precision: inside, it is float32.
+    `eps` is inside the root. Half precision is too coarse for squares: the work is in float32.
     Source: Zhang & Sennrich 2019, eq. 4 (their g is `weight`).
     """
 
@@ -123,10 +123,10 @@ class SiLUFeedForward(nn.Module):
 
 
 class RotaryPositionalEmbedding(nn.Module):
-    """Each pair of neighbours (x_2k, x_2k+1) turned by the angle position · theta^(-2k / d_k).
+    """Rotate each pair of neighbours (x_2k, x_2k+1) by the angle position · theta^(-2k / d_k).
 
-    The product of a query and a key then depends on how far apart they are, not on where. There
-    is nothing to learn, and the tables of cosines and sines are not part of the state dict.
+    The score of a query and a key then depends on how far apart they are, not on where they are.
+    Nothing is learned, and the tables of cosines and sines are not part of the state dict.
     Source: Su et al. 2021, eq. 15 and 34 (their k counts from 1).
     """
 
@@ -143,7 +143,7 @@ class RotaryPositionalEmbedding(nn.Module):
     def _fill(self) -> None:
         """Make the tables for the device and the type that they have now, float32 at least.
 
-        The angles are float64 first: in float32 the thousandth position would be off by 6e-5.
+        The angles are float64 first: in float32 position 1,000 would be off by a few 1e-5.
         """
         positions = torch.arange(self.max_seq_len, device="cpu", dtype=torch.float64)
         pairs = torch.arange(0, self.d_k, 2, device="cpu", dtype=torch.float64)
@@ -163,7 +163,7 @@ class RotaryPositionalEmbedding(nn.Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "... seq d_k"]:
-        """Turn x; where no positions are given they count from `first`."""
+        """Rotate x; if no positions are given, they count from `first`."""
         rows = self.rows(x.shape[-2], token_positions, first)
         cos, sin = self.cos[rows], self.sin[rows]
         high = x.to(float_type(x))
@@ -186,7 +186,7 @@ class RotaryPositionalEmbedding(nn.Module):
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     """Positive numbers that add up to 1 along `dim`, in proportion to exp(x).
 
-    The largest value is subtracted first: that changes nothing, and no exp overflows.
+    The largest value is subtracted first: the result is the same, and no exp overflows.
     """
     high = x.to(float_type(x))
     powers = torch.exp(high - high.amax(dim, keepdim=True))
@@ -201,7 +201,7 @@ def scaled_dot_product_attention(
 ) -> Float[Tensor, "... queries d_v"]:
     """For each query a mean of the values, weighted by how well the keys match it.
 
-    A query sees the keys where its row of `mask` is True, and needs one at least.
+    A query sees the keys where its row of `mask` is True, and needs at least one.
     Source: Vaswani et al. 2017, eq. 1.
     """
     scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")

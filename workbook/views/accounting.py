@@ -58,7 +58,7 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     parts = table.div(table.sum(axis=1), axis=0)
     tops = parts.cumsum(axis=1)
     x = table.index.to_numpy(dtype=float)
-    for colour, name in zip(COLOURS, parts.columns, strict=False):
+    for colour, name in zip(plots.colours_of(parts.columns), parts.columns, strict=False):
         ax.fill_between(x, tops[name] - parts[name], tops[name], color=colour, lw=0)
         place = int(np.argmax(parts[name].to_numpy()))
         side = {0: "left", len(x) - 1: "right"}.get(place, "center")
@@ -74,7 +74,7 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 ha=side, va="bottom", annotation_clip=False,
             )  # fmt: skip
     plots.log2_axis(ax, x, _positions)
-    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name)
+    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name, ylabel="share of the total")
     ax.yaxis.set_major_formatter(PercentFormatter(1))
     return ax
 
@@ -96,7 +96,7 @@ def stacked(
     """
     ax = axes(ax)
     bottom = np.zeros(len(table))
-    for colour, name in zip(COLOURS, table.columns, strict=False):
+    for colour, name in zip(plots.colours_of(table.columns), table.columns, strict=False):
         ax.bar(range(len(table)), table[name], bottom=bottom, color=colour, label=name, width=0.75)
         bottom += table[name].to_numpy()
     for place, total in enumerate(bottom):
@@ -129,10 +129,11 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     low, high = table.min(axis=None), table.max(axis=None)
     inside = {name: size for name, size in TIMES.items() if low <= size <= high}
-    ax.set(yscale="log", xlabel=table.index.name)
+    ax.set(yscale="log", xlabel=table.index.name, ylabel="training time")
     ax.set_yticks(list(inside.values()), inside)
     plots.log2_axis(ax, table.index)
     ax.yaxis.tick_right()  # the names of the lines are on the left
+    ax.yaxis.set_label_position("right")
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid()

@@ -1,9 +1,10 @@
-"""Notebook 02: tokenizers compared, a token's family tree and where the time goes, as pictures.
+"""Notebook 02: tokenizers compared, a file cut for workers, a token's family tree, and times.
 
 The live views are the merge stepper (training merge by merge) and the tokenizer playground.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -15,7 +16,19 @@ from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import Ancestor, Step, apply_merges, training_steps
 from workbook.views import live
 from workbook.views.live import LINE, Framed, Live, Shown, drawable, escape, plural, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, axes, named_rows, note
+from workbook.views.plots import (
+    BLUE,
+    COLOURS,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    SKY,
+    axes,
+    named_rows,
+    note,
+)
 
 DAY = 24 * 60 * 60  # seconds
 
@@ -115,14 +128,42 @@ def is_waiting(function: str) -> bool:
 
 def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """What a job takes at each step of a ladder, the slowest on top, on a log axis."""
-    slowest_last = sorted(seconds.items(), key=lambda step: step[1])
-    ax = axes(ax, height=1 + 0.4 * len(seconds))
-    for at, (name, taken) in enumerate(slowest_last):
-        ax.plot(taken, at, "o", color=BLUE, ms=9)
-        note(ax, f"{name}: {taken:,.3g} s", (taken, at), (0, 9), ha="center", color=INK)
-    ax.set(xscale="log", xlabel="time (seconds, log scale)", yticks=[])
-    ax.margins(x=0.25, y=0.2)
+    ax = axes(ax, height=0.9 + 0.32 * len(seconds))
+    slowest_first = sorted(seconds, key=seconds.get, reverse=True)
+    for y, name in enumerate(slowest_first):
+        ax.plot(seconds[name], y, "o", ms=8, color=BLUE)
+        note(ax, f"{seconds[name]:,.3g} s", (seconds[name], y), (9, 0), va="center", color=INK)
+    named_rows(ax, slowest_first)
+    ax.set(xscale="log", xlabel="time (seconds, log scale)")
+    ax.margins(x=0.2, y=0.1)
     ax.grid(axis="x")
+    return ax
+
+
+def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:
+    """A file cut for workers: equal parts, each cut moved to the next of the `ends` of documents.
+
+    Below are the parts that this gives, and the one list of counts that they add up to.
+    """
+    ax = axes(ax, height=2.6)
+    size = ends[-1]
+    blind = [size * part / workers for part in range(1, workers)]
+    cuts = [0, *(min(end for end in ends if end >= at) for at in blind), size]
+    for start, end in pairwise([0, *ends]):
+        ax.barh(0, end - start, 0.6, start, color=PALE[0], edgecolor=GREY)
+    for at, cut in zip(blind, cuts[1:], strict=False):
+        ax.plot([at, at], [-0.45, 0.45], "--", color=RED)
+        ax.annotate("", (cut, 0.7), (at, 0.45), arrowprops={"arrowstyle": "->", "color": RED})
+    centred = {"ha": "center", "va": "center"}
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        middle = (start + end) / 2
+        ax.barh(1, end - start, 0.6, start, color=SKY, edgecolor="white", lw=3)
+        ax.text(middle, 1, f"worker {number + 1}", color=INK, **centred)
+        ax.annotate("", (middle, 1.72), (middle, 1.3), arrowprops={"arrowstyle": "->"})
+    ax.barh(2, size, 0.5, color=BLUE)
+    ax.text(size / 2, 2, "counts added up, then merged", color="white", **centred)
+    named_rows(ax, ["documents", "parts", "parent"])
+    ax.set_xlabel("place in the file (bytes); dashed: equal parts")
     return ax
 
 

@@ -110,7 +110,8 @@ def training_curves(
         dashes = "--" if edge and float(name) >= edge[1] else "-"
         for run in runs:
             losses = _cut(ax, run.log["train_loss"].dropna())
-            ax.plot(losses.index, losses, color=colour, ls=dashes, linewidth=1.2, label=name)
+            look = {"color": colour, "ls": dashes, "antialiased": False}  # the file stays small
+            ax.plot(losses.index, losses, linewidth=1.2, label=name, **look)
             if run.diverged:
                 ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
     ax.set(xlabel="steps", ylabel="training loss (nats/token)")
@@ -147,7 +148,8 @@ def everything(studied: Mapping[str, Sequence[Run]]) -> Figure:
             look = {"color": BLUE, "linewidth": 0.6, "antialiased": False}
             _one_run(ax, run, "tokens", "validation_loss", label=None, **look)
         ax.set_title(name, fontsize=8)
-        ax.set(xscale="log", ylim=(None, CEILING + 0.3))
+        ax.set(xscale="log", ylim=(0, CEILING + 0.3))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid()
     for ax in grid.flat[len(studied) :]:
         ax.remove()
@@ -190,21 +192,29 @@ def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figur
     """Learning curves at the largest budget on the left; at every budget, the tuning on the right.
 
     On the left the range over seeds is shaded. On the right, the losses by learning rate of the
-    unchanged model (full lines) and the changed one (dashed), a colour per budget.
+    unchanged model (full lines) and the changed one (dashed), a colour per budget; a cross on top
+    is a run that diverged.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
     last = [*found.values()][-1]
     sides = {usual: last.unchanged.seeds, last.label: last.changed.seeds}
     curves({name: [*runs.values()] for name, runs in sides.items()}, ax=left)
     left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    rates: set[float] = set()
     for colour, (tokens, each) in zip(_colours(found), found.items(), strict=True):
         for marker, dashes, side in (("o", "-", each.unchanged), ("s", "--", each.changed)):
             ended = {rate: run.loss for rate, run in side.tuned.items() if not run.diverged}
             label = f"{tokens / 1e6:.1f} M tokens" if side is each.unchanged else None
             right.plot(ended.keys(), ended.values(), color=colour, ls=dashes, marker=marker, ms=4,
                        label=label)  # fmt: skip
+            lost = [rate for rate, run in side.tuned.items() if run.diverged]
+            on_top = right.get_xaxis_transform()
+            right.scatter(lost, [0.97] * len(lost), transform=on_top, **CROSS | {"color": colour})
+            rates |= side.tuned.keys()
     right.plot([], [], color=INK, ls="--", marker="s", ms=4, label=last.label)
     right.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
+    right.set_xticks(sorted(rates), [f"{rate:.2g}" for rate in sorted(rates)], fontsize=8)
+    right.xaxis.set_minor_formatter(NullFormatter())
     right.grid()
     right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
@@ -239,7 +249,8 @@ def effects(
         ax.axhline(0, color=INK, linewidth=1)
         ax.grid(axis="y")
     left.set(xscale="log", xlabel="tokens seen", ylabel="costs (nats/token)")
-    left.xaxis.set_major_formatter(EngFormatter(sep=""))
+    budgets = sorted({tokens for found in family.values() for tokens in found})
+    left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
     left.xaxis.set_minor_formatter(NullFormatter())
     right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
     right.set_xticks(range(len(family)), list(family), rotation=20, fontsize=8)
@@ -356,7 +367,8 @@ def standings(
 ) -> Axes:
     """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
 
-    Those that `helped` are diamonds, the first and the last entry full circles, the rest open ones.
+    Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
+    are full circles, the rest open ones.
     An entry such as "a + b" is named by what was added last.
     """
     ax = axes(ax, height=1.0 + 0.23 * len(entries))
@@ -366,15 +378,15 @@ def standings(
         min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
         label=f"range of “{start}”",
     )  # fmt: skip
+    ends = (start, f"{start} again", final)
     for row, name in enumerate(names):
-        ends = name in (start, final)
-        colour = BLUE if ends else GREEN if name in helped else GREY
+        colour = BLUE if name in ends else GREEN if name in helped else GREY
         face = "none" if colour == GREY else colour
         marker = "D" if colour == GREEN else "o"
         losses = entries[name]
         ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
         ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="first and last")
+    ax.plot([], [], "o", color=BLUE, label="first, again, and last")
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")

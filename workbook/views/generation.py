@@ -25,7 +25,7 @@ SMOOTH = 9  # tokens: a busy machine makes single times jump
 
 
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
-    """The probability that the likeliest tokens have together, one line per setting.
+    """The cumulative probability of the likeliest tokens, one line per setting.
 
     `shares` are the probabilities of all tokens, in any order. Dashed is `top_p`, and a ring is
     where it cuts.
@@ -40,7 +40,7 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
         ax.plot(np.arange(1, len(together) + 1), together, color=colour, label=label)
         ax.plot(needed, together[needed - 1], "o", ms=9, mfc="none", mec=colour, mew=2)
     ax.set(xscale="log", ylim=(0, 1.05))
-    ax.set(xlabel="number of likeliest tokens (log scale)", ylabel="probability together")
+    ax.set(xlabel="number of likeliest tokens (log scale)", ylabel="cumulative probability")
     ax.legend(loc="lower right")
     ax.grid()
     return ax
@@ -60,7 +60,7 @@ def step_times(
         window, 0.99, " the window is full", va="top", color="#555555",
         transform=ax.get_xaxis_transform(),
     )  # fmt: skip
-    ax.set(xlabel="number of the new token", ylabel=f"time for one token (ms, median of {SMOOTH})")
+    ax.set(xlabel="number of the new token", ylabel=f"time per token (ms, median of {SMOOTH})")
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left")
     ax.grid()

@@ -28,12 +28,26 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
+# What has one colour in all pictures: the parts of the model, and the kinds of memory.
+FIXED = {
+    "embedding": SKY,
+    "attention": ORANGE,
+    "projections": ORANGE,
+    "scores + weighted sum": YELLOW,
+    "feed-forward": BLUE,
+    "norms": GREY,
+    "head": GREEN,
+    "parameters": "#555555",
+    "gradients": GREY,
+    "two moments": "#cccccc",
+    "activations": RED,
+}
 
 plt.rcParams.update(
     {
         "figure.figsize": (6.4, 3.6),
         "figure.dpi": 100,
-        "savefig.dpi": 144,  # 922 pixels wide: sharp on a good screen, and a small file
+        "savefig.dpi": 110,  # 704 pixels wide: sharp on most screens, and a small file
         "figure.constrained_layout.use": True,
         "font.size": 10,
         "axes.prop_cycle": plt.cycler(color=COLOURS),
@@ -71,10 +85,10 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
 def png(figure: Figure) -> bytes:
     """The figure as PNG bytes: the same figure gives the same bytes on one machine.
 
-    256 colours are plenty for a map, 48 for lines; they make the file three or four times smaller.
+    256 colours are plenty for a map, 28 for lines; they make the file three or four times smaller.
     k-means moves them to where they are needed: a small red cross stays red.
     """
-    colours = 256 if any(ax.images for ax in figure.axes) else 48
+    colours = 256 if any(ax.images for ax in figure.axes) else 28
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     Image.open(drawn).convert("RGB").quantize(colours, kmeans=4).save(small, "png", optimize=True)
@@ -110,6 +124,12 @@ def cell(
     ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec=edge))
     centred = {"ha": "center", "va": "center"}
     ax.text(x + 0.5, y + height / 2, text, **centred | look)
+
+
+def colours_of(names: Collection[str]) -> Sequence[str]:
+    """The colours of some columns: their fixed ones, or COLOURS in order if any has none."""
+    known = set(names) <= set(FIXED)
+    return [FIXED[name] for name in names] if known else COLOURS
 
 
 def bare(ax: Axes) -> None:
@@ -173,7 +193,7 @@ def share_bars(
     """
     shares = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))
-    for colour, name in zip(COLOURS, shares.columns, strict=False):
+    for colour, name in zip(colours_of(shares.columns), shares.columns, strict=False):
         bars = ax.barh(range(len(table)), shares[name], height, left=left, color=colour, label=name)
         texts = [f"{share:.0%}" if share >= 0.045 else "" for share in shares[name]]
         ink = "white" if colour in dark else INK

@@ -1,6 +1,6 @@
 """Notebook 01: sizes and bits of encoded text as pictures, and the UTF-8 explorer, a live view."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,15 +24,18 @@ def size_steps(
     """One staircase per column of `table` over its index, on a log axis; `marks` names places."""
     ax = axes(ax)
     for i, column in enumerate(table.columns):
-        # A line that lies on another would hide it: each is lowered by a hair.
-        y = table[column] - 0.06 * i
-        ax.step(table.index, y, where="post", color=COLOURS[i], linewidth=2.5)
+        # A line that lies on another would hide it: each is wider than the one in front of it.
+        y = table[column]
+        ax.step(
+            table.index, y, where="post", color=COLOURS[i], linewidth=2 + 2.5 * i, zorder=2 - i,
+            solid_capstyle="butt",
+        )  # fmt: skip
         note(
             ax, column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
             fontweight="bold", va="center",
         )  # fmt: skip
     for name, place in marks.items():
-        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=-len(table.columns))
         note(ax, name, (place, 0.15), (3, 0), fontsize=8, color=INK)
     plots.log2_axis(ax, table.index, "U+{:04X}".format)
     most = table.max(axis=None)
@@ -68,7 +71,7 @@ def byte_pairs(
     """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
 
     `kinds[first][second]` names what the pair is. Every kind has a number, which stands in its
-    largest stretch and in the key, beside how many pairs are of that kind.
+    large regions and in the key, beside how many pairs are of that kind.
     """
     names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
     order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
@@ -94,12 +97,13 @@ def byte_pairs(
 
 
 def _number_regions(rank: np.ndarray, ax: Axes) -> None:
-    """Write 1 + `rank` once into each region, or beside the map where a region is too thin."""
+    """Write 1 + `rank` into each large region, or once beside the map where all are thin."""
     spots = []
     for number in range(rank.max() + 1):
-        region = rank == number
-        thin = region.sum() < 1_000
-        spots.append((*(_rightmost(region) if thin else _middle(region)), thin, number))
+        regions = [region for region in _regions(rank == number) if region.sum() >= 1_000]
+        spots += [(*_middle(region), False, number) for region in regions]
+        if not regions:
+            spots.append((*_rightmost(rank == number), True, number))
     free = 0  # the height in the margin from which on there is room for a number
     for y, x, thin, number in sorted(spots):
         place = (274, max(y, free)) if thin else (x, y)
@@ -107,8 +111,25 @@ def _number_regions(rank: np.ndarray, ax: Axes) -> None:
         ax.annotate(
             str(number + 1), (x, y), place, weight="bold", fontsize=9, ha="center", va="center",
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": INK},
-            arrowprops={"arrowstyle": "-", "color": INK} if thin else None,
+            arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.8} if thin else None,
         )  # fmt: skip
+
+
+def _regions(mask: np.ndarray) -> Iterator[np.ndarray]:
+    """Take `mask` apart into its connected regions."""
+    left = mask.copy()
+    while left.any():
+        region, grown = np.zeros_like(left), np.zeros_like(left)
+        grown.flat[left.argmax()] = True
+        while (grown != region).any():
+            region = grown.copy()
+            grown[1:] |= region[:-1]
+            grown[:-1] |= region[1:]
+            grown[:, 1:] |= region[:, :-1]
+            grown[:, :-1] |= region[:, 1:]
+            grown &= left
+        yield region
+        left &= ~region
 
 
 def _rightmost(mask: np.ndarray) -> tuple[int, int]:
