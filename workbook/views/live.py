@@ -260,7 +260,7 @@ NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, a
 
 
 def visible(text: str | bytes) -> str:
-    """The text with a sign for each space and line end; what else leaves no ink is escaped.
+    """The text with a sign for each space and line end; what else cannot be seen is escaped.
 
     Bytes that are not UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
 

@@ -45,14 +45,22 @@
       .filter(({ cell }) => isYours(cell));
   };
 
-  /** List the cells that explain each open exercise: those of its problem below its try cell. */
+  /**
+   * List the cells that explain each open exercise: those of its problem below its try cell. What
+   * stands under a heading right above the next try cell introduces that one.
+   */
   const spoilers = ({ widgets }, found) => {
     const states = new Map(found.map(({ cell, done }) => [cell, done]));
+    const isHeading = ({ model }) =>
+      model.type === "markdown" && model.sharedModel.getSource().startsWith("#");
     const runs = [];
     let problem = null; // of the open exercise that we are below
     for (const cell of widgets) {
       const { role, problem: of } = about(cell);
       if (role === "try") {
+        const last = problem === of ? runs.at(-1) : [];
+        const heading = last.findLastIndex(isHeading);
+        if (heading >= 0) last.splice(heading);
         problem = states.get(cell) === false ? of : null;
         if (problem) runs.push([]);
       } else if (problem && of === problem && EXPLAINS.has(role)) {
