@@ -201,10 +201,10 @@ def use_attention_viewer(page, view):
     page.keyboard.press("Home")
     wait_for_text(
         view,
-        "Position 0, b, looks most at position 0, b: 100% of its weight. The mask hides 23 later",
+        "Position 0, b, attends most to position 0, b: 100% of its weight. The mask hides 23 later",
     )
     view.get_by_role("button", name="Forward").click()
-    wait_for_text(view, "Position 1, l, looks most at")
+    wait_for_text(view, "Position 1, l, attends most to")
     notes = view.locator(".token small").all_inner_texts()
     assert notes[2:] == ["later"] * 22 and sum(int(note[:-1]) for note in notes[:2]) == 100
     heads.nth(2).click()
@@ -214,7 +214,7 @@ def use_attention_viewer(page, view):
     wait_for_text(view, "layer 1, head 1. Position 1")
     slider.focus()
     page.keyboard.press("End")
-    wait_for_text(view, "Position 23, c, looks most at")
+    wait_for_text(view, "Position 23, c, attends most to")
     assert "later" not in view.locator(".token small").all_inner_texts()
 
 

@@ -137,9 +137,9 @@ READ = {
 # No unit is guessed, and no label.
 UNCLEAR = {
     (MODEL, "a"): [
-        (2.13, "in billions, or in which unit"), ((2127057600, 8.508), "8.5 GB"),
+        (2.13, "in billions, or in which unit"), ((2127057600, 8.508), "0.5 GB"),
         ({"parameters": 2.127, "gb": 8.51}, "in billions"), ("2e9", "too coarse"), ("", "Hand in")],
-    (MODEL, "b"): [(4.51, "3.5 TFLOPs"), ([1e12, 3e12], "too coarse")],
+    (MODEL, "b"): [(4.51, "1.2 TFLOPs"), ([1e12, 3e12], "too coarse")],
     (MODEL, "d"): [
         ((19.35, 24.24, 28.57), "in which unit"), ({"tiny": 3e11}, "'tiny'"),
         (("22.6 %", "10.2 %", "5.8 %"), "Which part"), ((), "Hand in")],

@@ -60,7 +60,8 @@ RIGHT = {
         {"time": "2 minutes", "memory": "3.1 GiB"}, {"time_s": 95.2, "memory_gb": 2}]),
     (WEB, "a"): ("64", [
         TWICE, b"-" * 64, 64, "-" * 32, {"longest": b"-" * 64}, (b"-" * 64, 64)]),
-    (USE, "a"): ("plausible", [4.0, (3.9, 3.4), {"stories": 4.1, "owt": 3.3}, "4.1 bytes/token"]),
+    (USE, "a"): ("plausible", [4.0, (3.9, 3.4), {"stories": 4.1, "owt": 3.3}, "4.1 bytes/token",
+                               {"stories": 3.4, "docstrings": 2.75}]),
     (USE, "b"): ("plausible", [4.0, {"before": 4.5, "after": 3.2}, numpy.float64(3.3)]),
     (USE, "c"): ("The division is right", [
         (1e6, 229.2), (713258.83, 321.3), ("0.67 MB/s", "342 h"), ("713258.83 B/s", "14 d"),

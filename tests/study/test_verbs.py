@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function
-from workbook.study import answers, verbs
+from workbook.study import answers, problems, verbs
 from workbook.study.problems import Problem
 from workbook.study.verbs import check, hint, reveal
 
@@ -442,13 +442,33 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():
-    first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
+    first, second, third = (hint("train_bpe") for _ in range(3))
     assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
     assert "Run hint again" in str(first) and "Run hint again" not in str(second)
     assert first.steps[0] in str(second)
     assert "<ol>" in second._repr_html_()
     with pytest.raises(ValueError, match="did you mean"):
         hint("unicode3")
+
+
+def test_each_part_has_hints_of_its_own():
+    first, second = hint("unicode2", "a"), hint("unicode2", part="(A)")
+    assert len(first.steps) == 1 and len(second.steps) == 2
+    assert "Hint for unicode2, part a" in str(first)
+    other = hint("unicode2", "b")
+    assert len(other.steps) == 1 and other.steps != first.steps
+    (every,) = hint("unicode2").steps
+    assert every.startswith(f"(a) {first.steps[0]}") and f"(b) {other.steps[0]}" in every
+    with pytest.raises(ValueError, match="the parts a, b, c; there is no part 'd'"):
+        hint("unicode2", "d")
+    with pytest.raises(ValueError, match="no parts"):
+        hint("train_bpe", "a")
+
+
+def test_every_part_of_a_problem_has_two_hints():
+    for problem in problems.PROBLEMS.values():
+        assert tuple(problem.hints) == (problem.parts or ("",)), problem.id
+        assert all(len(steps) == 2 for steps in problem.hints.values()), problem.id
 
 
 class Example:

@@ -110,7 +110,7 @@ def test_the_weights_of_a_query_stand_below_the_tokens():
 
     view = views.attention_viewer(list("abcdabcd"), MAPS, query=3)
     assert notes() == ["0%", "0%", "100%", "0%", "later", "later", "later", "later"]
-    assert "Position 3, d, looks most at position 2, c: 100% of its weight." in seen(view.html)
+    assert "Position 3, d, attends most to position 2, c: 100% of its weight." in seen(view.html)
     assert "The mask hides 4 later ones." in seen(view.html)
     view.controls["head"].value = "evenly"
     assert notes() == ["25%", "25%", "25%", "25%", "later", "later", "later", "later"]

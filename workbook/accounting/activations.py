@@ -104,7 +104,7 @@ def handout_activations(
     terms += [("residual copies", STREAM, vectors, 2 * L * residual_copies)] * (residual_copies > 0)
     terms += [("ln1", NORM, vectors, L)]
     terms += [(name, ATTENTION, vectors, L) for name in ("Q", "K", "V")]
-    terms += [(name, ATTENTION, scores, L) for name in ("weights", "scores", "a third map")[:maps]]
+    terms += [(name, ATTENTION, scores, L) for name in ("scores", "softmax", "a third map")[:maps]]
     terms += [(name, ATTENTION, vectors, L) for name in ("weighted sum", "output projection")]
     terms += [("ln2", NORM, vectors, L)]
     terms += [(name, FFN, inner, L) for name in ("W1 x", "SiLU")]

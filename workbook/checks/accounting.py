@@ -318,7 +318,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     if coarse or "" in kinds:
         raise NotAttempted(
             f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
-            ' stands: write 2.1e9, or a text such as "8.5 GB" or "3.5 TFLOPs".'
+            ' stands: write 1.2e8, or a text such as "0.5 GB" or "1.2 TFLOPs".'
         )
     kinds = ("flops",) if "flop" in label and kinds == ("seconds",) else kinds
     if {*kinds} <= NOT_ASKED.get(part[:2], {*()}):

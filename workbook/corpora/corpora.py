@@ -304,7 +304,7 @@ def record(path: str | os.PathLike) -> dict:
     """The record of a corpus file: bytes, documents, sha256, and where it came from.
 
     For `stories` also `code_length_bits`, the length of a code for its random choices, and that
-    divided by the bytes, `bits_per_byte`: an upper bound of the entropy of its text.
+    divided by the bytes, `bits_per_byte`: an upper bound on the entropy of its text.
     """
     found = Path(path).with_suffix(".json")
     if not found.is_file():

@@ -105,9 +105,9 @@ def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
     hours = seconds_of([asked])[0] / 3_600
     where = devices.pick_device(asked.device).type
     print(
-        f"The run of {asked.tokens:,} tokens of {asked.corpus} is not on this disk: `workbook train"
-        f" {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where}). Until"
-        f" then, here is that of {small.tokens:,} tokens of {small.corpus}."
+        f"There is no run of {asked.tokens:,} tokens of {asked.corpus} on this disk yet: `workbook"
+        f" train {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where})."
+        f" Until then, the run of {small.tokens:,} tokens of {small.corpus} is used."
     )
     return small
 

@@ -167,7 +167,7 @@ def _judge_number(found: Found, claim: Claim, edition: Edition) -> tuple[str, st
     off = min((ratio - 1 for ratio in ratios), key=abs, default=math.inf)
     if abs(off) > NEAR:
         return UNEXPLAINED, "no stated assumption gives this"
-    return SLIP, f"{100 * abs(off):.2g} % too {'much' if off > 0 else 'little'}"
+    return SLIP, f"{100 * abs(off):.2g} % too {'high' if off > 0 else 'low'}"
 
 
 def _judge_largest_part(named: str, edition: Edition) -> tuple[str, str]:

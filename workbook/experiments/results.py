@@ -177,7 +177,7 @@ class Levels:
 
     guessing: float  # every token equally likely: ln V
     counting: float  # every token as likely as it is frequent in the training text
-    text: float  # the generator's choices, an upper bound of the entropy; or a stated lower bound
+    text: float  # the generator's choices, an upper bound on the entropy; or a stated lower bound
     known: bool  # whether `text` was computed, and not just stated
     bytes_per_token: float
     train_tokens: int  # of the training text

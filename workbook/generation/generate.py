@@ -36,7 +36,7 @@ def decode(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[int]:
-    """Generate up to `max_new_tokens` tokens; stop before the first `end_id`. Returns their ids.
+    """Return the ids of up to `max_new_tokens` new tokens, stopping before the first `end_id`.
 
     `model` is any function from token ids (1, seq) to logits (1, seq, vocab). `candidates` explains
     `temperature`, `top_p` and `top_k`; at temperature 0 the likeliest token is taken.
@@ -209,8 +209,8 @@ def candidates(
     """The probabilities of the tokens that may be drawn, and the ids of these tokens.
 
     `temperature` divides the logits: below 1, likely tokens become likelier. `top_k` keeps the k
-    likeliest tokens. `top_p` keeps the fewest tokens whose probabilities reach p together,
-    the likeliest first. Rows that keep fewer tokens are filled up with tokens of probability 0.
+    likeliest tokens. `top_p` keeps the fewest tokens, likeliest first, whose probabilities add up
+    to at least p. Rows that keep fewer tokens are padded with tokens of probability 0.
     Source of top-p: Holtzman et al. 2020, sec. 3.1 (nucleus sampling).
     """
     check_settings(temperature, top_p, top_k)

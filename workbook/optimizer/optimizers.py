@@ -234,10 +234,10 @@ def cosine_schedule(
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[Tensor, ""]:
-    """The l2 norm of all gradients together, before they are scaled in place to at most the limit.
+    """Scale all gradients in place to a joint l2 norm of at most the limit; return the norm before.
 
-    Scaled by limit / (norm + 1e-6), where that is below 1. Where the norm is infinite or NaN the
-    gradients stay as they are: the caller sees it in the norm, and should not take the step.
+    The factor is limit / (norm + 1e-6) where that is below 1, and else 1. If the norm is infinite
+    or NaN, the gradients stay as they are: the caller should check the norm and skip the step.
     Nothing waits for a GPU. Half precision is squared and added up in float32.
     Source: Pascanu, Mikolov & Bengio 2013, algorithm 1.
     """

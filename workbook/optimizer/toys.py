@@ -133,8 +133,8 @@ def walk(
     """The weights before the first step of an optimizer down `loss`, and after each step.
 
     `make` gets the weights and returns the optimizer; `settings(t)` is what to change in it before
-    step t, such as the learning rate. Gradients are clipped to `max_l2_norm`, if it is given. All
-    is float64, as on paper.
+    step t, such as the learning rate. Gradients are clipped to `max_l2_norm`, if it is given.
+    Everything is float64, close to exact arithmetic.
     """
     weights = Parameter(torch.tensor(start, dtype=torch.float64))
     optimizer = make([weights])

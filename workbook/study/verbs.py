@@ -480,12 +480,14 @@ def _taken(problem: Problem, part: str | None) -> str:
     return problem.takes.get(part or "", problem.hand_in)
 
 
-def hint(problem: str) -> Hint:
-    """Give a nudge; called again, the nudge and the idea."""
+def hint(problem: str, part: str | None = None) -> Hint:
+    """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
     found = problems.get(problem)
-    _hints_given[found.id] += 1
-    steps = (found.nudge, found.idea)
-    return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
+    part = problems.part_of(found, part)
+    steps = found.hint_steps(part)
+    name = f"{found.id}, part {part}" if part else found.id
+    _hints_given[name] += 1
+    return Hint(name, steps[: _hints_given[name]], len(steps))
 
 
 def reveal(reference: Any) -> Folded:

@@ -166,6 +166,6 @@ def outline(tree: Ancestor, indent: str = "") -> str:
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
     twins = len(set(tree.parts)) == 1
     if twins and tree.parts[0].merge:
-        line += ", of two alike"
+        line += ", of two equal halves"
     parts = tree.parts[:1] if twins else tree.parts
     return "\n".join([line, *(outline(part, indent + "  ") for part in parts if part.merge)])

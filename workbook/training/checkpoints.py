@@ -43,7 +43,7 @@ def save_checkpoint(
     of them.
     """
     if type(iteration) is not int or iteration < 0:
-        raise ValueError(f"iteration={iteration!r} is no step; give a whole number from 0 on")
+        raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
     write(
         {
             "kind": KIND,
@@ -59,10 +59,10 @@ def save_checkpoint(
 def load_checkpoint(
     src: str | os.PathLike | IO[bytes], model: nn.Module, optimizer: optim.Optimizer
 ) -> int:
-    """Bring model and optimizer to where they were saved; return the step of the checkpoint.
+    """Restore model and optimizer from `src`; return the step of the checkpoint.
 
-    Raises: FileNotFoundError; ValueError for a file that cannot be used. Both leave model and
-    optimizer as they are.
+    Raises: FileNotFoundError; ValueError for a file that cannot be used. Either way, model and
+    optimizer are left unchanged.
     """
     state = read(src, ("model", "optimizer", "iteration"))
     restore(state, model, optimizer)
@@ -70,9 +70,9 @@ def load_checkpoint(
 
 
 def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
-    """Write `state` to a file, which is there as a whole afterwards, or as it was before.
+    """Write `state` to a file atomically: it is complete afterwards, or as it was before.
 
-    Raises: OSError where there is no room, or no permission.
+    Raises: OSError if there is no room or no permission.
     """
     if not isinstance(out, str | os.PathLike):
         torch.save(state, out)
@@ -80,7 +80,7 @@ def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
     try:
         with atomic_write(out, "wb") as file:
             torch.save(state, file)
-    except RuntimeError as error:  # torch raises this where the system could not write
+    except RuntimeError as error:  # torch raises this if the system could not write
         reason = error.__context__ if isinstance(error.__context__, OSError) else error
         raise OSError(f"{out} could not be written: {reason}; is the disk full?") from error
 
@@ -111,7 +111,8 @@ def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
         damaged = "its end"
     if damaged:
         raise ValueError(
-            f"{name} is no whole checkpoint ({damaged} is missing or damaged); load an older one"
+            f"{name} is not a complete checkpoint ({damaged} is missing or damaged); load an older"
+            " one"
         )
     file.seek(0)
     try:

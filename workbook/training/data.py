@@ -36,9 +36,9 @@ def get_batch(
 ) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
     """Inputs and targets, cut out at random: every start that leaves room is equally likely.
 
-    `dataset` holds token ids of any integer type; of a memory map only the windows are read. With a
-    `generator` (of the CPU) the order of the data depends on nothing else, and its state resumes
-    it.
+    `dataset` holds token ids of any integer type; only the windows of a memory map are read. With a
+    `generator` (on the CPU) the order of the data depends on nothing else, and can be resumed from
+    its state.
     """
     starts = random_starts(len(dataset), batch_size, context_length, generator)
     return windows(dataset, starts, context_length, device)
@@ -53,12 +53,12 @@ def random_starts(
     """
     if batch_size < 1 or context_length < 1:
         raise ValueError(
-            f"batch_size={batch_size} and context_length={context_length} must be 1 at least"
+            f"batch_size={batch_size} and context_length={context_length} must be at least 1"
         )
     if length <= context_length:
         raise ValueError(
             f"{length:,} ids hold no window of {context_length:,} and its targets; give"
-            f" {context_length + 1:,} ids at least, or a smaller context_length"
+            f" at least {context_length + 1:,} ids, or a smaller context_length"
         )
     return torch.randint(length - context_length, (batch_size,), generator=generator)
 

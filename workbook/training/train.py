@@ -213,8 +213,9 @@ def train(
 def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
     """Train with the parts of chapters 3 to 5 and nothing else; return the loss of each step.
 
-    One process computes in float32 on the CPU; `out` is the path of its checkpoint. The losses are
-    those of `train` in float32: to the bit with textbook kernels and update, else to rounding.
+    It runs in one process, in float32 on the CPU; `out` is the path of its checkpoint. The losses
+    are those of `train` in float32: bit for bit with textbook kernels and update, else up to
+    rounding.
     """
     asked, context = config.optimizer, config.model.context_length
     rates = asked.max_learning_rate, asked.min_learning_rate
@@ -411,8 +412,8 @@ class Trainer:
         loss = torch.zeros((), device=self.device)
         parts = zip(*(each.chunk(config.accumulation) for each in share), strict=True)
         for number, (inputs, targets) in enumerate(parts, 1):
-            # Gradients of the parts add up in each process; only with the last part are they
-            # averaged over the processes.
+            # Each process adds up the gradients of its parts; they are averaged over the
+            # processes only with the last part.
             last = self.processes == 1 or number == config.accumulation
             with nullcontext() if last else self.forward.no_sync():
                 with devices.autocast(self.device, self.precision):
@@ -431,8 +432,8 @@ class Trainer:
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        # A step along NaN would spoil the weights. The scaler leaves it out itself, a GPU is not
-        # asked because it would have to be waited for (`save` refuses spoilt weights).
+        # A step along NaN would spoil the weights. The scaler skips it by itself; on a GPU the norm
+        # is not tested, as that would mean waiting for it (`save` refuses spoilt weights).
         if self.scaler.is_enabled() or self.device.type != "cpu" or bool(norm.isfinite()):
             self.scaler.step(self.optimizer)
             self.scaler.update()

@@ -47,7 +47,7 @@ class Embedding(nn.Module):
 
 
 def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter:
-    """A matrix of N(0, std²), cut at 3 standard deviations."""
+    """A matrix drawn from N(0, std²), cut at 3 standard deviations."""
     weight = torch.empty(rows, columns, device=device, dtype=dtype)
     return nn.Parameter(nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std))
 
@@ -199,7 +199,7 @@ def scaled_dot_product_attention(
     V: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """For each query a mean of the values, weighted by how well the keys match it.
+    """For each query, a mean of the values, weighted by how well their keys match it.
 
     A query sees the keys where its row of `mask` is True, and needs at least one.
     Source: Vaswani et al. 2017, eq. 1.

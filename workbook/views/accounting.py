@@ -74,7 +74,7 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 ha=side, va="bottom", annotation_clip=False,
             )  # fmt: skip
     plots.log2_axis(ax, x, _positions)
-    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name, ylabel="share of the total")
+    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name, ylabel="share of the FLOPs")
     ax.yaxis.set_major_formatter(PercentFormatter(1))
     return ax
 
@@ -92,7 +92,7 @@ def stacked(
 ) -> Axes:
     """One bar per row of `table`, its columns stacked, and a dashed line at the `limit`.
 
-    A bar that crosses the line is crossed out.
+    A bar that crosses the line is labelled "too much".
     """
     ax = axes(ax)
     bottom = np.zeros(len(table))
@@ -236,7 +236,7 @@ def float_ranges(
     ax.set_ylim(len(formats) - 0.5, -0.5)
     plots.tens(ax, range(-45, 40, 15))
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("size of a number (pale: subnormal, its digits run out)")
+    ax.set_xlabel("size of a number (pale: subnormal, with fewer digits)")
     ax.grid(axis="x")
     return ax
 

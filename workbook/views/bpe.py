@@ -117,7 +117,7 @@ def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
         ax.xaxis.set_major_formatter("{x:.0%}")
         ax.margins(x=0.15)
         ax.set_title(title, fontsize=10, loc="left")
-        ax.set_xlabel("share of own time")
+        ax.set_xlabel("own time (share of the total)")
     return figure
 
 
@@ -161,9 +161,9 @@ def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Ax
         ax.text(middle, 1, f"worker {number + 1}", color=INK, **centred)
         ax.annotate("", (middle, 1.72), (middle, 1.3), arrowprops={"arrowstyle": "->"})
     ax.barh(2, size, 0.5, color=BLUE)
-    ax.text(size / 2, 2, "counts added up, then merged", color="white", **centred)
+    ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **centred)
     named_rows(ax, ["documents", "parts", "parent"])
-    ax.set_xlabel("place in the file (bytes); dashed: equal parts")
+    ax.set_xlabel("position in the file (bytes); dashed: equal parts")
     return ax
 
 
@@ -327,7 +327,7 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])
         summary += f", {ratio:.2f} bytes per token"
-    summary += f". The vocabulary has {tokenizer.vocab_size:,} ids."
+    summary += f". The vocabulary has {tokenizer.vocab_size:,} tokens."
 
     framed = [
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
@@ -336,7 +336,7 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     key = "Each frame is a token, its id stands below it."
     html = f"<p><b>{escape(name)}</b>: {escape(summary)} {key}</p>{_tokens_html(framed)}"
     listed = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
-    words = f"Tokenizer {name}: {summary} Tokens and ids: {listed or 'none'}."
+    words = f"Tokenizer {name}: {summary} Tokens and IDs: {listed or 'none'}."
 
     def picture() -> Axes:
         lines = [[]]

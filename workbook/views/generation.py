@@ -61,7 +61,7 @@ def step_times(
         transform=ax.get_xaxis_transform(),
     )  # fmt: skip
     ax.set(xlabel="number of the new token", ylabel=f"time per token (ms, median of {SMOOTH})")
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.12 * ax.get_ylim()[1])  # room for the note above the curves
     ax.legend(loc="upper left")
     ax.grid()
     return ax
@@ -100,15 +100,15 @@ def next_bars(
     ax = axes(ax, height=0.9 + 0.3 * len(names))
     rows = np.arange(len(names))
     for offset, colour, label, shares in (
-        (-0.2, GREY, "as the model says", before),
-        (0.2, BLUE, "as it will be drawn", after),
+        (-0.2, GREY, "from the model", before),
+        (0.2, BLUE, "with temperature and top-p", after),
     ):
         widths = [shares.get(name, 0.0) for name in names]
         bars = ax.barh(rows + offset, widths, 0.4, color=colour, label=label)
         ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
     shown = [drawable(visible(name)) for name in names]
     named_rows(ax, shown, family="monospace", parse_math=False)
-    ax.set(xmargin=0.12, xlabel="probability of being next")
+    ax.set(xmargin=0.12, xlabel="probability of coming next")
     ax.legend(loc="lower right")
     return ax
 

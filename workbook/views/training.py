@@ -33,7 +33,7 @@ def loss_curve(
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
     `choices` is what the choices of the text's generator cost, in nats per token, as a dashed line:
-    an upper bound of the entropy of the text.
+    an upper bound on the entropy of the text.
     """
     ax = axes(ax)
     table = log.reset_index()
@@ -50,6 +50,8 @@ def loss_curve(
     ax.legend()
     ax.set_ylim(bottom=0)
     ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    if x == "tokens":
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid()
     return ax
 
@@ -60,7 +62,7 @@ def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -
     ax = axes(ax, height=2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
-    ax.set(xlabel="start of the window (position of the token)", ylabel="windows")
+    ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
     return ax
 
 

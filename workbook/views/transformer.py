@@ -1,6 +1,6 @@
 """Notebook 03: the model from outside, and what goes on in its parts, as pictures.
 
-The live views are RoPE as turning arrows, and the attention viewer: who looks at whom.
+The live views are RoPE as turning arrows, and the attention viewer: what attends to what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,7 +141,7 @@ def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> A
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-    ax.set(xlabel="key: who is looked at", ylabel="query: who looks")
+    ax.set(xlabel="key: attended to", ylabel="query: attends")
     plots.bare(ax)
     return ax
 
@@ -214,7 +214,7 @@ def by_position(
     ax.set_xticks(range(len(tokens)), tokens)
     ax.get_xticklabels()[changed].set(color=RED, weight="bold")
     ax.tick_params(axis="x", length=0)
-    ax.set(xlabel="position (red: the token that was changed)", ylabel=quantity, ymargin=0.12)
+    ax.set(xlabel="position (bold: the token that was changed)", ylabel=quantity, ymargin=0.12)
     return ax
 
 
@@ -366,7 +366,7 @@ def attention_viewer(
 def _weights_shown(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> Shown:
     best = int(weights[query].argmax())
     most = (
-        f"Position {query}, {visible(tokens[query])}, looks most at position {best}, "
+        f"Position {query}, {visible(tokens[query])}, attends most to position {best}, "
         f"{visible(tokens[best])}: {weights[query, best]:.0%} of its weight."
     )
     frames = "".join(

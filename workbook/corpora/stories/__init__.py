@@ -8,7 +8,7 @@ by itself, and its bytes are the same on every machine.
 We know something about this corpus that nobody knows about a real one: how little it takes to
 write its stories down. A draw of probability p costs -log2(p) bits, the length of the shortest
 code for it, and a story's code length is the sum over its draws. Each draw counts once; what is
-decided without a draw costs nothing. The sum is an upper bound of what the text itself holds:
+decided without a draw costs nothing. The sum is an upper bound on what the text itself holds:
 several ways can lead to the same words, so the text is at least as probable as the one way that
 was taken. Over many stories, entropy of the text <= code length, in bits. The best possible model
 reaches the entropy on stories that it has not seen. A trained model can come a little below the
