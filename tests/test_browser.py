@@ -247,7 +247,10 @@ def use_switchboard(page, view):
     def press(name: str) -> None:
         view.get_by_role("button", name=name, exact=True).click()
 
+    wait_for_text(view, "Flipped: ")  # it opens with one on
+    press("as asked")
     wait_for_text(view, "No switch is on")
+    press("parameters")
     box = view.get_by_role("checkbox", name="the final norm is left out")
     box.check()
     wait_for_text(view, "2,127,056,000")

@@ -110,8 +110,8 @@ def test_a_verdict_claims_only_what_luck_does_not_explain():
     assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p < 0.0001)")
     said = found.verdict("post-norm", 100)
     assert Difference(FAINT).chance < 0.1
-    assert said.startswith("no difference that these runs can show (+0.090 ± 0.033")
-    assert f"{Difference(FAINT).smallest_claim(3):.3f} could have been seen" in said
+    assert said.startswith("no difference that these runs can establish (+0.090 ± 0.033")
+    assert f"{Difference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
     assert found.verdict("no RoPE", 100).startswith("better (-0.490")
     assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
 
@@ -131,7 +131,11 @@ def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
 def test_scales_agree_where_their_largest_budgets_conclude_the_same(runs):
     one = results.Family({"layer_norm": runs})
     shown = results.conclusions({"laptop": one, "gpu": results.Family({})})
-    assert shown.loc["no norm"].tolist() == ["worse: +0.493 ± 0.001", "no records", "no"]
+    assert shown.loc["no norm"].tolist() == [
+        "worse: +0.493 ± 0.001 (100 tokens)",
+        "no records",
+        "no",
+    ]
     assert results.conclusions({"a": one, "b": one}).loc["no norm", "same conclusion?"] == "yes"
 
 

@@ -238,7 +238,7 @@ def loss_facts(run: Run) -> dict[str, str]:
         "parameters": f"{accounting.parameters(run.config.model).total:,}",
         "bytes per token": f"{found.bytes_per_token:.2f}",
         "tokens in the training text": f"{found.train_tokens:,}",
-        "tokens seen, as a part of it": f"{run.tokens / found.train_tokens:.2f}",
+        "tokens seen, as a share of those": f"{run.tokens / found.train_tokens:.2f}",
         "guessing (nats/token)": f"{found.guessing:.2f}",
         "counting (nats/token)": f"{found.counting:.2f}",
         f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
@@ -426,13 +426,13 @@ class Family:
         """What may be said of a comparison in words, without claiming what may be luck."""
         each = self.differences[label, tokens]
         if not math.isfinite(each.nats):
-            return f"{cost(each)}, which no mean can hold"
+            return f"{cost(each)}, so there is no mean to compare"
         words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if each.nats > 0 else 'better'} ({words})"
-        least = f"{each.smallest_claim(len(self)):.3f} could have been seen"
+        least = f"{each.smallest_claim(len(self)):.3f} could have been claimed"
         higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
-        return f"no difference that these runs can show ({words}, {higher}; {least})"
+        return f"no difference that these runs can establish ({words}, {higher}; {least})"
 
     def sentences(self, label: str) -> str:
         """What may be said of a change at each budget, one line of a list each."""
@@ -457,6 +457,7 @@ def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
         said = {scale: each.conclusion(label) for scale, each in families.items()}
         costs = {
             scale: f"{word}: {cost(last(families[scale][label]).difference)}"
+            f" ({max(families[scale][label]):,} tokens)"
             for scale, word in said.items()
             if word != "no records"
         }

@@ -70,7 +70,7 @@ def doublings(first: float, count: int) -> tuple[float, ...]:
 
 
 def laptop_scale() -> Scale:
-    """Some two hundred runs of 0.4 and 1.2 million tokens: a few hours on two cores.
+    """More than two hundred runs of 0.4 and 1.2 million tokens: a few hours on two cores.
 
     On the CPU in bfloat16: all records are in one precision, whatever the machine prefers.
     """
@@ -289,7 +289,7 @@ STUDIES = {
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
     "main_experiment": Study("What does web text change?", main_experiment),
-    "leaderboard": Study("How low can the loss be when the time is up?", leaderboard),
+    "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
 
 

@@ -911,7 +911,7 @@ _RECORDS = (
         },
         facts={
             "a": (
-                "which learning rates were tried, on a logarithmic scale, and how it went on",
+                "which learning rates were tried, on a logarithmic scale, and what followed",
                 "the curves of all of them, the best one among them",
                 "the best loss, with corpus, tokens and device",
             ),
@@ -956,7 +956,7 @@ _RECORDS = (
             "": (
                 "batches of 1, of 64, of 128, and up to what the memory holds",
                 "all of them compared at the same number of tokens, not of steps",
-                "the learning rate was tuned again for each, or it is said where not",
+                "the learning rate was tuned again for each, or the answer says where it was not",
                 "what a larger batch gains in time, and what it costs in loss",
             ),
         },
@@ -967,8 +967,8 @@ _RECORDS = (
                 "more? What must stay the same, so that only the batch size differs?",
                 "Keep the number of tokens (steps × batch) the same, and shorten the warm-up "
                 "with the steps. Tune the learning rate again: a larger batch usually allows a "
-                "larger one. Plot the loss against steps, tokens and seconds, for each tells "
-                "another story. If a large batch does not fit, accumulate the gradients of its "
+                "larger one. Plot the loss against steps, tokens and seconds: they tell "
+                "different stories. If a large batch does not fit, accumulate the gradients of its "
                 "parts.",
             ),
         },
@@ -1139,8 +1139,8 @@ _RECORDS = (
                 "token stands for more text in one of them?",
                 "Divide by ln 2 and by the bytes that a token stands for: bits per byte can be "
                 "compared. What remains is the text itself. Web pages hold names, numbers, code "
-                "and opinions; how much of the next word of a simple story can you guess, and "
-                "how much of these?",
+                "and opinions. How well can you guess the next word of a simple story, and how "
+                "well the next word of these?",
             ),
         },
     ),
@@ -1164,7 +1164,7 @@ _RECORDS = (
         hints={
             "": (
                 "The time is fixed, not the steps. What makes a step faster, what makes it "
-                "teach more, and how do you learn which of your changes did it?",
+                "teach the model more, and how do you find out which of your changes did it?",
                 "Change one thing at a time against a baseline, each for a short run. "
                 "Candidates: bfloat16 and compiling, the batch size, the learning rate and a "
                 "schedule that ends with the time, tied embeddings (with a smaller "

@@ -212,8 +212,10 @@ def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figur
             right.scatter(lost, [0.97] * len(lost), transform=on_top, **CROSS | {"color": colour})
             rates |= side.tuned.keys()
     right.plot([], [], color=INK, ls="--", marker="s", ms=4, label=last.label)
+    if any(run.diverged for each in found.values() for run in each.changed.tuned.values()):
+        right.scatter([], [], label="diverged", **CROSS | {"color": INK})
     right.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
-    right.set_xticks(sorted(rates), [f"{rate:.2g}" for rate in sorted(rates)], fontsize=8)
+    right.set_xticks(sorted(rates), [f"{rate:.3g}" for rate in sorted(rates)], fontsize=8)
     right.xaxis.set_minor_formatter(NullFormatter())
     right.grid()
     right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
@@ -277,12 +279,13 @@ def batches(found: Mapping[int, Mapping[float, Run]]) -> Figure:
     right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
     usual_rates = sorted({rate for _, rate in tried})
     right.set(yscale="log", ylabel="peak learning rate")
-    right.set_yticks(usual_rates, [f"{rate:.2g}" for rate in usual_rates], fontsize=8)
+    right.set_yticks(usual_rates, [f"{rate:.3g}" for rate in usual_rates], fontsize=8)
     right.yaxis.set_minor_locator(NullLocator())
     right.legend(fontsize=8)
     left.set_ylabel(FINAL)
     for ax in (left, right):
         _batch_axis(ax, [*top])
+        ax.tick_params(axis="x", labelrotation=45)
     return figure
 
 
@@ -386,7 +389,7 @@ def standings(
         losses = entries[name]
         ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
         ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="first, again, and last")
+    ax.plot([], [], "o", color=BLUE, label="start, start again, final")
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")
