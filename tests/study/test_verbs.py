@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function
-from workbook.study import answers, problems, verbs
+from workbook.study import answers, verbs
 from workbook.study.problems import Problem
 from workbook.study.verbs import check, hint, reveal
 
@@ -463,12 +463,6 @@ def test_each_part_has_hints_of_its_own():
         hint("unicode2", "d")
     with pytest.raises(ValueError, match="no parts"):
         hint("train_bpe", "a")
-
-
-def test_every_part_of_a_problem_has_two_hints():
-    for problem in problems.PROBLEMS.values():
-        assert tuple(problem.hints) == (problem.parts or ("",)), problem.id
-        assert all(len(steps) == 2 for steps in problem.hints.values()), problem.id
 
 
 class Example:

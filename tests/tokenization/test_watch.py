@@ -76,7 +76,7 @@ def test_twins_are_told_once():
     merges = [(b"-", b"-"), (b"--", b"--"), (b"----", b"--")]
     assert outline(merges_behind(b"------", merges)).split("\n") == [
         "b'------'  merge 3",
-        "  b'----'  merge 2, of two alike",
+        "  b'----'  merge 2, of two equal halves",
         "    b'--'  merge 1",
         "  b'--'  merge 1",
     ]

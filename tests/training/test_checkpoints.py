@@ -191,7 +191,8 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
     last.write_bytes(last.read_bytes()[:-100])
     assert newest(tmp_path)["iteration"] == 1
     assert (
-        f"skipped, step-000000001.pt is used instead: {last} is no whole" in capsys.readouterr().err
+        f"skipped, step-000000001.pt is used instead: {last} is not a complete"
+        in capsys.readouterr().err
     )
     checkpoints.keep({"iteration": 2}, tmp_path, 3)
     assert newest(tmp_path)["iteration"] == 2

@@ -56,7 +56,7 @@ def test_a_sweep_marks_what_diverged_the_levels_and_the_edge():
 def test_an_ablation_shows_the_last_budget_s_seeds_and_every_budget_s_tuning():
     left, right = drawn(draw.ablation).axes
     assert labels(left) == ["unchanged", "no norm"]
-    assert set(labels(right)) == {"0.0 M tokens", "no norm"}
+    assert set(labels(right)) == {"0.0 M tokens", "no norm", "diverged"}
     tuned = [(line.get_linestyle(), [*line.get_ydata()]) for line in right.lines]
     assert tuned == [("-", [2]), ("--", [2]), ("-", [2]), ("--", [3]), ("--", [])]
 
