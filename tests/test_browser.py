@@ -236,9 +236,9 @@ def use_float_explorer(page, view):
     page.keyboard.press("Space")
     wait_for_text(view, "Python holds 35000.0")
     type_in("1e-8")
-    wait_for_text(view, "underflow: the smallest number is 5.96e-08")
+    wait_for_text(view, "underflow: the smallest positive number is 5.96e-08")
     type_in("<b>&")
-    wait_for_text(view, "is no number. Try 0.1")
+    wait_for_text(view, "is not a number. Try 0.1")
     type_in("0.1")
     wait_for_text(view, "Python holds 0.1")
 

@@ -71,7 +71,7 @@ WRONG = {
         ("1.56e9", "two matrices (no W3)"), ("5.80 GB", "GiB are called GB"),
         (("1.56 billion", "5.80 GB"), "a learned table of positions"),
         (1557611200, "biases are counted in"), ("34.03 GB", "gradients and optimizer state"),
-        (2046646400, "share one matrix"), (-3, "not an amount"), (math.nan, "cannot be read"),
+        (2046646400, "share one matrix"), (-3, "must be positive"), (math.nan, "cannot be read"),
         (10**400, "cannot be read"), (b"12", "cannot be read"), ({1, 2}, "cannot be read")],
     (MODEL, "b"): [
         ("3.02e12", "scores and weighted sums (T × T) are left out and the head"),
@@ -81,12 +81,12 @@ WRONG = {
         ({**TABLE, "total": 4.6e12}, ""),
         ({"qkvo": 1006632960000, "w1": 1006632960000, "w2": 1006632960000, "w3": 1006632960000,
           "x": 164682137600}, "scores and weighted sums (T × T) are left out"),
-        ([*TABLE.values(), 10**11], "not the number")],
+        ([*TABLE.values(), 10**11], "no assumption known here")],
     (MODEL, "c"): [
         ("the query-key products", "grow with the square of the context"),
         ("attention", "four matmuls of d × d"), ("the output head", "there is only one of it"),
         ("the attention scores", "grow with the square"), (("attention", 29.4), "four matmuls"),
-        ({"ffn": 66.9, "attention": 22.3}, "of something else"),
+        ({"ffn": 66.9, "attention": 22.3}, "for something else"),
         (("FFN", 50), ""), (100, ""), (100.0, ""), (("FFN", 22.3), "share of the projections"),
         (22.3, "share of the projections")],
     (MODEL, "d"): [

@@ -7,7 +7,7 @@ WRONG, mistake = catalogue()
 
 
 # The end of training.
-@corner("occurs only once")
+@corner("occurred only once")
 class StopsAtOne(Plain):
     def finished(self, counts):
         return not counts or max(counts.values()) < 2

@@ -190,8 +190,8 @@ RIGHT = [
 
 WRONG = [
     (starting(0, 0, shift=0), "The targets are the inputs"),
-    (starting(0, -1, shift=2), "shifted in another way"),
-    (starting(1, 0, shift=-1), "shifted in another way"),
+    (starting(0, -1, shift=2), "shifted differently"),
+    (starting(1, 0, shift=-1), "shifted differently"),
     (then(lambda x, y: (x, x.roll(-1, dims=1))), "made up, or wrapped around"),
     (
         then(lambda x, y: (x, torch.cat([x[:, 1:], 0 * x[:, :1]], dim=1))),
@@ -210,7 +210,7 @@ WRONG = [
     (at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m), "Windows may overlap"),
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (unconverted, "Token files hold uint16"),
-    (small_type, "A type in between is too small"),
+    (small_type, "An intermediate type is too small"),
     (targets_on_the_cpu, "`device` is not used"),
     (late_and_on_the_cpu, "`device` is not used"),
     (late_and_on_the_cpu, "The last start is never drawn"),
@@ -220,7 +220,7 @@ WRONG = [
         "The rows follow one another",
     ),
     (seeded, "seeded inside"),
-    (scattered, "not a stretch of the data"),
+    (scattered, "not a contiguous piece of the data"),
     (then(lambda x, y: (x.T, y.T)), "Rows and columns are swapped"),
     (then(lambda x, y: (x.numpy(), y.numpy())), "does not return two tensors"),
     (then(lambda x, y: x), "does not return two tensors"),

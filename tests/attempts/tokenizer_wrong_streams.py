@@ -106,7 +106,7 @@ class EachPieceAndNotAppended(Quick):
             yield from self.encode(piece)
 
 
-@mistake("was cut through")
+@mistake("was cut in two")
 class Blocks(Quick):
     """Cuts what it reads at every 8 kB, wherever that is."""
 
@@ -132,7 +132,7 @@ class LastSpace(Quick):
         yield from self.encode(kept)
 
 
-@corner("after the last line end")
+@corner("after the last newline")
 class LastLine(Quick):
     def encode_iterable(self, iterable):
         kept = ""
@@ -174,7 +174,7 @@ class KeepsAll(Quick):
         return super().encode_iterable(pieces)
 
 
-@mistake("encoded again with each piece")
+@mistake("encode again all that it has read")
 class Again(Quick):
     def encode_iterable(self, iterable):
         text, done = "", 0

@@ -40,11 +40,11 @@ for make, words in (
 ):
     mistake("linear", words)(weight(make))
 for make, words in (
-    (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
-    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
+    (lambda o, i, std: torch.randn(o, i) * std, "not truncated at 3"),
+    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not truncated at 3"),
     (
         lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
-        "cut too early",
+        "truncated too early",
     ),
     (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std * 3**0.5, "uniform"),
     (lambda o, i, std: torch.empty(o, i), "nothing fills"),
@@ -107,7 +107,7 @@ class WithRelu(transformer_right.Linear):
         return super().forward(x).relu()
 
 
-@mistake("linear", "Wrap the tensor into an `nn.Parameter`")
+@mistake("linear", "Wrap the tensor in an `nn.Parameter`")
 class NoParameter(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -195,7 +195,7 @@ class SmallTable(transformer_right.Embedding):
         self.weight = drawn(n, d)
 
 
-@almost("embedding", "not cut at 3")
+@almost("embedding", "not truncated at 3")
 class Uncut(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)

@@ -71,7 +71,7 @@ def test_what_leaves_a_corner_open_is_almost_right(attempt, words, impatient):
 def test_what_passes_is_said_before_the_corners():
     report = check("tokenizer", tokenizer_wrong_streams.EachPieceAndNotAppended)
     assert (
-        "3 corners are open: `decode` and `from_files` are right. `encode_iterable` is right "
+        "3 corner cases fail. `decode` and `from_files` are right. `encode_iterable` is right "
         in (report.message)
     )
     assert report.message.count("Each piece was encoded by itself") == 1

@@ -244,7 +244,7 @@ def test_what_does_not_exist_is_answered_with_what_does():
         (corpora.fetch, ["web"], everything),
         (corpora.path, ["docstrings", "test"], "there are train and validation"),
         (corpora.path, ["docstrings", "train", 100], "comes in one size; leave size out"),
-        (corpora.path, ["stories", "train", 0], "one byte at least"),
+        (corpora.path, ["stories", "train", 0], "at least one byte"),
         (
             corpora.fetch,
             ["docstrings"],
@@ -423,9 +423,9 @@ def test_every_document_is_sampled_equally_often(ten):
 
 
 def test_a_sample_of_too_many_or_none_is_an_error(ten):
-    with pytest.raises(ValueError, match="has 10 documents, 11 were"):
+    with pytest.raises(ValueError, match="has 10 documents, but 11 were"):
         sample_documents(ten, 11, seed=0)
-    with pytest.raises(ValueError, match="one at least"):
+    with pytest.raises(ValueError, match="at least one"):
         sample_documents(ten, 0, seed=0)
 
 

@@ -255,7 +255,7 @@ class TestMemory:
     def test_many_workers_are_told_to_be_fewer(self, monkeypatch):
         free(monkeypatch, 3 * memory_bytes(LAPTOP))
         assert not memory_finding(LAPTOP, workers=3)[1]
-        assert memory_finding(LAPTOP, workers=4)[1] == "take --workers 3"
+        assert memory_finding(LAPTOP, workers=4)[1] == "use --workers 3"
 
     def test_where_not_one_sequence_fits_it_says_so(self, monkeypatch):
         free(monkeypatch, 1_000_000)

@@ -286,7 +286,7 @@ class TestTheCommand:
         shown = capsys.readouterr().out
         assert "0 runs, more to come" in shown and "What is it for?" in shown
         assert cli.main(["experiments", "show", "small"]) == 0
-        assert "2 runs are missing" in capsys.readouterr().out
+        assert "2 more runs are needed" in capsys.readouterr().out
         assert cli.main(["experiments", "run"]) == 0
         assert "small: 3 runs in " in capsys.readouterr().out
         assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
@@ -321,8 +321,8 @@ class TestTheCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["run", "smal"], "'smal' is no experiment; there are small"),
-            (["show", "small", "--scale", "huge"], "'huge' is no scale; there are laptop, gpu"),
+            (["run", "smal"], "'smal' is not an experiment; pick from small"),
+            (["show", "small", "--scale", "huge"], "'huge' is not a scale; choose from laptop"),
         ],
     )
     def test_says_what_there_is_instead(self, arguments, message, capsys):

@@ -161,5 +161,5 @@ def test_what_is_no_loss_is_refused():
         spread([2.0])
     with pytest.raises(ValueError, match=r"at least 2 seeds that both settings have, got \[1\]"):
         difference({1: 2.0}, {1: 2.0, 2: 2.1})
-    with pytest.raises(ValueError, match="no number; a run that diverged has inf"):
+    with pytest.raises(ValueError, match="is NaN; a run that diverged has inf"):
         difference({1: math.nan, 2: 1.0}, {1: 2.0, 2: 2.0})

@@ -383,6 +383,6 @@ def test_rates_double_and_seeds_differ(scale):
 
 def test_an_unknown_scale_is_refused():
     with pytest.raises(
-        ValueError, match="'desk' is no scale; there are laptop, gpu, gpu-offline, full, cpu"
+        ValueError, match="'desk' is not a scale; choose from laptop, gpu, gpu-offline, full, cpu"
     ):
         studies.scale_named("desk", "2025")

@@ -67,7 +67,7 @@ def before(name, folder):
         run_config = tiny_runs.tiny(precision="float32")
         return {"run_config": run_config, "splits": tiny_runs.data()}
     if name == "07_generation":
-        return {"model": small(64), "letters": BYTES, "opening": "ABC"}
+        return {"model": small(64), "tokenizer": BYTES, "opening": "ABC"}
     return {"every": [made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])]}
 
 

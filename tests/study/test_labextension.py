@@ -189,7 +189,7 @@ def test_what_is_done_is_passed_over(page, server):
     page.keyboard.press("Control+Enter")
     is_done(right)
     page.keyboard.press("F8")
-    expect(page.get_by_text("Every exercise of this notebook is done.")).to_be_visible()
+    expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
 
 
 def test_an_explanation_is_folded_until_the_exercise_is_done(page, server):

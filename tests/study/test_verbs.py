@@ -256,7 +256,7 @@ def test_an_attempt_that_hangs_is_stopped_and_told_so(monkeypatch):
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
     monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
     check_with(monkeypatch, lambda attempt, part: attempt(2))
-    assert "longer than 0.3 s together" in judged(sleeps, "wrong")
+    assert "longer than 0.3 s in total" in judged(sleeps, "wrong")
 
 
 def test_the_users_own_interrupt_passes():
@@ -319,7 +319,7 @@ def test_a_partly_written_class_says_what_is_missing(monkeypatch):
         (None, None, "expected a problem's id"),
         ("unicode1", "z", "there is no part 'z'"),
         ("train_bpe", "a", "has no parts"),
-        ("unicode1", 3, "expected a part such as 'a', got a int"),
+        ("unicode1", 3, "expected a part such as 'a', not int"),
     ],
 )
 def test_an_unknown_problem_or_part_is_named(problem, part, named):

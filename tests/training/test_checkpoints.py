@@ -110,7 +110,7 @@ def test_code_in_a_file_is_never_run(tmp_path, monkeypatch):
 
 def test_files_of_others_are_refused(tmp_path):
     torch.save(pair()[0].state_dict(), tmp_path / "weights.pt")
-    refused(tmp_path / "weights.pt", "no checkpoint of the workbook")
+    refused(tmp_path / "weights.pt", "is not a workbook checkpoint")
     (tmp_path / "text.pt").write_text("step 2")
     refused(tmp_path / "text.pt", "is not a complete checkpoint")
 
@@ -191,7 +191,7 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
     last.write_bytes(last.read_bytes()[:-100])
     assert newest(tmp_path)["iteration"] == 1
     assert (
-        f"skipped, step-000000001.pt is used instead: {last} is not a complete"
+        f"using step-000000001.pt, and not a newer one: {last} is not a complete"
         in capsys.readouterr().err
     )
     checkpoints.keep({"iteration": 2}, tmp_path, 3)

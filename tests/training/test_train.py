@@ -553,7 +553,7 @@ class TestAFolder:
 
     def test_that_is_a_file_is_said(self, tmp_path):
         (tmp_path / "run").write_text("precious")
-        with pytest.raises(OSError, match="run is a file; rename it, or take another"):
+        with pytest.raises(OSError, match="run is a file; rename it, or name another"):
             train(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
 
     def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):

@@ -48,4 +48,4 @@ def test_the_explorer_shows_code_point_bytes_and_bits():
     row = seen(view.html.partition("<tbody>")[2])
     assert row == "a U+0061 LATIN SMALL LETTER A 61 0 1100001 single"
     view.controls["text"].value = "a" * 70
-    assert "and 6 characters more, not shown" in seen(view.html)
+    assert "and 6 more characters, not shown" in seen(view.html)

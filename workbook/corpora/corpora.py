@@ -1,12 +1,12 @@
-"""The four corpora: two made on this machine, two downloaded; the same call gives any of them.
+"""The four corpora: two made on this machine, two downloaded; the same call returns any of them.
 
 `stories` and `docstrings` need no network and stand in for `tinystories` and `owt`.
 
     data/corpora/stories/train-20MB.txt     documents, each ended by <|endoftext|>
                          train-20MB.json    the record: what is in the file and where it came from
 
-The record is written last. So a file without a record that fits it was never finished, was damaged,
-or is another one, and is not used.
+The record is written last. So a file without a matching record was never finished, was damaged, or
+is another one, and is not used.
 """
 
 import json
@@ -40,18 +40,18 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 class Corpus:
     """The description of a corpus, whether or not any of it is on this disk.
 
-    A test asks for another `generator` where the code makes other texts than before, so that no
-    old file is taken for a new one.
+    If the code starts to make other texts, a test demands a new `generator`, so that no old file is
+    mistaken for a new one.
     """
 
     name: str
     title: str
     description: str
     licence: str
-    stands_in_for: str | None = None  # the downloaded corpus whose part it plays
-    generator: str = ""  # where it is made here: a hash of what its code makes
-    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes by split, where any size will do
-    repository: str = ""  # where it is downloaded: the dataset on the Hub,
+    stands_in_for: str | None = None  # the downloaded corpus that it replaces offline
+    generator: str = ""  # if it is made here: a hash of what its code makes
+    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes by split, if any size will do
+    repository: str = ""  # if it is downloaded: the dataset on the Hub,
     files: Mapping[str, str] = field(default_factory=dict)  # its file for each split,
     volume: str = ""  # and their size
 
@@ -107,7 +107,7 @@ CORPORA = {
 
 
 def path(name: str, split: str = "train", size: int | None = None) -> Path:
-    """The file of a corpus, made first where it can be made here.
+    """The file of a corpus, made first if it is missing and can be made here.
 
     `name` is a key of `CORPORA`, `split` one of `SPLITS`; `size`, in bytes, is for `stories` only.
     Raises FileNotFoundError for a corpus that has to be downloaded, or downloaded again because its
@@ -133,12 +133,12 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
 
 
 def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
-    """Whether `path` would find the file of a corpus as it is."""
+    """Whether the file of a corpus is on this disk already, and intact."""
     return is_intact(*_place(_corpus(name), split, size))
 
 
 def fetch(name: str, endpoint: str | None = None) -> list[Path]:
-    """Download what is missing of a corpus, resume what was interrupted; the files of its splits.
+    """Download what is missing of a corpus, resuming what was interrupted; return its files.
 
     `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises ValueError
     for a corpus that is made here, and download.DownloadError.
@@ -147,8 +147,8 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
     if corpus.offline:
         others = ", ".join(other.name for other in CORPORA.values() if not other.offline)
         raise ValueError(
-            f"{name} is made here and not downloaded: `workbook data make {name}`; to download"
-            f" there are {others}"
+            f"{name} is made here and not downloaded: use `workbook data make {name}`; the corpora"
+            f" to download are {others}"
         )
     targets = []
     for split, file in corpus.files.items():
@@ -180,7 +180,7 @@ def overview() -> str:
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes that a text such as "100MB" names; a kB has 1,000.
+    """The number of bytes that a text such as "100MB" names; a kB is 1,000.
 
     >>> parse_size("100MB"), parse_size("1.5 GB"), parse_size("4096")
     (100000000, 1500000000, 4096)
@@ -203,22 +203,22 @@ def _stand_in(corpus: Corpus) -> str:
 
 
 def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, dict]:
-    """The path of a file of this corpus, and the origin that its record must name."""
+    """The path of a corpus's file, and the origin that its record must name."""
     origin = {"corpus": corpus.name, "split": split}
     file_name = f"{split}.txt"
     if corpus.sizes:
         size = corpus.sizes[split] if size is None else size
         if not isinstance(size, int):
             raise TypeError(
-                f"size={size!r} is not a whole number of bytes; parse_size('100MB') is one"
+                f"size={size!r} is not a whole number of bytes; give one, or parse_size('100MB')"
             )
         if size < 1:
-            raise ValueError(f"size={size} is not a size; give one byte at least")
+            raise ValueError(f"size={size} is not a size; give at least one byte")
         origin |= {"size": size, "seed": SEED, "generator": corpus.generator}
         file_name = f"{split}-{_short(size)}.txt"
     elif size is not None:
         able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
-        raise ValueError(f"{corpus.name} comes in one size; leave size out, or take {able}")
+        raise ValueError(f"{corpus.name} comes in one size; leave size out, or use {able}")
     elif corpus.offline:
         origin |= {"versions": docstrings.versions(), "generator": corpus.generator}
     else:
@@ -227,7 +227,7 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, d
 
 
 def _make_stories(target: Path, origin: dict) -> None:
-    """Write stories until they fill the size, and record what their random choices cost."""
+    """Write stories until they fill the size, and record the bits that their choices cost."""
     download.check_disk(target, origin["size"])
     bits = 0.0
 
@@ -247,8 +247,8 @@ def _make_docstrings(corpus: Corpus) -> None:
     if other := docstrings.LIBRARIES.items() - docstrings.versions().items():
         pinned = " ".join(sorted(f"{name}=={version}" for name, version in other))
         tqdm.write(
-            "docstrings will not be the text that the recorded runs read, because some libraries"
-            f" are missing or have other versions; for theirs, first `pip install {pinned}`",
+            "docstrings will differ from the text of the recorded runs, because some libraries are"
+            f" missing or have other versions; to get the same text, first `pip install {pinned}`",
             file=sys.stderr,
         )
     found = docstrings.harvest(progress=lambda modules: tqdm(modules, desc="read the libraries"))
@@ -270,7 +270,7 @@ def _short(size: int) -> str:
 def write_documents(target: Path, texts: Iterable[str], size: int | None = None) -> dict:
     """Write a file of these documents, and return its counts for `write_record`.
 
-    `size` is about how many bytes there will be, for a progress bar.
+    `size` is the approximate number of bytes, for a progress bar.
     """
     for left in target.parent.glob(".*.tmp"):
         with suppress(FileNotFoundError):
@@ -303,13 +303,13 @@ def write_record(target: Path, facts: dict) -> None:
 def record(path: str | os.PathLike) -> dict:
     """The record of a corpus file: bytes, documents, sha256, and where it came from.
 
-    For `stories` also `code_length_bits`, the length of a code for its random choices, and that
-    divided by the bytes, `bits_per_byte`: an upper bound on the entropy of its text.
+    For `stories`, it also has `code_length_bits`, the length of a code for the random choices, and
+    `bits_per_byte`, that length divided by the bytes: an upper bound on the entropy of the text.
     """
     found = Path(path).with_suffix(".json")
     if not found.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {found.name} beside it, so it is not a corpus file; take the"
+            f"{path} has no record {found.name} beside it, so it is not a corpus file; use the"
             " path that corpora.path() returns"
         )
     return json.loads(found.read_text(encoding="utf-8"))
@@ -318,8 +318,8 @@ def record(path: str | os.PathLike) -> dict:
 def is_intact(path: Path, origin: dict) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
-    A file with the modification time of its record is not read. One with another time was edited,
-    or copied here: its sha256 is computed, once.
+    A file with the modification time in its record is not read. One with another time was edited
+    or copied: its sha256 is computed, once.
     """
     try:
         facts, found = record(path), path.stat()
@@ -329,10 +329,10 @@ def is_intact(path: Path, origin: dict) -> bool:
             return True
         if tally(path)["sha256"] != facts["sha256"]:
             return False
-        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+        with suppress(OSError):  # in a read-only folder, this is done again next time
             write_record(path, facts)
         return True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, no such record
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, or not a record
         return False
 
 
@@ -346,12 +346,12 @@ def documents(path: str | os.PathLike) -> Iterator[str]:
 
 
 def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
-    """n documents of a file, every choice of n as likely as any other, in the order of the file.
+    """n documents of a file, in the order of the file, each set of n as likely as any other.
 
-    Reads the file once and keeps n documents. Source: Vitter 1985, algorithm R.
+    It reads the file once and keeps n documents. Source: Vitter 1985, algorithm R.
     """
     if n < 1:
-        raise ValueError(f"n={n} documents were asked for; ask for one at least")
+        raise ValueError(f"n={n} documents were asked for; ask for at least one")
     random = Random(seed)
     kept: list[tuple[int, bytes]] = []
     for number, document in enumerate(_raw_documents(path)):
@@ -360,14 +360,14 @@ def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
         elif (place := random.randrange(number + 1)) < n:
             kept[place] = number, document
     if len(kept) < n:
-        raise ValueError(f"{path} has {len(kept)} documents, {n} were asked for; ask for fewer")
+        raise ValueError(f"{path} has {len(kept)} documents, but {n} were asked for; ask for fewer")
     return [document.decode() for _, document in sorted(kept)]
 
 
 def _raw_documents(
     path: str | os.PathLike, watch: Callable[[bytes], object] = lambda block: None
 ) -> Iterator[bytes]:
-    """The documents of a file as bytes; a separator may lie across two blocks.
+    """The documents of a file as bytes; a separator may extend over two blocks.
 
     `watch` is called with every block of the file.
     """

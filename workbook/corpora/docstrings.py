@@ -16,8 +16,8 @@ from importlib import metadata, util
 from inspect import cleandoc
 from pathlib import Path
 
-# Every install has these libraries, because the workbook or one that it needs depends on them; each
-# has 100 kB of docstrings or more. The versions are those in constraints.txt.
+# Every install has these libraries, because the workbook or one of its libraries depends on them;
+# each has at least 100 kB of docstrings. The versions are those in constraints.txt.
 LIBRARIES = {
     "babel": "2.18.0",
     "click": "8.5.1",
@@ -39,12 +39,12 @@ LIBRARIES = {
     "torch": "2.13.0",
     "tornado": "6.6.1",
 }
-# What a library does not explain to its users, or what some of its builds lack: tests, copies of
-# other libraries, and numpy's `distutils`, which is for Python 3.11 alone.
+# What is not written for a library's users, or what some of its builds lack: tests, copies of other
+# libraries, and numpy's `distutils`, which exists only for Python 3.11.
 SKIPPED = {"test", "tests", "testing", "conftest", "_vendor", "vendored_templates", "distutils"}
-LONG_PARAGRAPH = 40  # characters; anything shorter ("Example:") may come twice
-FEWEST_LETTERS = 0.3  # of a long paragraph's characters; below it, it is drawn and not written
-SHORTEST_DOCUMENT = 200  # characters; below it a "document" is a title and a shrug
+LONG_PARAGRAPH = 40  # characters; anything shorter ("Example:") may be repeated
+FEWEST_LETTERS = 0.3  # of a long paragraph's characters; with fewer, it is a drawing, not prose
+SHORTEST_DOCUMENT = 200  # characters; a shorter "document" is little more than a title
 VALIDATION_SHARE = 10  # one document in ten
 
 # Control characters and lone surrogates: legal in a docstring, a nuisance in a text file.
@@ -59,11 +59,11 @@ def harvest(
 ) -> dict[str, str]:
     """The text of every module by its name, such as `numpy.linalg`; the order mixes the libraries.
 
-    No docstring and no paragraph of more than a few words comes twice. The longest document keeps
-    what it shares with others, because a long text with holes teaches less than a short one that
-    is gone.
-    `folders` are those of the libraries, by default of `LIBRARIES` as far as they are installed;
-    `progress` wraps the list of modules to be read, the slow part.
+    No docstring and no paragraph of more than a few words is repeated. What several documents share
+    stays in the longest one, because it is better to lose a short text than to leave holes in a
+    long one.
+    `folders` are those of the libraries, by default all of `LIBRARIES` that are installed;
+    `progress` wraps the list of modules to read, which is the slow part.
     """
     if folders is None:
         folders = [Path(util.find_spec(name).submodule_search_locations[0]) for name in versions()]
@@ -87,7 +87,8 @@ def split_of(name: str) -> str:
 def versions() -> dict[str, str]:
     """The installed versions of `LIBRARIES` by name, without those that are missing.
 
-    Builds for CPU and GPU, such as torch 2.13.0+cpu, have the same docstrings and thus one version.
+    Builds for CPU and GPU, such as torch 2.13.0+cpu, have the same docstrings, so count as one
+    version.
     """
     found = {}
     for name in LIBRARIES:
@@ -113,7 +114,7 @@ def _modules(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _parsed(source: bytes) -> ast.Module:
-    """The syntax tree of a module, an empty one where it is not valid Python."""
+    """The syntax tree of a module; an empty one if it is not valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old modules have invalid escapes in their strings
@@ -154,7 +155,7 @@ def _parameters(args: ast.arguments) -> str:
 
 
 def _deduplicated(sections: list[Section], seen: set[str]) -> str:
-    """The sections as one text, without what was `seen` before; adds to `seen` what is new."""
+    """The sections as one text, without what is in `seen`; what is new is added to `seen`."""
     kept = []
     for heading, text in sections:
         whole = " ".join(text.split())
@@ -173,7 +174,7 @@ def _deduplicated(sections: list[Section], seen: set[str]) -> str:
             kept += [heading, *paragraphs]
     title = sections[0][0]
     if kept and kept[0] != title:
-        kept.insert(0, title)  # the module itself says nothing, its classes do
+        kept.insert(0, title)  # the module has no docstring, but its classes do
     return "\n\n".join(kept) + "\n"
 
 
@@ -184,9 +185,10 @@ def _is_drawing(paragraph: str) -> bool:
 
 
 def _docstring(node: ast.AST) -> str:
-    """The docstring without its indentation, control characters and blanks at the ends of lines.
+    """The docstring without indentation, control characters and trailing blanks.
 
-    `cleandoc` of Python 3.13 knows fewer kinds of blanks than older ones, so there is just one.
+    `cleandoc` in Python 3.13 knows fewer kinds of blanks than in older versions, so all become
+    spaces.
     """
     text = ast.get_docstring(node, clean=False) or ""
     text = BLANK.sub(" ", UNPRINTABLE.sub("", text.expandtabs()))

@@ -66,9 +66,9 @@ def table(results: Results) -> pd.DataFrame:
 
 
 def compare(runs: Results) -> pd.DataFrame:
-    """`table`, with whose parts each run was made of where they are not all ours.
+    """`table`, with a column for the learner's parts if any run has some.
 
-    Losses of runs whose tokenizers differ compare in bits per byte alone.
+    Losses of runs whose tokenizers differ can be compared only in bits per byte.
     """
     found = table(runs)
     if any(run.made_of for run in runs.values()):
@@ -89,7 +89,7 @@ def settings_of(config: TrainConfig) -> dict:
 def journal(results: Results) -> str:
     """The runs of one experiment as text: a line for each setting, with the loss of every run.
 
-    Losses are those of validation in nats per token; of a run that diverged, its `ending` stands.
+    Losses are validation losses in nats per token; a run that diverged has its `ending` instead.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for label, run in results.items():
@@ -127,7 +127,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
         name: {
             "question": questions[name],
             "runs": len({run.config.key for run in studied[name].values()}),
-            "of them new": len(own),
+            "new": len(own),
             "diverged": sum(run.diverged for run in own.values()),
             "minutes": sum(run.seconds for run in own.values()) / 60,
         }
@@ -162,7 +162,7 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
     if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
-        return "was NaN before the first step"
+        return "was infinite or NaN before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
@@ -222,8 +222,8 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
         part = np.bincount(train[start : start + BLOCK], minlength=vocab_size)
         if len(part) > vocab_size:
             raise ValueError(
-                f"the training text has the token {len(part) - 1:,}, and there are {vocab_size:,}"
-                " tokens; give the vocab_size of its tokenizer"
+                f"the training text has the token {len(part) - 1:,}, but vocab_size={vocab_size:,};"
+                " give the vocab_size of its tokenizer"
             )
         counts += part
     nats = -np.log(counts / counts.sum())
@@ -265,7 +265,7 @@ class Setting:
 
     @property
     def best(self) -> Run:
-        """The run with the lowest loss of those that the rate was tuned by."""
+        """The run with the lowest loss of those that tuned the rate."""
         return best(numbered(self.tuned))
 
     @property
@@ -290,7 +290,7 @@ class Setting:
 
 
 def settings(results: Results, label: str) -> dict[int, Setting]:
-    """The budgets in tokens at which `studies.settled` is done with a setting, the smallest first.
+    """The budgets in tokens at which `studies.settled` has finished a setting, smallest first.
 
     `label` is what the labels of its runs begin with, such as "no norm".
     """
@@ -337,7 +337,7 @@ class Comparison:
 
 
 def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int, Comparison]:
-    """A change beside the unchanged model, by the budgets in tokens that both are done with."""
+    """A change beside the unchanged model, by the budgets in tokens that both have finished."""
     before, after = settings(results, usual), settings(results, label)
     return {
         tokens: Comparison(label, before[tokens], each)
@@ -367,12 +367,12 @@ def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") 
 
 
 def by_pairs(rows: Mapping[tuple, dict], *names: str) -> pd.DataFrame:
-    """A table whose rows have two labels, whose columns are called so; it may be empty."""
+    """A table whose rows have two labels, in columns called `names`; it may be empty."""
     return pd.DataFrame([*rows.values()], pd.MultiIndex.from_tuples(rows, names=names))
 
 
 def cost(difference: Difference) -> str:
-    """A difference in words: its mean and the standard error of it."""
+    """A difference in words: its mean and the standard error of the mean."""
     if not math.isfinite(difference.nats):
         return f"{sum(map(math.isinf, difference.gaps))} of {len(difference.gaps)} seeds diverged"
     return f"{difference.nats:+.3f} ± {difference.error:.3f}"
@@ -388,7 +388,7 @@ CHANGES = {  # by its label, the experiment that compares a change with the unch
 
 
 class Family:
-    """All comparisons of chapter 7, with Holm's correction over what is claimed of them."""
+    """All comparisons of chapter 7, with Holm's correction over all that is claimed."""
 
     def __init__(self, studied: Mapping[str, Results]):
         self.by_change = {
@@ -402,7 +402,7 @@ class Family:
         self.claimed = significance.claimed(self.differences)
 
     def __getitem__(self, label: str) -> dict[int, Comparison]:
-        """A change by the budgets in tokens that both sides are done with."""
+        """A change by the budgets in tokens that both sides have finished."""
         return self.by_change[label]
 
     def __len__(self) -> int:
@@ -410,7 +410,7 @@ class Family:
         return len(self.differences)
 
     def effects(self) -> pd.DataFrame:
-        """One row per comparison: the cost, whether luck explains it, and what could have shown."""
+        """One row per comparison: its cost, whether luck explains it, the least cost claimable."""
         rows = {
             (label, f"{tokens:,}"): {
                 "costs (nats/token)": cost(each),
@@ -483,7 +483,7 @@ def first(runs: Mapping[int, Run]) -> Run:
 
 
 def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
-    """The runs of this config but for their learning rates, by these, from the smallest."""
+    """The runs that differ from this config in the learning rate only, by rate, lowest first."""
     found = {
         rate_of(each): each
         for each in results.values()
@@ -530,7 +530,7 @@ def edge_table(
 ) -> pd.DataFrame:
     """One row per learning rate that `plain`, the sweep without weight decay, has too.
 
-    `decay` is the λ of the other one: a step at the peak shrinks each weight by the share αλ.
+    `decay` is the λ of `swept`: a step at the peak shrinks each weight by the fraction αλ.
     """
     top, top_plain = (best(numbered(each)) for each in (swept, plain))
     rows = {
@@ -582,7 +582,7 @@ class BatchCurve:
     """
 
     fewest: float  # steps to the loss, however large the batch
-    critical: float  # sequences; 0 where no batch was small, inf where none was large
+    critical: float  # sequences; 0 if no batch was small, inf if none was large
 
     def steps(self, batch_size: float) -> float:
         """The steps that a batch of this size takes to the loss."""
@@ -594,8 +594,8 @@ def fit_batch_curves(
 ) -> dict[float, tuple[dict[int, float], BatchCurve]]:
     """By loss, the steps that each batch size took to it, and the curve through them.
 
-    `logs` are those of runs by batch size. The losses are the final ones of the runs, as far as
-    four batch sizes came as low.
+    `logs` are those of runs by batch size. The losses are the final ones of the runs that at least
+    four batch sizes reached.
     """
     found = {}
     for loss in sorted(each["validation_loss"].dropna().iloc[-1] for each in logs.values())[3:]:
@@ -622,9 +622,9 @@ def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
 
 
 def steps_to(log: pd.DataFrame, loss: float) -> float:
-    """The step at which the validation loss first is `loss`, interpolated between evaluations.
+    """The step at which the validation loss first reaches `loss`, interpolated if need be.
 
-    Infinite where the run never came so low.
+    Infinite if the run never gets that low.
     """
     before = None
     for step, value in log["validation_loss"].dropna().items():
@@ -638,7 +638,7 @@ def steps_to(log: pd.DataFrame, loss: float) -> float:
 
 
 def growth_exponent(values: Mapping[float, float]) -> float:
-    """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
+    """The power with which values grow, 1/2 for a root: the slope of a line through logarithms.
 
     >>> round(growth_exponent({8: 2.0, 32: 4.0, 128: 8.0}), 6)
     0.5
@@ -651,7 +651,7 @@ def growth_exponent(values: Mapping[float, float]) -> float:
 
 
 def entries(board: Results) -> dict[str, dict[int, Run]]:
-    """The entries of a finished leaderboard by label and seed; none where it is not finished."""
+    """The entries of a finished leaderboard by label and seed; none if it is not finished."""
     found: dict[str, dict[int, Run]] = {}
     for name, run in board.items():
         label = re.sub(r", seed \d+$", "", name)
@@ -661,13 +661,13 @@ def entries(board: Results) -> dict[str, dict[int, Run]]:
 
 
 def made_of(found: Mapping[str, Mapping[int, Run]]) -> str:
-    """What the final one of some entries consists of: the label of the entry that it tuned."""
+    """What the final entry consists of: the label of the entry that it tuned."""
     final = first(found["final"]).config
     for label, runs in found.items():
         config = first(runs).config
         if label != "final" and same_but_rate(config, final):
             return f"“{label}” at a learning rate of {final.optimizer.max_learning_rate:.3g}"
-    raise ValueError("the final entry is none of the others at another learning rate")
+    raise ValueError("the final entry is not one of the others at another learning rate")
 
 
 def same_but_rate(config: TrainConfig, other: TrainConfig) -> bool:
@@ -695,7 +695,7 @@ def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
 def challengers(scale: Scale) -> dict[str, Run]:
     """The learner's finished runs that the leaderboard admits, by folder, the oldest first.
 
-    They have its text, its context and no more than its time. Runs with a record are ours.
+    They use its text, its context and no more than its time. Runs with a record are ours.
     """
     web, found = scale.web, {}
     lines = (data_folder() / "trained").glob(f"*/{log.LINES}")
@@ -735,10 +735,10 @@ def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -
 def sample_text(run: Run) -> str:
     """What the model of a run wrote, without end tokens and in short lines.
 
-    Raises: ValueError for a run that diverged.
+    Raises: ValueError for a run without one, such as one that diverged.
     """
     if run.sample is None:
-        raise ValueError(f"{run.folder.name} wrote nothing: it diverged; give a finished run")
+        raise ValueError(f"{run.folder.name} has no text; give an experiment's finished run")
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
@@ -798,7 +798,7 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
 
 
 class Recorded:
-    """The experiments of a scale, as far as their records lead."""
+    """The experiments of a scale, as far as they are recorded."""
 
     def __init__(self, name: str, edition: Edition):
         """Take the scale of that name, such as "laptop"."""
@@ -809,18 +809,18 @@ class Recorded:
 
     @property
     def so_far(self) -> dict[str, Results]:
-        """The runs that there are of each experiment that has any."""
+        """The recorded runs of each experiment that has any."""
         found = {study: stage.so_far() for study, stage in self.stages.items()}
         return {study: runs for study, runs in found.items() if runs}
 
     def __getitem__(self, study: str) -> Results:
-        """The runs that there are of an experiment; where some are missing, say what makes them."""
+        """The recorded runs of an experiment; if some are missing, print what makes them."""
         stage = self.stages[study]
         if not stage.over:
             missing = dry_run.missing_runs(STUDIES[study].plan(self.scale))
             hours = sum(dry_run.seconds_of(missing)) / 3_600
             print(
                 f"{study}: {len(missing)} runs have no record yet. `workbook experiments run"
-                f" {study} --scale {self.name}` makes them, one by one in about {hours:,.1f} hours."
+                f" {study} --scale {self.name}` makes them one by one, in about {hours:,.1f} hours."
             )
         return stage.so_far()

@@ -3,10 +3,10 @@
 Runs that differ only in their seed end with different losses. Two settings are compared seed by
 seed: a pair has the same seed, so the same batches in the same order, and what both have in common
 cancels. A t-test of the pairs' differences says how often luck alone would make a mean difference
-as large; it takes them to be normally distributed, which five pairs can neither show nor refute.
+as large; it assumes that they are normally distributed, which five pairs neither show nor refute.
 (A permutation of five pairs has 32 outcomes, so its p is never below 2/32 = 0.06.)
 
-Whoever makes several comparisons finds one "significant" sooner or later. Holm's correction keeps
+If you make many comparisons, one turns out "significant" sooner or later. Holm's correction keeps
 the chance of even one false claim among all of them at 5 %.
 """
 
@@ -28,12 +28,12 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Their mean; infinite where a run diverged."""
+        """Their mean; infinite if a run diverged."""
         return fmean(self.losses)
 
     @property
     def deviation(self) -> float:
-        """Their sample standard deviation; infinite where a run diverged."""
+        """Their sample standard deviation; infinite if a run diverged."""
         return math.inf if self.diverged else stdev(self.losses)
 
     @property
@@ -55,19 +55,19 @@ class Difference:
 
     @property
     def nats(self) -> float:
-        """The mean of the gaps; infinite where a run diverged."""
+        """The mean of the gaps; infinite if a run diverged."""
         return fmean(self.gaps)
 
     @property
     def error(self) -> float:
-        """The standard error of the mean; infinite where a run diverged."""
+        """The standard error of the mean; infinite if a run diverged."""
         if not math.isfinite(self.nats):
             return math.inf
         return stdev(self.gaps) / math.sqrt(len(self.gaps))
 
     @property
     def chance(self) -> float:
-        """The p-value: how often luck makes a mean as large, either way; 1 where a run diverged."""
+        """The p-value: how often luck makes a mean as large, either way; 1 if a run diverged."""
         if not math.isfinite(self.error):
             return 1.0
         if self.error == 0:
@@ -107,13 +107,13 @@ def difference(losses: Mapping[int, float], others: Mapping[int, float]) -> Diff
         )
     mine, theirs = [losses[seed] for seed in shared], [others[seed] for seed in shared]
     refuse_nan([*mine, *theirs])
-    # Two runs that both diverged are no gap; inf - inf would be nan.
+    # Two runs that both diverged have no gap; inf - inf would be nan.
     gaps = (0.0 if a == b else a - b for a, b in zip(mine, theirs, strict=True))
     return Difference(tuple(gaps))
 
 
 def in_words(chance: float) -> str:
-    """A p-value with its sign of comparison, such as "= 0.0123" or, where it is tiny, "< 0.0001".
+    """A p-value with its sign of comparison, such as "= 0.0123" or, if it is tiny, "< 0.0001".
 
     >>> in_words(0.01234), in_words(1e-7)
     ('= 0.0123', '< 0.0001')
@@ -136,7 +136,7 @@ def claimed(found: Mapping[str, Difference]) -> dict[str, bool]:
 
 
 def t_tails(t: float, freedom: int) -> float:
-    """The chance that Student's t lies beyond ±t, with so many degrees of freedom.
+    """The chance that Student's t lies beyond ±t, with `freedom` degrees of freedom.
 
     >>> round(t_tails(2.776, 4), 3)
     0.05
@@ -171,10 +171,10 @@ def t_quantile(chance: float, freedom: int) -> float:
 
 
 def permutation(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The p-value of a difference of means where runs cannot be paired, by an exact permutation.
+    """The p-value of a difference of means if runs cannot be paired, by an exact permutation test.
 
-    It is the share of all ways to deal the losses out again that part the means as far. A run that
-    diverged, with an infinite loss, counts as far worse than any that ended.
+    It is the share of all ways to split the losses anew that set the means at least as far apart. A
+    run that diverged, with an infinite loss, counts as far worse than any that ended.
 
     >>> round(permutation([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]), 3)
     0.018
@@ -195,9 +195,9 @@ def permutation(losses: Sequence[float], others: Sequence[float]) -> float:
 
 
 def false_alarm(seeds: int, others: int) -> float:
-    """The chance that so many losses are all below so many others, if the settings do nothing.
+    """The chance that `seeds` losses are all below `others` others if the settings do nothing.
 
-    Their ranks are then random, and one of all ways to choose them has the lowest.
+    Their ranks are then random, and only one of all ways to choose them gives the lowest.
 
     >>> false_alarm(2, 3)
     0.1
@@ -208,4 +208,4 @@ def false_alarm(seeds: int, others: int) -> float:
 def refuse_nan(losses: Sequence[float]) -> None:
     """Raise ValueError for a loss that is nan: a run that diverged has an infinite one."""
     if any(map(math.isnan, losses)):
-        raise ValueError(f"a loss of {losses} is no number; a run that diverged has inf")
+        raise ValueError(f"a loss of {losses} is NaN; a run that diverged has inf")

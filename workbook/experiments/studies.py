@@ -32,7 +32,7 @@ LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its lar
 MOST_RATES = 7  # that are tried for one setting
 TOO_HIGH = 1.0  # nats per token above the best run: a learning rate that ends there has failed
 
-# What the leaderboard tries, each by itself. The context stays: all entries are evaluated alike.
+# What the leaderboard tries, each by itself, at one context: all entries are evaluated alike.
 CHANGES = {
     "rate to zero": {"min_learning_rate": 0.0},
     "half the batch": {"batch_size": 1 / 2},
@@ -50,16 +50,16 @@ class Scale:
     base: TrainConfig  # on the simple corpus
     web: TrainConfig  # the same on the web corpus
     rates: tuple[float, ...]  # of the first sweep, from small ones to those that fail
-    parts: tuple[int, ...] = (9, 3, 1)  # the budgets: one part of this many of the base's tokens
+    parts: tuple[int, ...] = (9, 3, 1)  # the budgets: the base's tokens, divided by each
     deeper: int = 3  # times as many layers, on half of the second budget
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)  # not the base's, which the rates are tuned with
-    memory: float  # bytes: the largest batch is the one that needs them by the accounting
+    memory: float  # bytes: the accounting says how large a batch they hold
     cap: float  # seconds of the leaderboard
     cap_steps: int  # more than any machine takes in that time
     cap_evaluations: int  # at most
 
     def budget(self, part: int, base: TrainConfig | None = None) -> TrainConfig:
-        """The base, or another config of its length, with one of `part` parts of its tokens."""
+        """The base, or another config of its length, with 1/`part` of its tokens."""
         base = base or self.base
         return at_batch(base, base.batch_size, part)
 
@@ -124,7 +124,7 @@ def scale_named(name: str, edition: Edition) -> Scale:
     Raises: ValueError for an unknown name.
     """
     if name not in PROFILES:
-        raise ValueError(f"{name!r} is no scale; there are {', '.join(PROFILES)}")
+        raise ValueError(f"{name!r} is not a scale; choose from {', '.join(PROFILES)}")
     return laptop_scale() if name == LAPTOP.name else large_scale(name, edition)
 
 
@@ -137,7 +137,7 @@ class Study:
 
 
 def learning_rate(scale: Scale) -> Plan:
-    """A short sweep, seeds at the edge of stability, no weight decay above it, and longer runs."""
+    """A short sweep, seeds at the edge of stability, high rates without decay, longer runs."""
     short = scale.budget(scale.parts[0])
     results = yield from sweep(short, scale.rates)
     top = rate_of(best(results))
@@ -158,7 +158,7 @@ def batch_size(scale: Scale) -> Plan:
     top = best((yield from sweep(scale.budget(scale.parts[0]), scale.rates)))
     base, results = scale.budget(scale.parts[1]), {}
     for size in batch_sizes(scale):
-        # The best rate is expected to grow with the root of the batch, and looked for from there.
+        # The best rate is expected to grow with the root of the batch: the search starts there.
         power = round(math.log2(size / base.batch_size) / 2)
         config, start = at_batch(base, size), rate_of(top) * 2**power
         results |= yield from tuned(config, start, f"batch {size}")
@@ -166,7 +166,7 @@ def batch_size(scale: Scale) -> Plan:
 
 
 def batch_sizes(scale: Scale) -> list[int]:
-    """One, two, four, ... sequences, and at last as many as the memory holds."""
+    """One, two, four, ... sequences, and finally as many as the memory holds."""
 
     def too_large(size: int) -> bool:
         return accounting.peak_bytes(scale.base.model, size).total > scale.memory
@@ -210,7 +210,7 @@ def depth(scale: Scale) -> Plan:
 
 
 def swiglu(scale: Scale) -> Plan:
-    """SiLU with two matrices: of the width with as many parameters, and 4 d_model wide."""
+    """SiLU with two matrices: at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
     wide = {"ffn": "silu", "d_ff": 4 * model.d_model}
@@ -237,7 +237,7 @@ def leaderboard(scale: Scale) -> Plan:
     """The lowest loss on the web corpus within the time: each change by itself, then together.
 
     A change that helps by itself is added to those kept so far, the best first, and is kept if it
-    helps again. The seeds of the final entry and of the start beside it chose nothing.
+    helps again. The seeds of the final entry and of the start beside it were not used to choose.
     """
     old = best((yield from sweep(scale.budget(scale.parts[0]), scale.rates)))
     timed = varied(
@@ -302,7 +302,7 @@ def sweep(config: TrainConfig, rates: Iterable[float], label: str = "") -> Plan:
 def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] = ()) -> Plan:
     """Try learning rates around `start` in factors of two, until the best has both neighbours.
 
-    At most `MOST_RATES` are tried, with those in `also`.
+    At most `MOST_RATES` are tried, including those in `also`.
     """
     results = yield from sweep(config, sorted({start / 2, start, start * 2, *also}), label)
     while len(results) < MOST_RATES:
@@ -324,7 +324,7 @@ def settled(
 ) -> Plan:
     """Tune a config's learning rate, then run it at the best one with seeds that did not choose it.
 
-    The labels tell the tokens: "no norm, 393,216 tokens, rate 0.01" and "..., seed 1".
+    The labels give the tokens: "no norm, 393,216 tokens, rate 0.01" and "..., seed 1".
     """
     label = f"{label}, {config.tokens:,} tokens"
     results = yield from tuned(config, start, label, also)
@@ -387,12 +387,12 @@ def changed(config: TrainConfig, **changes) -> TrainConfig:
 
 
 def best(results: Mapping[str, Run]) -> Run:
-    """The result with the lowest validation loss; where all diverged, with the lowest rate."""
+    """The result with the lowest validation loss; if all diverged, with the lowest rate."""
     return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
 
 
 def numbered(runs: Mapping[float, Run]) -> Results:
-    """The runs with numbers as their labels, of a sweep that has them by learning rate."""
+    """The runs of a sweep, which has them by learning rate, with numbers as labels."""
     return {str(place): run for place, run in enumerate(runs.values())}
 
 
@@ -404,15 +404,15 @@ def rate_of(result: Run) -> float:
 def failed(run: Run, top: Run) -> bool:
     """Whether a run shows that its learning rate is too high, beside the best run of its sweep.
 
-    Its loss became infinite or nan, or it ended more than `TOO_HIGH` nats per token above the best.
+    Its loss became infinite or NaN, or it ended more than `TOO_HIGH` nats per token above the best.
     """
     return run.diverged or run.loss > top.loss + TOO_HIGH
 
 
 def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
-    """The two learning rates that the edge of stability is between, above the best one.
+    """The two learning rates between which the edge of stability lies, above the best one.
 
-    They are the smallest that `failed`, and the largest below it; None where none failed.
+    They are the smallest that `failed` and the largest below it; None if none failed.
     """
     top = best(results)
     high = {rate_of(each): each for each in results.values() if rate_of(each) >= rate_of(top)}

@@ -1,7 +1,7 @@
 """The 38 problems of the assignment, for both editions: one record each, in the handout's order.
 
 A record is all that the package knows about a problem: what is handed in, the hints, what an answer
-must contain, and where its check is. What is asked stands in the notebook. A new problem is one
+must contain, and where its check is. The question itself is in the notebook. A new problem is one
 more record.
 """
 
@@ -20,7 +20,7 @@ class Requirement:
 
     figure: bool = False
     quantities: tuple[str, ...] = ()  # of the kinds that `answers.QUANTITIES` knows
-    numbers: tuple[str, ...] = ()  # to be named as they stand here
+    numbers: tuple[str, ...] = ()  # to be mentioned exactly as they are here
     loss_at_most: float | None = None
     tokens_at_least: int | None = None  # of a generated text that does not end by itself
 
@@ -42,19 +42,19 @@ class Problem:
     signature: str = ""  # of that code, as in Python
     takes: dict[str, str] = field(default_factory=dict)  # by part: what a written problem takes
     facts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by part: for a text, to tick
-    seconds: float | None = None  # that its check may take; None: as long as most
+    seconds: float | None = None  # that its check may take; None: the usual limit
     requires: dict[str, Requirement] = field(default_factory=dict)  # by part
     asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
-    differs: str = ""  # what makes the right answer another one in the other edition, if it is
+    differs: str = ""  # what makes the right answer differ between the editions, if anything
 
     @property
     def kind(self) -> Literal["code", "written"]:
-        """Whether code is handed in, or numbers and words."""
+        """The kind of what is handed in: code, or numbers and words."""
         return "code" if self.form else "written"
 
     @property
     def name(self) -> str:
-        """The name of the function or class to hand in; "" where it is no single one."""
+        """The name of the function or class to hand in; "" if there is no single one."""
         return self.signature.partition("(")[0]
 
     @property
@@ -82,14 +82,14 @@ class Problem:
         )
 
     def checker(self) -> Callable[[Any, str | None], Any]:
-        """Load the function that checks an attempt at a part; with torch it takes seconds."""
+        """Load the function that checks an attempt at a part: a matter of seconds with torch."""
         return getattr(import_module(f"workbook.checks.{self.check}"), self.id)
 
 
 def get(id: str) -> Problem:
     """Find the problem with this id, in the spelling of either edition."""
     if not isinstance(id, str):
-        raise ValueError(f"expected a problem's id such as 'train_bpe', got a {type(id).__name__}")
+        raise ValueError(f"expected a problem's id such as 'train_bpe', not {type(id).__name__}")
     by_any_id = {each: problem for problem in PROBLEMS.values() for each in problem.ids.values()}
     if id in by_any_id:
         return by_any_id[id]
@@ -100,7 +100,7 @@ def get(id: str) -> Problem:
 def part_of(problem: Problem, part: str | None) -> str | None:
     """Name a part as the problem does: "A" and "(a)" are "a", and "" is None."""
     if part is not None and not isinstance(part, str):
-        raise ValueError(f"expected a part such as 'a', got a {type(part).__name__}")
+        raise ValueError(f"expected a part such as 'a', not {type(part).__name__}")
     name = (part or "").strip("() ").lower()
     if not name:
         return None
@@ -264,8 +264,8 @@ _RECORDS = (
         points=2, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b"), asks_corpora=("tinystories",),
         takes={
-            "a": 'a dict such as {"seconds": 62, "gigabytes": 1.9, "longest": b" hello"}, some of '
-                 "these, or a sentence",
+            "a": 'a dict such as {"seconds": 62, "gigabytes": 1.9, "longest": b" hello"}, or with '
+                 "only some of these, or a sentence",
             "b": "a sentence: the slowest step, and how you know",
         },
         requires={"a": Requirement(quantities=("time", "memory"))},
@@ -315,7 +315,7 @@ _RECORDS = (
             "b": (
                 "what they share: short, frequent English words",
                 "what differs: words of children's stories against names, markup and rarer words",
-                "the differing vocabulary sizes are kept in mind",
+                "the different vocabulary sizes are taken into account",
             ),
         },
         hints={
@@ -366,19 +366,19 @@ _RECORDS = (
             "a": (
                 "bytes per token, not tokens per byte",
                 "each tokenizer is measured on its own corpus",
-                "how many documents, which",
+                "how many documents, and which",
             ),
             "b": (
                 "bytes per token, not tokens per byte",
                 "more, shorter tokens: rare words are spelled out",
-                "how many documents, which",
+                "how many documents, and which",
             ),
             "c": (
                 "bytes per second, and on which machine",
                 "825 * 10**9 bytes divided by that, in hours or days",
             ),
             "d": (
-                "the largest token ID is below 65,536, so that two bytes hold it",
+                "the largest token ID is below 65,536, so two bytes hold it",
                 "half the space of int32, a quarter of int64",
                 "no negative number is needed",
             ),
@@ -565,21 +565,21 @@ _RECORDS = (
         takes={
             "a": 'the number of parameters, such as 124e6, or {"parameters": 124e6, "gb": 0.5}; or '
                  "a sentence",
-            "b": 'FLOPs, such as 1.2e12, a list of those of all matmuls, or {"total": 1.2e12, '
+            "b": 'FLOPs, such as 1.2e12, a list with those of each matmul, or {"total": 1.2e12, '
                  '"head": 1e11}; or a sentence',
             "c": 'a part, such as "the output head", a pair such as ("head", 12) with its share in '
                  'percent, shares such as {"head": 12, "attention": 50}, or a sentence',
             "d": "FLOPs of small, medium and large, in this order, XL after them if you like, or "
                  '{"small": {"total": 1e11, "head": 12}} with shares in percent; or a sentence',
-            "e": "FLOPs, such as 5e13, how many times as much it is, or both and the share of the "
-                 "scores in percent as a triple (5e13, 12, 40) or as "
+            "e": "FLOPs, such as 5e13, the factor by which they grew, or both and the share of "
+                 "the scores in percent, as a triple (5e13, 12, 40) or as "
                  '{"flops": 5e13, "growth": 12, "scores": 40}; or a sentence',
         },
         requires={"a": Requirement(quantities=("memory",))},
         facts={
             "a": (
                 "the number of parameters",
-                "the bytes for it in float32, in GB or GiB, and which of the two",
+                "the bytes that they take in float32, and whether in GB or GiB",
             ),
             "b": (
                 "each matmul with its shapes: Q, K, V, scores, weighted sum, output, "
@@ -599,7 +599,7 @@ _RECORDS = (
             ),
             "e": (
                 "the new total, and how many times the old one it is",
-                "that the T × T matmuls need most now: they alone grow with the square of T",
+                "that the T × T matmuls now need the most: they alone grow with the square of T",
             ),
         },
         hints={
@@ -784,7 +784,7 @@ _RECORDS = (
         },
     ),
     _problem(
-        "gradient_clipping", "A limit for gradients",
+        "gradient_clipping", "A limit on gradients",
         points=1, chapter=4, notebook="05_optimizer", check="optimizer",
         form="function", signature="clip(parameters, max_l2_norm)",
         hints={
@@ -880,7 +880,7 @@ _RECORDS = (
         facts={
             "": (
                 "for each run: what was changed, why, and what came out",
-                "runs that failed or made nothing better are in it too",
+                "runs that failed or improved nothing are in it too",
                 "the loss of every run can be drawn against steps and against time",
                 "seed, device and versions are written down, so that a run can be repeated",
             ),
@@ -911,7 +911,7 @@ _RECORDS = (
         },
         facts={
             "a": (
-                "which learning rates were tried, on a logarithmic scale, and what followed",
+                "which learning rates were tried, on a logarithmic scale, and with what result",
                 "the curves of all of them, the best one among them",
                 "the best loss, with corpus, tokens and device",
             ),
@@ -954,9 +954,9 @@ _RECORDS = (
         },
         facts={
             "": (
-                "batches of 1, of 64, of 128, and up to what the memory holds",
+                "batch sizes of 1, 64 and 128, and up to what fits in memory",
                 "all of them compared at the same number of tokens, not of steps",
-                "the learning rate was tuned again for each, or the answer says where it was not",
+                "the learning rate was tuned again for each, or the answer says where not",
                 "what a larger batch gains in time, and what it costs in loss",
             ),
         },
@@ -1041,7 +1041,7 @@ _RECORDS = (
         facts={
             "": (
                 "both curves, with the same tokens and seed",
-                "what happens at the beginning, where post-norm is the more delicate of the two",
+                "what happens at the beginning, where post-norm is the less stable of the two",
                 "the difference in the end, beside the spread between seeds",
             ),
         },
@@ -1145,7 +1145,7 @@ _RECORDS = (
         },
     ),
     _problem(
-        "leaderboard", "The best loss in the time",
+        "leaderboard", "The best loss in the time allowed",
         points=6, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("owt",),
         differs="the time allowed",

@@ -250,8 +250,8 @@ LONGEST = 60  # characters that are read as a number
 def float_explorer(text: str = "0.1") -> Live:
     """A field for a number, and its bits and its value in three formats below it.
 
-    Two buttons halve and double it: so one walks down to where a format underflows, and up to
-    where it overflows.
+    Two buttons halve and double it, to walk down to where a format underflows and up to where it
+    overflows.
     """
     field = live.text_field("Number", text)
 
@@ -267,7 +267,7 @@ def float_explorer(text: str = "0.1") -> Live:
 
 
 def _number(text: str) -> float | None:
-    """The number that was typed; None for what is no number."""
+    """The number that was typed; None for what is not a number."""
     try:
         return floats.read(text[:LONGEST])
     except ValueError:
@@ -278,7 +278,7 @@ def _number_shown(text: str) -> Shown:
     value = _number(text)
     if value is None:
         short = text if len(text) < 20 else f"{text[:18]}…"
-        refusal = f"{short!r} is no number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
+        refusal = f"{short!r} is not a number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
         picture = partial(live.token_lines, [[(refusal, "", "")]])
         return Shown(f"<p>{escape(refusal)}</p>", refusal, picture)
 
@@ -291,7 +291,7 @@ def _number_shown(text: str) -> Shown:
     ]
     columns = ["format", "bits", "value", "what became of it"]
     html = f"""
-<p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
+<p>Python holds <b>{value!r}</b>, in float64. The fields below, from left to right: {key}</p>
 {live.table("The number in three formats", columns, rows)}"""
     listed = "; ".join(
         f"{name} {each.sign} {each.exponent} {each.mantissa} = {each.value:.9g}, {ends[name]}"
@@ -317,7 +317,7 @@ def became(value: float, format: FloatFormat, stored: Stored) -> str:
     if stored.kind == "infinity":
         return f"overflow: the largest number is {format.largest:.6g}"
     if stored.kind == "zero":
-        return f"underflow: the smallest number is {format.smallest_subnormal:.3g}"
+        return f"underflow: the smallest positive number is {format.smallest_subnormal:.3g}"
     error = abs(stored.value - value) / abs(value)
     exact = "exact" if error == 0 else f"off by {error:.2g} of its size"
     if stored.kind == "subnormal":
@@ -343,7 +343,7 @@ NONE = "No switch is on: this is what the problem asks for."
 
 @dataclass(frozen=True)
 class State:
-    """A question, an edition and the switches that are flipped; all that is shown follows."""
+    """A question, an edition and the flipped switches; all that is shown follows from these."""
 
     question: str
     edition: Edition
@@ -372,9 +372,9 @@ class State:
 
     @cached_property
     def published(self) -> list[tuple[str, str, str]]:
-        """Each number that a write-up claims: who, as claimed, and "" or in words that it is here.
+        """Each number that a write-up claims: who, as written, and "this is it" if it comes out.
 
-        A claim says what its author gets; a slip of units may still lie between it and our number.
+        A claim says what its author gets; a slip of units may still separate it from our number.
         """
         problem, part = self.place
         found = []
@@ -407,7 +407,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
     presets = live.side_by_side()
 
     def leave_one(flipped: Switch, change: Mapping) -> None:
-        """An assumption has one value: flipping a switch puts the others of its field back."""
+        """An assumption has one value: flipping a switch turns off the others of its field."""
         if change["new"]:
             for switch, box in boxes.items():
                 if switch.field == flipped.field and switch != flipped:
@@ -425,7 +425,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
         for switch, box in boxes.items():
             box.layout.display = None if switch in usable else "none"
         presets.children = [
-            ipywidgets.Label("Flip what gives"),
+            ipywidgets.Label("Flip the switches behind"),
             *(live.button(name, "", partial(flip, some)) for name, some in _causes(state).items()),
         ]
 
@@ -473,7 +473,7 @@ def _causes(state: State) -> dict[str, tuple[Switch, ...]]:
 
 
 def written(answer: Figure) -> str:
-    """A number with its unit, as people read it.
+    """A number with its unit, in readable form.
 
     >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')

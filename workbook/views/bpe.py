@@ -45,7 +45,7 @@ ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Each row of `table` (columns vocabulary, bytes/token, unknown) as a named point.
 
-    Right is a large vocabulary, up are short sequences. A ring says that words are lost.
+    Further right is a larger vocabulary, higher up are shorter sequences. A ring: words are lost.
     """
     ax = axes(ax)
     best = table["bytes/token"].max()
@@ -102,9 +102,9 @@ def _height(tree: Ancestor) -> int:
 
 
 def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
-    """The functions that each profile (columns function, share) spends most time in, side by side.
+    """The functions in which each profile (columns function, share) spends most time, side by side.
 
-    Waiting for a lock or for data is orange: no work is done there.
+    Waiting for a lock or for data is orange: no work is done then.
     """
     figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 0.9 + 0.3 * top), sharex=True)
     for ax, (title, table) in zip(panels, tables.items(), strict=True):
@@ -208,7 +208,7 @@ def merge_stepper(
 ) -> Live:
     """BPE training on counted words, one merge at a time, and what the merges do to a text.
 
-    It begins `after` some merges; the slider and the buttons go on, back and anywhere.
+    It begins `after` so many merges; the slider and the buttons move on, back and anywhere.
     """
     steps = training_steps(counts, num_merges)
     slider, row = live.stepper("Merges made", last=len(steps) - 1, value=after)
@@ -251,7 +251,7 @@ def _stepped(step: Step, text: str) -> Shown:
     html = f"""
 <p>{escape(summary)}</p>
 <h4>Your text, in {plural(len(tokens), "token")}</h4>
-{_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "character", " more, not cut")}
+{_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "more character", ", not cut")}
 <p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
 <div class="columns">
 <div><h4>The words</h4>{words_table}{live.rest(len(step.words) - MOST_WORDS, "other word")}</div>
@@ -299,7 +299,7 @@ def _plus(pair: Pair) -> str:
 
 def _tokens_html(framed: Sequence[Framed]) -> str:
     frames = "".join(live.token_html(*one) for one in framed[:MOST_TOKENS])
-    more = live.rest(len(framed) - MOST_TOKENS, "token", " more, not shown")
+    more = live.rest(len(framed) - MOST_TOKENS, "more token", ", not shown")
     return f'<div class="tokens">{frames}</div>{more}'
 
 
@@ -333,7 +333,7 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
         for place, (token_id, token) in enumerate(found)
     ]
-    key = "Each frame is a token, its id stands below it."
+    key = "Each frame is a token, with its ID below it."
     html = f"<p><b>{escape(name)}</b>: {escape(summary)} {key}</p>{_tokens_html(framed)}"
     listed = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
     words = f"Tokenizer {name}: {summary} Tokens and IDs: {listed or 'none'}."

@@ -137,7 +137,7 @@ def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens")) -> Figure:
 def everything(studied: Mapping[str, Sequence[Run]]) -> Figure:
     """One panel per experiment: every run as a thin line over the tokens it has seen.
 
-    Of a diverged run the training losses are shown, up to a cross.
+    A diverged run shows its training losses, up to a cross.
     """
     columns = 3
     lines = -(-len(studied) // columns)
@@ -166,7 +166,7 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    A diverged run has no final loss; one above `CEILING` is drawn there. `marks` name levels; the
+    A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels; the
     `edge` between two learning rates is shaded.
     """
     ax = axes(ax, HEIGHT)
@@ -250,7 +250,7 @@ def effects(
     for ax in (left, right):
         ax.axhline(0, color=INK, linewidth=1)
         ax.grid(axis="y")
-    left.set(xscale="log", xlabel="tokens seen", ylabel="costs (nats/token)")
+    left.set(xscale="log", xlabel="tokens seen", ylabel="cost (nats/token)")
     budgets = sorted({tokens for found in family.values() for tokens in found})
     left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
     left.xaxis.set_minor_formatter(NullFormatter())
@@ -264,8 +264,8 @@ def effects(
 def batches(found: Mapping[int, Mapping[float, Run]]) -> Figure:
     """The best loss by batch size on the left, and the learning rate that it took on the right.
 
-    `found` are the runs of each batch size by learning rate. Dashed: a best one that grows with the
-    root of the size.
+    `found` are the runs of each batch size by learning rate. The dashed line is a best rate that
+    grows with the root of the size.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
     top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in found.items()}
@@ -335,7 +335,7 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
 
 
 def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
-    """The validation losses of some runs over tokens, in the unit that any tokenizers share."""
+    """The validation losses of some runs over tokens, in the unit that all tokenizers share."""
     ax = curves({name: [run] for name, run in runs.items()}, y="validation_bits_per_byte", ax=ax)
     ax.set_ylabel("validation loss (bits/byte)")
     ax.legend(fontsize=8)
@@ -343,7 +343,7 @@ def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
 
 
 def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
-    """The losses, none above `CEILING`; where one was, a line says so."""
+    """The losses, none above `CEILING`; if one was, a line says so."""
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
         ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
         place = (0.99, CEILING)
@@ -371,7 +371,7 @@ def standings(
     """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
 
     Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
-    are full circles, the rest open ones.
+    are filled circles, the rest open ones.
     An entry such as "a + b" is named by what was added last.
     """
     ax = axes(ax, height=1.0 + 0.23 * len(entries))
@@ -401,7 +401,7 @@ def standings(
 
 
 def short(name: str) -> str:
-    """The name of an entry, of several changes the last.
+    """The name of an entry; of several changes, only the last.
 
     >>> short("half the context + SiLU")
     '... + SiLU'

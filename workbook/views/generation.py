@@ -1,6 +1,6 @@
 """Notebook 07: what may follow, what each token costs, how likely each was, as pictures.
 
-The live view shows what temperature and top-p make of a model's next token.
+The live view shows what temperature and top-p do to a model's next token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from workbook.views.live import Live, Shown, drawable, escape, plural, visible
 from workbook.views.plots import BLUE, COLOURS, GREY, axes, named_rows
 
 MOST_TOKENS = 12  # that are listed
-# The least probability for each tone of a token, and how the key calls it.
+# The least probability for each tone of a token, and its name in the key.
 LEVELS = (
     (0.5, "plain", ">50%"),
     (0.1, "tone0", "10-50%"),
@@ -27,8 +27,8 @@ SMOOTH = 9  # tokens: a busy machine makes single times jump
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
     """The cumulative probability of the likeliest tokens, one line per setting.
 
-    `shares` are the probabilities of all tokens, in any order. Dashed is `top_p`, and a ring is
-    where it cuts.
+    `shares` are the probabilities of all tokens, in any order. The dashed line is `top_p`, and a
+    ring shows where it cuts.
     """
     ax = axes(ax)
     ax.axhline(top_p, color=GREY, ls="--")
@@ -113,7 +113,7 @@ def next_bars(
     return ax
 
 
-LONGEST = 600  # characters of a text, of which a model sees the last few anyway
+LONGEST = 600  # characters of a text; a model sees only the last few anyway
 
 
 def next_token_chances(

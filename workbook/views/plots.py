@@ -1,4 +1,4 @@
-"""What all pictures share: their style, how they are shown, and the plots that any table can have.
+"""What all pictures share: their style, how they are shown, and the plots that fit any table.
 
 Each plot takes data and an `ax`, draws one idea and returns the axes; those of one notebook are in
 the file of its name. Importing this module sets one style for all of them. The colours are Okabe
@@ -91,13 +91,17 @@ def png(figure: Figure) -> bytes:
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     image = Image.open(drawn).convert("RGB")
-    # A palette fitted to all pixels goes to the shades of the background, and gives a thin line the
+    # A palette fitted to all pixels is spent on shades of the background, and gives a thin line the
     # colour of its neighbour. So a colour counts by the root of the area that it covers.
     found = image.getcolors(maxcolors=image.width * image.height)
     pixels = [colour for area, colour in found for _ in range(isqrt(area))]
     sample = Image.new("RGB", (len(pixels), 1))
     sample.putdata(pixels)
     palette = sample.quantize(colours, kmeans=4)
+    shades = palette.getpalette()
+    background = max(range(0, len(shades), 3), key=lambda i: sum(shades[i : i + 3]))
+    shades[background : background + 3] = 255, 255, 255
+    palette.putpalette(shades)
     image.quantize(palette=palette, dither=Image.Dither.NONE).save(small, "png", optimize=True)
     return small.getvalue()
 
@@ -111,7 +115,7 @@ def axes(ax: Axes | None = None, height: float | None = None) -> Axes:
 
 
 def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> None:
-    """Write a text beside a place in the data, `by` so many points to the right and up."""
+    """Write a text beside a place in the data, offset `by` points to the right and up."""
     ax.annotate(text, place, by, textcoords="offset points", **look)
 
 
@@ -127,7 +131,7 @@ def cell(
     ax: Axes, x: float, y: float, text: object, face: str, edge: str = "white", height: float = 1.0,
     **look,
 ) -> None:  # fmt: skip
-    """Draw a box one wide from (x, y) on, with a text in its middle."""
+    """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
     ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec=edge))
     centred = {"ha": "center", "va": "center"}
     ax.text(x + 0.5, y + height / 2, text, **centred | look)
@@ -161,14 +165,14 @@ def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
 def log2_axis(
     ax: Axes, ticks: Sequence[float], written: Callable[[float], str] = "{:,}".format
 ) -> None:
-    """Make x logarithmic, with these ticks and no others. A log scale of y has to be set before."""
+    """Make x logarithmic, with these ticks and no others. Set a log scale of y before the call."""
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, [written(tick) for tick in ticks])
     ax.minorticks_off()
 
 
 def tens(ax: Axes, powers: Iterable[int]) -> None:
-    """Write the ticks of x, which are logarithms, as powers of ten."""
+    """Label the ticks of x, which are logarithms, as powers of ten."""
     ax.set_xticks(list(powers), [f"$10^{{{power}}}$" for power in powers])
 
 
@@ -196,7 +200,7 @@ def share_bars(
 ) -> None:
     """One bar per row of `table`, cut into its columns' shares; small shares have no number.
 
-    On the colours that are `dark` letters are white.
+    On the `dark` colours, letters are white.
     """
     shares = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))
@@ -220,7 +224,7 @@ def curves(
 ) -> Axes:
     """One line per column of `table` over its index, named at its end; dashed levels at `marks`.
 
-    Where ends lie too close for names, a legend has them. The name of the index labels the x axis,
+    If ends lie too close for names, a legend has them. The name of the index labels the x axis,
     which is logarithmic with `log`.
     """
     ax = axes(ax)
@@ -266,7 +270,7 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _written(value: Any) -> Any:
-    """One cell; text stays as it is, and what is missing is empty."""
+    """One cell; text stays as it is, and a missing value becomes empty."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, Integral):

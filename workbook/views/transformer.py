@@ -27,7 +27,7 @@ BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
 def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
     """The path of a batch through a pre-norm model, from left to right, with the shapes below.
 
-    One block is drawn; the line above it is the residual stream, which each layer adds to.
+    One block is drawn; the line above it is the residual stream, to which each layer adds.
     """
     ax = axes(ax, height=2.5)
     low, stream = 0.4, 1.5  # heights of the layers in a block, and of the residual stream
@@ -290,9 +290,9 @@ def _degrees(arrow: np.ndarray) -> int:
 
 
 def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Where each of two arrows ends in the unit circle, and where its name stands around it.
+    """Where each of two arrows ends in the unit circle, and where its name goes around it.
 
-    The longer arrow reaches the circle. The names never stand on one another.
+    The longer arrow reaches the circle. The names never overlap.
     """
     size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])

@@ -70,8 +70,8 @@ def byte_pairs(
 ) -> Axes:
     """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
 
-    `kinds[first][second]` names what the pair is. Every kind has a number, which stands in its
-    large regions and in the key, beside how many pairs are of that kind.
+    `kinds[first][second]` names what the pair is. Every kind has a number, which is written in its
+    large regions and in the key, beside the number of pairs of that kind.
     """
     names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
     order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
@@ -89,7 +89,7 @@ def byte_pairs(
     ticks = range(0, 256, 32)
     ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
     ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
-    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key stands beside the map
+    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key is beside the map
     ax.spines[:].set_visible(False)
     ax.set_xlabel("second byte (hexadecimal)", loc="left")
     ax.set_ylabel("first byte (hexadecimal)")
@@ -97,7 +97,7 @@ def byte_pairs(
 
 
 def _number_regions(rank: np.ndarray, ax: Axes) -> None:
-    """Write 1 + `rank` into each large region, or once beside the map where all are thin."""
+    """Write 1 + `rank` into each large region, or once beside the map if all are thin."""
     spots = []
     for number in range(rank.max() + 1):
         regions = [region for region in _regions(rank == number) if region.sum() >= 1_000]
@@ -170,7 +170,7 @@ def _explored(text: str) -> Shown:
 <p><b>{points}</b>. Bytes: {bold}.</p>
 <p><span class="bits"><span class="strong">110</span></span> bold on blue: the template of a byte.
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
-{characters}{live.rest(len(text) - MOST_SHOWN, "character", " more, not shown")}"""
+{characters}{live.rest(len(text) - MOST_SHOWN, "more character", ", not shown")}"""
 
     summary = "; ".join(
         f"{visible(character)} is {_code(character)}, bytes {character.encode().hex(' ').upper()}"
@@ -186,7 +186,7 @@ def _explored(text: str) -> Shown:
 
 
 def _code(character: str) -> str:
-    """The code point as people write it."""
+    """The code point as it is usually written."""
     return f"U+{ord(character):04X}"
 
 
@@ -214,7 +214,7 @@ def _drawn(text: str) -> Axes:
     rows = {}
     for place, character in enumerate(text, start=1):
         glyph, code = drawable(visible(character)), _code(character)
-        label = f"{glyph}  {code}" if len(glyph) < 3 else code  # escaped, it would say that twice
+        label = f"{glyph}  {code}" if len(glyph) < 3 else code  # an escape would repeat the code
         rows[f"{place}.  {label}"] = character.encode()
     ax = bit_layout(rows or {"no text": b""})
     ax.set_xlabel("dark: the template of a byte; light: the code point's own bits")

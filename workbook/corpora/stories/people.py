@@ -74,7 +74,7 @@ ELDERS = {
 
 
 def source() -> str:
-    """The lists of people in the grammar's own language, one a line."""
+    """The lists of people in the grammar's own language, one per line."""
     children = _alternate(
         [_forms(name, "she", *SELVES["she"], "girl") for name in GIRLS.split()],
         [_forms(name, "he", *SELVES["he"], "boy") for name in BOYS.split()],
@@ -117,6 +117,6 @@ def _forms(name: str, pronoun: str, *more: str) -> str:
 
 
 def _alternate(first: list[str], second: list[str]) -> str:
-    """Entries of two lists by turns, so that both are as frequent; then the rest of the longer."""
+    """Entries of two lists, alternating, so that both are equally frequent; then what is left."""
     pairs = zip_longest(first, second)
     return ", ".join(entry for pair in pairs for entry in pair if entry)

@@ -4,7 +4,7 @@
 //
 // This is what a bundler would make of an extension, written by hand: JupyterLab loads the file,
 // hands the modules that it shares to `init`, and asks `get` for the plugin. The file must not lie
-// in a folder `static`: a browser is told to keep what is in there for a year.
+// in a folder `static`: browsers are told to cache what is in there for a year.
 (() => {
   const NAME = "cs336-workbook";
   const COMMAND = `${NAME}:next-open-exercise`;
@@ -19,7 +19,7 @@
 
   const about = ({ model }) => model.getMetadata("workbook") ?? {};
 
-  /** Tell whether a check cell shows ✓, or an answer cell a text that its check did not refuse. */
+  /** Tell whether a check cell shows ✓, or an answer cell holds a text not judged wrong. */
   const isProven = ({ model: { outputs } }) => {
     for (let i = 0; i < outputs.length; i++) {
       const { data } = outputs.get(i);
@@ -46,8 +46,8 @@
   };
 
   /**
-   * List the cells that explain each open exercise: those of its problem below its try cell. What
-   * stands under a heading right above the next try cell introduces that one.
+   * List the cells that explain each open exercise: those of its problem below its try cell. Cells
+   * under a heading right above the next try cell introduce that one.
    */
   const spoilers = ({ widgets }, found) => {
     const states = new Map(found.map(({ cell, done }) => [cell, done]));
@@ -116,7 +116,7 @@
         draw();
       });
       notebook.modelContentChanged.connect(drawSoon);
-      notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags says nothing
+      notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags sends no signal
       panel.context.ready.then(drawSoon);
     };
 
@@ -125,7 +125,7 @@
       const open = exercises(notebook).filter(({ done }) => !done);
       const next = open.find(({ index }) => index > notebook.activeCellIndex) ?? open[0];
       if (!next) {
-        const message = "Every exercise of this notebook is done.";
+        const message = "Every exercise in this notebook is done.";
         const options = { autoClose: 5000 };
         return app.commands.execute("apputils:notify", { message, type: "success", options });
       }
@@ -139,7 +139,7 @@
     const isStudy = () => tracker.currentWidget?.hasClass(STUDY) ?? false;
     app.commands.addCommand(COMMAND, {
       label: "Next open exercise",
-      caption: "Go to the next cell that is yours to write and not done yet",
+      caption: "Go to the next exercise that you have not done yet",
       isEnabled: isStudy,
       isVisible: isStudy,
       execute: goToNext,
@@ -150,7 +150,7 @@
     tracker.widgetAdded.connect((_, panel) => watch(panel));
   };
 
-  let shared; // of each module its versions, such as JupyterLab's own one, which is loaded
+  let shared; // the versions of each module, such as JupyterLab's own, which is loaded
   const load = async (name) =>
     (await Object.values(shared[name]).find(({ loaded }) => loaded).get())();
 
