@@ -95,7 +95,7 @@ CORPORA = {
         ),
         Corpus(
             name="owt",
-            title="OpenWebText sample",
+            title="OpenWebText (sample)",
             description="web pages that people linked to on Reddit; the course's sample of them",
             licence="each page its author's",
             repository="stanford-cs336/owt-sample",

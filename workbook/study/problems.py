@@ -166,7 +166,7 @@ _RECORDS = (
         },
         hints={
             "a": (
-                "Type `chr(0)` alone in a cell. Which number stands in the escape that you see, "
+                "Type `chr(0)` alone in a cell. Which number is in the escape that you see, "
                 "and what does `ord` say?",
                 "Every character has a number, and nearly every one a name. A table of ASCII "
                 "names the control characters, which come first.",
@@ -756,7 +756,7 @@ _RECORDS = (
                 "and hardly counts. Multiply the rest by P.",
             ),
             "d": (
-                "What does a backward pass cost beside a forward pass? And what does a "
+                "What does a backward pass cost, compared with a forward pass? And what does a "
                 "utilisation of 50 % mean for the FLOP/s?",
                 "One step takes three forward passes for every sequence of the batch, times the "
                 "number of steps. Divide by half of the peak, in FLOP/s: a prefix such as tera "
