@@ -239,7 +239,7 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check"], "expected a problem and the file"),
         (["check", "softmax"], "expected a problem and the file"),
-        (["check", "softmax", "{file}", "--json", "x.json"], "--json goes with --all"),
+        (["check", "softmax", "{file}", "--json", "x.json"], "--json needs --all"),
         (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
         (["check", "--all"], "`workbook adopt PATH` finds your parts"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),

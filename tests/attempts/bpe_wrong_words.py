@@ -80,7 +80,7 @@ class BlockByBlock(Plain):
         return [(self.ids(token), count) for token, count in counts.items()]
 
 
-@mistake("starts from bytes")
+@mistake("not from bytes")
 class Characters(Plain):
     def ids(self, token):
         known = {text: i for i, text in self.vocab.items()}

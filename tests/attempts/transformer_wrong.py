@@ -36,7 +36,7 @@ for make, words in (
     (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
     (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
     (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
-    (lambda o, i, std: cut(o, i, 3 * std), "and is 0.23"),
+    (lambda o, i, std: cut(o, i, 3 * std), "but is 0.23"),
 ):
     mistake("linear", words)(weight(make))
 for make, words in (
@@ -188,7 +188,7 @@ class PaddingLearnsNothing(transformer_right.Embedding):
         return torch.where((ids == 0)[..., None], rows.detach(), rows)
 
 
-@mistake("embedding", "should be 1, and is √(2 / (d_in + d_out))")
+@mistake("embedding", "should be 1, but is √(2 / (d_in + d_out))")
 class SmallTable(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)

@@ -28,7 +28,7 @@ for words, wrong in (
         "sum is that of the whole",
         lambda x, dim: shifted(x, dim).exp() / shifted(x, dim).exp().sum(),
     ),
-    ("power of e", lambda x, dim: shares(2 ** shifted(x, dim), dim)),
+    ("base e", lambda x, dim: shares(2 ** shifted(x, dim), dim)),
     ("logarithm of softmax", lambda x, dim: softmax(x, dim).log()),
     ("exp comes first", lambda x, dim: x / x.sum(dim, keepdim=True)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),

@@ -124,7 +124,7 @@ for words, forward in (
     mistake("positionwise_feedforward", words)(changed)
 
 
-@almost("positionwise_feedforward", "There is NaN in it")
+@almost("positionwise_feedforward", "It contains NaN")
 class Overflowing(transformer_right.SwiGLU):
     def forward(self, x):
         gate = self.w1(x)

@@ -98,7 +98,7 @@ WRONG = {
         ({"utf-16-le": 12}, "'utf-16-le': 10"), ({"né": {"UTF-8": 2}}, "Characters were counted"),
         (4.3e9, "end at 0x10FFFF")],
     (TWO, "b"): [
-        (b"hello", "It is all ASCII"), ("hello", "It is all ASCII"), ("cafe", "is ASCII"),
+        (b"hello", "It is all ASCII"), ("hello", "It is all ASCII"), ("cafe", "It is all ASCII"),
         ("b'abc'", "It is all ASCII"), (b"\xff", "FF never occurs in UTF-8"),
         (b"\xc3", "only 1 is there"), (b"", "ASCII"), (3.5, "bytes on which")],
     (TWO, "c"): [

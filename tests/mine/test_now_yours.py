@@ -154,7 +154,7 @@ BROKEN = {
     "06_training": (
         "transformer_lm",
         MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
-        "logits of shape (2, 16, 64) are asked for",
+        "instead of logits of shape (2, 16, 64)",
         "mine.transformer_lm",
     ),
     "03_transformer": (

@@ -98,10 +98,9 @@ def png(figure: Figure) -> bytes:
     sample = Image.new("RGB", (len(pixels), 1))
     sample.putdata(pixels)
     palette = sample.quantize(colours, kmeans=4)
-    shades = palette.getpalette()
-    background = max(range(0, len(shades), 3), key=lambda i: sum(shades[i : i + 3]))
-    shades[background : background + 3] = 255, 255, 255
-    palette.putpalette(shades)
+    shades = np.array(palette.getpalette()).reshape(-1, 3)
+    shades[shades.min(axis=1) > 240] = 255  # the background stays white
+    palette.putpalette(shades.ravel().tolist())
     image.quantize(palette=palette, dither=Image.Dither.NONE).save(small, "png", optimize=True)
     return small.getvalue()
 
