@@ -1,15 +1,15 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
-# make check      what one runs while working: lint and the quick tests, about a minute
-# make test       everything that must hold: lint, unit tests, every notebook
+# make check      while you work: lint and the quick tests, about a minute
+# make test       all tests: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study NAME="Ada Lovelace": yours;
 #                 EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
-# make experiments  the runs of chapter 7 that data/runs lacks: two hours if it lacks them all
+# make experiments  the runs of chapter 7 that are missing in data/runs: a night if all are
 # make gpu        on a machine with a GPU: its tests, our trainer timed on it, and the runs of
-#                 chapter 7 at the course's size; each is done once (MINUTES=50: stop the runs then)
+#                 chapter 7 at the course's size; each is done once (MINUTES=50: stop after that)
 # make stress     random strings, and training killed at random, thirty times as often as in `make
-#                 test` (STRESS=100: more often still); then the notebooks and all that trains, in
+#                 test` (STRESS=100: even more often); then the notebooks and all that trains, in
 #                 float32 and in bfloat16, on one thread and on four: about an hour
 # make lint       ruff on the package, the tests and the notebooks
 #
@@ -18,20 +18,20 @@
 .PHONY: lab check test writeup notebooks bench experiments gpu stress trained lint suitable
 .DEFAULT_GOAL := lab
 
-# The newest Python that can do it. It is asked, not looked up: a name on PATH may be a stub.
+# The newest suitable Python. Each is run to find out: a name on PATH may be a stub.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python .ci/suitable.py >/dev/null 2>&1 && break; done; echo $$python)
 answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
 nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 stamp := .venv/complete
-# Copied into the environment, also by an editable install.
+# Copied into the environment, even by an editable install.
 installed := $(wildcard workbook/study/workbook_startup.py $(addprefix workbook/study/labextension/,\
 	*.* schemas/*/*.json))
-before := .venv/lib/*/site-packages/workbook-*.dist-info # what this package was called at first
+before := .venv/lib/*/site-packages/workbook-*.dist-info # the package's first name
 
-# The stamp holds the folder it was made in: an environment that was moved, or has lost its
-# Python, counts as none.
+# The stamp holds the folder it was made in: an environment that was moved, or whose Python is
+# gone, does not count.
 ifneq (here,$(shell $(bin)/python -c \
 	"import os; print('here' if open('$(stamp)').read() == os.getcwd() else '')" 2>/dev/null))
 $(shell rm -f $(stamp))
@@ -44,8 +44,8 @@ check: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests -m "not slow" \
 		-n 2 --dist loadfile -q
 
-# Two workers, so one thread each: threads that wait for each other's core cost far more than they do.
-# Files are begun in the order of tests/conftest.py.
+# Two workers, so one thread each: threads that wait for each other's cores cost far more than they
+# gain. Files start in the order that tests/conftest.py sets.
 test: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
 		-n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(nbval)
@@ -65,13 +65,13 @@ bench: $(stamp)
 experiments: $(stamp)
 	@$(bin)/python -m workbook experiments run $(NAMES)
 
-# The second call goes on where the first one stopped. Without the real corpora (`workbook data get`)
+# A second call continues where the first stopped. Without the real corpora (`workbook data get`)
 # it makes the same runs on those that need no network.
 corpora := $(or $(WORKBOOK_DATA),data)/corpora
 real := $(and $(wildcard $(corpora)/tinystories/train.txt),$(wildcard $(corpora)/owt/train.txt))
 gpu: SCALE = $(if $(real),gpu,gpu-offline)
 gpu: .venv/gpu-tested data/bench/train-cuda.json
-	@echo "Runs at the scale $(SCALE)"
+	@echo "Runs at scale $(SCALE)"
 	@$(bin)/python -m workbook experiments run $(NAMES) --scale $(SCALE) \
 		$(if $(MINUTES),--minutes $(MINUTES))
 
@@ -88,7 +88,7 @@ stress: $(stamp)
 		$(MAKE) --no-print-directory trained PRECISION=$$precision THREADS=$$threads || exit 1; \
 	done; done
 
-# What depends on a trained model, with models of its own: all that is trained is trained anew.
+# Everything that depends on a trained model, with freshly trained models.
 trained: $(stamp)
 	@echo "matmuls in $(PRECISION), threads: $(THREADS)"
 	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
@@ -109,12 +109,12 @@ $(stamp): pyproject.toml constraints.txt $(installed)
 	@$(bin)/python -m pip install -qq --disable-pip-version-check \
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
-		"Calling make again starts it afresh" >&2; exit 1; }
+		"Run make again to start afresh." >&2; exit 1; }
 	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"
 
-# `error` ends make with the message alone, where a failing command would add a line of make's.
+# `error` ends make with the message alone; a failing command would add a line of make's own.
 stop_unless_suitable = $(if $(filter suitable,$1),,$(error $(if $(filter Set-up,$1),$1,$(no_python))))
-no_python = Set-up needs Python 3.11 or newer, and $(PYTHON) is none. Install one, or name one\
+no_python = Set-up needs Python 3.11 or newer, and $(PYTHON) is not. Install one, or name one\
 	with PYTHON=/path/to/python3.12
 
 suitable:

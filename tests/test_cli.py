@@ -114,7 +114,7 @@ def train_bpe(*arguments):
 def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, how, capsys):
     attempt.write_text(ENDS.format(at_import=at_import))
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
-    assert f"It ended the Python process, {how}" in capsys.readouterr().out
+    assert f"It ended the Python process {how}" in capsys.readouterr().out
     assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
@@ -233,14 +233,14 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
     [
         (["check", "train_bep", "x.py"], "no problem is called 'train_bep'"),
         (["check", "train_bpe", "no/file.py"], "there is no file"),
-        (["check", "train_bpe", "{file}:Other"], "defines no Other"),
-        (["check", "tokenizer", "{file}"], "defines no Tokenizer"),
-        (["check", "unicode1", "{file}"], "unicode1 does not ask for a certain name"),
+        (["check", "train_bpe", "{file}:Other"], "does not define Other"),
+        (["check", "tokenizer", "{file}"], "does not define Tokenizer"),
+        (["check", "unicode1", "{file}"], "unicode1 asks for no particular name"),
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check"], "expected a problem and the file"),
         (["check", "softmax"], "expected a problem and the file"),
-        (["check", "softmax", "{file}", "--json", "x.json"], "--json goes with --all"),
-        (["check", "softmax", "--all"], "name no problem, file or part"),
+        (["check", "softmax", "{file}", "--json", "x.json"], "--json needs --all"),
+        (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
         (["check", "--all"], "`workbook adopt PATH` finds your parts"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
@@ -288,7 +288,7 @@ def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch,
     monkeypatch.setenv(switch, "zz")
     assert cli.main(command) == 2
     shown = capsys.readouterr()
-    assert shown.err.startswith(f"workbook: {switch}='zz' is none of ") and shown.out == ""
+    assert shown.err.startswith(f"workbook: {switch}='zz' is not one of ") and shown.out == ""
 
 
 def test_the_port_reaches_the_lab(monkeypatch):
@@ -377,4 +377,4 @@ def test_a_bench_of_no_rounds_is_refused(subject, capsys):
 def test_a_wrong_precision_is_refused_by_every_command(monkeypatch, capsys):
     monkeypatch.setenv("WORKBOOK_PRECISION", "float64")
     assert cli.main(["data", "list"]) == 2
-    assert "'float64' is none of auto, float32, bfloat16" in capsys.readouterr().err
+    assert "'float64' is not one of auto, float32, bfloat16" in capsys.readouterr().err

@@ -33,9 +33,9 @@ def test_switches_choose(monkeypatch):
 @pytest.mark.parametrize(
     ("switch", "read", "message"),
     [
-        ("WORKBOOK_PROFILE", config.profile, "'Laptop' is none of laptop, gpu, gpu-offline"),
-        ("WORKBOOK_EDITION", config.edition, "'Laptop' is none of 2025, 2026"),
-        ("WORKBOOK_PRECISION", config.precision, "'Laptop' is none of auto, float32, bfloat16"),
+        ("WORKBOOK_PROFILE", config.profile, "'Laptop' is not one of laptop, gpu, gpu-offline"),
+        ("WORKBOOK_EDITION", config.edition, "'Laptop' is not one of 2025, 2026"),
+        ("WORKBOOK_PRECISION", config.precision, "'Laptop' is not one of auto, float32, bfloat16"),
     ],
 )
 def test_a_misspelt_switch_is_told_what_it_may_be(monkeypatch, switch, read, message):

@@ -99,7 +99,7 @@ def test_a_file_where_a_folder_is_wanted_is_named(tmp_path):
 
 
 def test_a_folder_where_a_file_is_wanted_is_named_at_once(tmp_path):
-    with pytest.raises(OSError, match=f"{tmp_path} is a folder where a file is to be written"):
+    with pytest.raises(OSError, match=f"{tmp_path} is a folder, but a file is to be written there"):
         atomic_write(tmp_path).__enter__()
     assert list(tmp_path.iterdir()) == []
 

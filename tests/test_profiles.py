@@ -9,7 +9,7 @@ import tiny_profiles
 
 from workbook.study import notebooks
 
-NAMES = ["02_bpe", "05_optimizer", "06_training", "07_generation"]  # in this order
+NAMES = ["02_bpe", "05_optimizer", "06_training", "07_generation", "08_experiments"]  # in order
 if "STRESS" in os.environ:  # nothing in these depends on the profile but a figure
     NAMES += ["01_unicode", "03_transformer", "04_accounting"]
 
@@ -40,6 +40,8 @@ def test_a_notebook_runs_to_its_end_in_a_large_profile(name, folder):
     if name == "06_training":
         assert "`workbook train full` makes it, in about 0.0 hours" in shown
         assert len(list((folder / "trained").iterdir())) == 1, "a cell began a large run"
+    if name == "08_experiments":
+        assert shown.count("`workbook experiments run leaderboard --scale full` makes them") == 1
     if name == "07_generation":
         assert "On tinystories" in shown and "makes it, in about" not in shown
 

@@ -107,7 +107,7 @@ def test_a_machine_without_python_is_told_so_in_one_line(clone, script):
         install(clone, script)
     done = make(clone, "lab")
     assert done.returncode == 2
-    assert "Set-up needs Python 3.11 or newer, and python3 is none." in done.stderr
+    assert "Set-up needs Python 3.11 or newer, and python3 is not." in done.stderr
     assert (done.stderr.count("\n"), done.stdout) == (1, "")
 
 

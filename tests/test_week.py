@@ -308,7 +308,7 @@ def test_a_week(student):
         and cell.metadata.workbook.problem == "unicode1"
     ]
     prompt.source = prompt.source.replace("play with", "PLAY with")
-    newer.cells[2].source += "\n\nAND THIS IS NEW."
+    newer.cells[3].source += "\n\nAND THIS IS NEW."
     notebooks.write(original, newer)
     assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
     assert "is up to date now" in student.workbook("study", "--update")

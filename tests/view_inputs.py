@@ -13,7 +13,7 @@ from made_records import config as run_config
 from made_records import record
 
 from workbook import config, views
-from workbook.experiments.results import BatchCurve
+from workbook.experiments.results import BatchCurve, Comparison, Setting
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization import bpe as training
@@ -169,6 +169,13 @@ def next_tokens(text, temperature, top_p):
 LOST = run(4, 5, 100, diverged=True, seed=1)
 USUAL, OTHER = run(9, 2), run(9, 3, norm="none")
 
+TWICE = {1: run(9, 2.1, seed=1), 2: run(9, 2.2, seed=2)}
+SETTING = Setting({1e-2: USUAL, 1.0: LOST}, TWICE)
+COMPARED = {
+    400: Comparison("no norm", SETTING, SETTING),
+    4_000: Comparison("no norm", SETTING, Setting({1e-2: OTHER}, {1: OTHER, 2: OTHER})),
+}
+
 # Every plot with data for it.
 PLOTS = [
     partial(plots.grouped_bars, SIZES, "size (bytes)"),
@@ -180,6 +187,7 @@ PLOTS = [
     partial(bpe.merge_tree, merges_behind(b"west", MERGES)),
     partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
     partial(bpe.ladder, {"naive": 900.0, "compiled": 0.02}),
+    partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
     partial(bpe.days_for, 825 * 10**9, RATES),
     partial(bpe.pair_bars, [((b"a", b"b"), 9), ((b"b", b" "), 9)], 2),
     partial(transformer.architecture, config.tinystories()),
@@ -219,13 +227,12 @@ PLOTS = [
     partial(experiments.panels, {"batch 8": [run(9, 3, 2)]}),
     partial(experiments.everything, {"one": [run(9, 3, 2), LOST], "two": [run(9, 4, 3, seed=2)]}),
     partial(experiments.sweep, {"it": {0.1: USUAL, 1.0: LOST}}, {"a level": 1.5}, (0.1, 1.0)),
+    partial(experiments.training_curves, {"0.1": [USUAL], "1": [LOST]}, (0.1, 1.0)),
+    partial(experiments.ablation, COMPARED),
+    partial(experiments.effects, {"no norm": COMPARED, "SiLU": {}}, {"no norm": [0.1, 0.8]}),
     partial(
-        experiments.ablation, {"unchanged": [USUAL], "no norm": [OTHER]},
-        {"unchanged": {1e-2: USUAL, 1.0: LOST}, "no norm": {1e-2: OTHER}},
-    ),
-    partial(
-        experiments.batches, {8: run(9, 2.08), 32: run(9, 2.32, batch_size=32)}, {8: OTHER},
-        {8: [0.01, 0.02], 32: [0.01]},
+        experiments.batches,
+        {8: {0.01: run(9, 2.08), 0.02: OTHER}, 32: {0.01: run(9, 2.32, batch_size=32)}},
     ),
     partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
     partial(experiments.in_bits, {"ours": run(9, 3, 2), "yours": run(9, 4, 3)}),

@@ -28,7 +28,7 @@ from workbook.training import presets
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
 GROUPS = {
     "data": "list, make or download the corpora",
-    "experiments": "sweeps and ablations: run what is missing, show what came out",
+    "experiments": "sweeps and ablations: run what is missing, show the results",
     "bench": "time our code beside that of other libraries",
 }
 
@@ -36,15 +36,15 @@ GROUPS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status.
 
-    It is 0 for done, 1 for a wrong attempt or something that is missing, 2 for something to mend
-    first, and 128 plus the number of the signal that ended it.
+    It is 0 for success, 1 for a wrong attempt or something that is missing, 2 for an error to fix
+    first, and 128 plus the number of the signal that ended the command.
     """
     options = parser().parse_args(arguments)
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
-    sys.stdout.reconfigure(errors="replace")  # an old console may lack a sign that we print
+    sys.stdout.reconfigure(errors="replace")  # an old console may lack a character that we print
     try:
-        settings.profile()  # a wrong switch is refused even where nothing asks for it
+        settings.profile()  # a wrong value is refused even if nothing uses it
         settings.edition()
         settings.precision()
         status = options.run(options) or 0
@@ -98,7 +98,7 @@ def command(name: str, help: str, *arguments: Callable) -> Callable:
 
 
 def argument(*names: str, **options) -> Callable:
-    """Say what argparse is to add to the parser of a subcommand."""
+    """Describe an argument that argparse is to add to a subcommand's parser."""
     return lambda parser: parser.add_argument(*names, **options)
 
 
@@ -108,7 +108,7 @@ COUNT = presets.between(1, 10**9)
 SCALE = argument(
     "--scale",
     metavar="SCALE",
-    help=f"{', '.join(settings.PROFILES)}; default: the profile, WORKBOOK_PROFILE",
+    help=f"{', '.join(settings.PROFILES)}; default: the profile (WORKBOOK_PROFILE)",
 )
 
 
@@ -118,7 +118,7 @@ SCALE = argument(
     argument(
         "--port",
         type=presets.between(1, 2**16 - 1),
-        help="default: the first free one from 8888",
+        help="default: the first free port from 8888 on",
     ),
 )
 def run_lab(options: argparse.Namespace) -> None:
@@ -136,7 +136,7 @@ def run_lab(options: argparse.Namespace) -> None:
         "--tick",
         nargs="+",
         metavar=("PROBLEM", "PART"),
-        help="tick off what your text says: all facts that the check lists, or those of the given"
+        help="tick off what your text says: all facts that the check lists, or those with the given"
         " numbers",
     ),
     argument(
@@ -198,10 +198,10 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
     argument(
         "--all",
         action="store_true",
-        help="check all your code that is known: of the repository that `workbook adopt` found your"
-        " parts in, or else what was kept when you solved it in the notebooks",
+        help="check all your code: in the repository where `workbook adopt` found your parts, or"
+        " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", help="with --all: write what is said to this file too"),
+    argument("--json", metavar="FILE", help="with --all: also write the verdicts to this file"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -210,13 +210,13 @@ def run_check(options: argparse.Namespace) -> int:
     if options.all:
         return check_all_found(options)
     if options.json is not None:
-        raise ValueError("--json goes with --all; `workbook check --all --json FILE`")
+        raise ValueError("--json needs --all, as in `workbook check --all --json FILE`")
     if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
-            " `workbook check softmax mine.py`; or --all for all your code that is known"
+            " `workbook check softmax mine.py`; or --all to check all your code"
         )
-    # It is judged in a process of its own, which the attempt may end.
+    # It is judged in a separate process, because the attempt may end that.
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -230,7 +230,7 @@ def run_check(options: argparse.Namespace) -> int:
         code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
         study = nearest(path)
         if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
-            study = None  # in a folder of other things nothing is made
+            study = None  # we make no study folder among other things
         environment = {**os.environ, **({"WORKBOOK_STUDY": str(study)} if study else {})}
         # -P: no file of the learner's folder is imported in place of Python's own
         judging = [sys.executable, "-P", "-c", code]
@@ -238,7 +238,7 @@ def run_check(options: argparse.Namespace) -> int:
         if ended in (130, -signal.SIGINT):
             raise KeyboardInterrupt
         if not verdict.exists():
-            raise OSError(f"the check could not begin: Python ended with status {ended}")
+            raise OSError(f"the check could not start: Python ended with status {ended}")
         written = verdict.read_text()
     status, words = (
         json.loads(written) if written else (1, str(ended_early(problem, part, ended, study)))
@@ -252,12 +252,12 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def check_all_found(options: argparse.Namespace) -> int:
-    """Check all that is known of a learner's code: a line for each problem, as it comes."""
+    """Check all the learner's code that can be found; print each problem's line when it is done."""
     from workbook.mine import check_all
     from workbook.study.progress import nearest
 
     if options.problem is not None or options.part is not None:
-        raise ValueError("--all checks all your code that is known: name no problem, file or part")
+        raise ValueError("--all checks all your code: leave out the problem, the file and the part")
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     outcomes = []
     for outcome in check_all.check_all(nearest()):
@@ -266,7 +266,7 @@ def check_all_found(options: argparse.Namespace) -> int:
     print("", check_all.summary(outcomes), sep="\n")
     if options.json is not None:
         check_all.write(outcomes, Path(options.json))
-        print(f"All that was said of each is in {options.json}.")
+        print(f"The full verdict on each is in {options.json}.")
     return 0 if all(outcome.is_fine for outcome in outcomes) else 1
 
 
@@ -276,8 +276,8 @@ def judge(problem: str, part: str | None, path: str, name: str, verdict: str) ->
 
     try:
         found = problems.get(problem)
-        found.checker()  # imported before an attempt can be in its way
-        Path(verdict).touch()  # from here on, what ends the process is the attempt
+        found.checker()  # imported before an attempt can interfere
+        Path(verdict).touch()  # from here on, only the attempt can end the process
         report = verbs.check(problem, load_attempt(Path(path), name, found), part)
         outcome = (0 if report.status == "correct" else 1, str(report))
     except (OSError, ValueError) as error:
@@ -301,19 +301,17 @@ def ended_early(problem: problems.Problem, part: str | None, ended: int, study: 
     if study and (part or not problem.parts):
         with stopping_no_cell(), Progress(study).changing(problem.id, part) as entry:
             entry.reach("wrong")
-    claim = f"It ended the Python process, {how}, before the check was over."
+    claim = f"It ended the Python process {how} before the check was over."
     return Report("wrong", problem.id, part, claim, likely=likely)
 
 
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
-    """Split "path.py:name"; the name is "" where the problem's own is meant."""
+    """Split "path.py:name"; the name is "" if the problem's own is meant."""
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
     if not (name or problem.names):
-        raise ValueError(
-            f"{problem.id} does not ask for a certain name; add yours, as in FILE.py:NAME"
-        )
+        raise ValueError(f"{problem.id} asks for no particular name; add yours, as in FILE.py:NAME")
     return Path(path), name or ""
 
 
@@ -327,20 +325,23 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
     is_kept = keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id)
     if problem.form == "script" and not (name or is_kept):
-        return path  # it is run, and not imported
+        return path  # it is run, not imported
     defined = vars(load_module(path))
     asked = (name,) if name else problem.names
     if not name and is_kept:
         asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
     for name in asked:
         if name not in defined:
-            raise ValueError(f"{path} defines no {name}; add the name of yours, as in {path}:NAME")
+            raise ValueError(
+                f"{path} does not define {name}; if yours has another name, add that, as in"
+                f" {path}:NAME"
+            )
     found = tuple(defined[name] for name in asked)
     return found if len(found) > 1 else found[0]
 
 
 def load_module(path: Path):
-    """Run the file `path` as an import would, but not for ever; return the module."""
+    """Run the file `path` as an import would, under a time limit; return the module."""
     from workbook.checks.guard import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
@@ -349,9 +350,9 @@ def load_module(path: Path):
         name, root = f"{root.name}.{name}", root.parent
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
-        raise ValueError(f"{path} is no Python file; its name must end in .py")
+        raise ValueError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    # Where Python has a module of this name, as in random.py, everybody else goes on to get that.
+    # If Python has a module of this name, as with random.py, all other code must still get that.
     if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
         sys.modules[name] = module  # worker processes look its functions up by name
     # The file may import its neighbours.
@@ -362,7 +363,7 @@ def load_module(path: Path):
         raise
     except TimedOut as error:
         raise ValueError(
-            f"{path} does not run: it was {error}; put what takes long"
+            f"{path} does not run: it was {error}; put code that takes long"
             ' under `if __name__ == "__main__":`'
         ) from error
     except BaseException as error:  # a script that ends with sys.exit() too
@@ -379,13 +380,13 @@ def load_module(path: Path):
         metavar="PROBLEM=MODULE:NAME",
         action="append",
         default=[],
-        help="where a part is, for one that is not found; `--set PROBLEM=` looks for it again",
+        help="where to find a part that was not found; `--set PROBLEM=` looks for it again",
     ),
 )
 def run_adopt(options: argparse.Namespace) -> None:
     """Find your parts in your checkout of the course's repository, and note where they are.
 
-    Its modules are imported in a process of their own; nothing else of it runs. The file
+    Its modules are imported in a separate process; nothing else in it is run. The file
     `adopted.toml` in your study folder says what was found, and you may edit it.
     """
     from workbook.mine import repository
@@ -406,7 +407,7 @@ def run_data_list(options: argparse.Namespace) -> None:
     "data make",
     "write a corpus that needs no network",
     NAME,
-    argument("--size", metavar="100MB", help="for `stories`: of the split, any size"),
+    argument("--size", metavar="100MB", help="for `stories`: the size of the split"),
     argument(
         "--split",
         choices=("train", "validation"),
@@ -433,9 +434,9 @@ def run_data_get(options: argparse.Namespace) -> None:
     "data tokenize",
     "encode a corpus; continues where it was cut off",
     NAME,
-    argument("--size", metavar="100MB", help="for `stories`: of the train split"),
-    argument("--vocab", metavar="vocab.json", help="with --merges: of your tokenizer"),
-    argument("--merges", metavar="merges.txt", help="default: this corpus' own"),
+    argument("--size", metavar="100MB", help="for `stories`: the size of the train split"),
+    argument("--vocab", metavar="vocab.json", help="with --merges: a tokenizer of yours"),
+    argument("--merges", metavar="merges.txt", help="default: the corpus's own tokenizer"),
     argument("--workers", type=WORKERS, metavar="N", help="default: one per core"),
 )
 def run_data_tokenize(options: argparse.Namespace) -> None:
@@ -450,14 +451,14 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
             options.name, size, options.vocab, options.merges, executor
         )
     for path, number in made.items():
-        print(f"{path}  {number:,} ids")
+        print(f"{path}  {number:,} tokens")
 
 
 @command(
     "train",
     "train a model; continues where it stopped",
     presets.add_options,
-    argument("--mine", action="store_true", help="with your own parts in the place of ours"),
+    argument("--mine", action="store_true", help="use your own parts in place of ours"),
 )
 def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset."""
@@ -484,10 +485,10 @@ def run_train(options: argparse.Namespace) -> int:
     "train your parts beside ours, and name the part that differs",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
     argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
-    argument("--json", metavar="FILE", type=Path, help="write what is found to this file too"),
+    argument("--json", metavar="FILE", type=Path, help="also write the findings to this file"),
 )
 def run_twin(options: argparse.Namespace) -> int:
-    """Train your parts beside ours, in a small size: equal weights, batches, settings.
+    """Train your parts beside ours at a small size, with equal weights, batches and settings.
 
     Exit status 0: nothing differs.
     """
@@ -503,7 +504,7 @@ def run_twin(options: argparse.Namespace) -> int:
 
 @command(
     "generate",
-    "let a trained model write",
+    "generate text with a trained model",
     argument("folder", metavar="FOLDER", help="of a run, or of an exported model"),
     argument("prompt", metavar="PROMPT", nargs="?", default="", help="default: none"),
     argument("--tokens", type=int, default=256, metavar="N", help="default: 256"),
@@ -514,7 +515,7 @@ def run_twin(options: argparse.Namespace) -> int:
         "--seed",
         type=presets.between(0, 2**63 - 1),
         metavar="N",
-        help="default: another text each time",
+        help="default: a different text each time",
     ),
 )
 def run_generate(options: argparse.Namespace) -> None:
@@ -563,24 +564,26 @@ def run_export_model(options: argparse.Namespace) -> None:
         "--workers",
         type=WORKERS,
         metavar="N",
-        help="processes of one thread, each with a GPU of its own where there are GPUs; default:"
-        " one per GPU, or else per core",
+        help="number of processes of one thread each, each with its own GPU if there are GPUs;"
+        " default: one per GPU, or else one per core",
     ),
     argument(
         "--minutes",
         type=COUNT,
         metavar="N",
-        help="stop after so many, as by Ctrl-C; the same command goes on",
+        help="stop after N minutes, as with Ctrl-C; the same command then continues",
     ),
     argument(
         "--accumulation",
         type=COUNT,
         default=1,
         metavar="N",
-        help="compute each batch in N parts, where that divides it: less memory, the same runs",
+        help="compute each batch in N parts if N divides it: less memory, the same runs",
     ),
     argument(
-        "--dry-run", action="store_true", help="only say what is needed; status 1: not all is here"
+        "--dry-run",
+        action="store_true",
+        help="only say what is needed; exit status 1: something is missing",
     ),
     SCALE,
 )
@@ -609,14 +612,14 @@ def run_experiments(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if time.time() < until:
             raise
-        print("The time is up, and all runs are saved; the same command goes on.")
+        print("The time is up, and all runs are saved; the same command continues.")
         return 0
     for name, results in found.items():
         print(f"{name}: {len(results)} runs in {records.folders()[0]}")
     return 0
 
 
-@command("experiments list", "the experiments, and how many of their runs there are", SCALE)
+@command("experiments list", "list the experiments and how many runs each has", SCALE)
 def list_experiments(options: argparse.Namespace) -> None:
     from workbook.experiments.studies import STUDIES
 
@@ -627,7 +630,7 @@ def list_experiments(options: argparse.Namespace) -> None:
 
 @command(
     "experiments show",
-    "a table of the runs of an experiment",
+    "show a table of an experiment's runs",
     argument("names", metavar="NAME", nargs="+", help="see `list`"),
     SCALE,
 )
@@ -642,7 +645,7 @@ def show_experiments(options: argparse.Namespace) -> None:
         if missing:
             scale = f" --scale {options.scale}" if options.scale else ""
             todo = f"`workbook experiments run {name}{scale}` makes them"
-            print(f"{missing} runs are missing before it can go on; {todo}\n")
+            print(f"{missing} more runs are needed before it can continue; {todo}\n")
 
 
 def plans_of(names: list[str], scale: str | None) -> dict:
@@ -652,12 +655,12 @@ def plans_of(names: list[str], scale: str | None) -> dict:
 
     size = studies.scale_named(scale or settings.profile().name, settings.edition())
     if unknown := [name for name in names if name not in STUDIES]:
-        raise ValueError(f"{unknown[0]!r} is no experiment; there are {', '.join(STUDIES)}")
+        raise ValueError(f"{unknown[0]!r} is not an experiment; pick from {', '.join(STUDIES)}")
     return {name: STUDIES[name].plan(size) for name in names or STUDIES}
 
 
 def stages_of(names: list[str], scale: str | None) -> dict:
-    """Bring each of these experiments as far as its records lead."""
+    """Advance each of these experiments as far as its records allow."""
     from workbook.experiments.plans import Stage
 
     found = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
@@ -687,7 +690,7 @@ def stages_of(names: list[str], scale: str | None) -> dict:
         "--adapters",
         metavar="FOLDER",
         type=Path,
-        help="write no write-up, but your solved code as a repository of the course, with the"
+        help="instead of a write-up, write your solved code as a repository of the course, with the"
         " adapters that its own tests call",
     ),
 )
@@ -716,7 +719,7 @@ def run_export(options: argparse.Namespace) -> None:
 
 @command(
     "bench tokenizer",
-    "training and encoding, on one core, in turns",
+    "tokenizers: training and encoding, on one core, taking turns",
     argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts"),
     argument("--size", default="100MB", metavar="100MB", help="of the default texts"),
     argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000"),
@@ -732,7 +735,7 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
 
 @command(
     "bench train",
-    "our trainer beside other loops, in turns",
+    "our trainer beside other training loops, taking turns",
     argument("shapes", metavar="PRESET", nargs="*", help="default: laptop full"),
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
     argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
@@ -746,7 +749,7 @@ def run_bench_train(options: argparse.Namespace) -> None:
 
 @command(
     "bench generate",
-    "writing with a model, on one thread",
+    "generating text with a model, on one thread",
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
 )
 def run_bench_generate(options: argparse.Namespace) -> None:
@@ -757,7 +760,7 @@ def run_bench_generate(options: argparse.Namespace) -> None:
 
 @command(
     "bench mine",
-    "your tokenizer and your loop beside ours and one library",
+    "your tokenizer and your training loop beside ours and one library",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
     argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
 )
@@ -784,10 +787,8 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     "notebooks",
     "run the worked notebooks again and store their outputs",
     argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument(
-        "--fresh", action="store_true", help="store the new run also where only noise differs"
-    ),
-    argument("--check", action="store_true", help="run nothing, name the cells not in normal form"),
+    argument("--fresh", action="store_true", help="store the new run even if only noise differs"),
+    argument("--check", action="store_true", help="run nothing; list the cells not in normal form"),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks

@@ -1,6 +1,6 @@
 """The switches of the workbook (profile, edition, precision), its folders, models and runs.
 
-Only this module reads the environment. Everything else takes arguments.
+Only this module reads the switches from the environment; other code calls it or takes arguments.
 """
 
 import json
@@ -29,7 +29,7 @@ class ModelConfig:
     context_length: int  # positions
     d_model: int  # width of the residual stream
     num_layers: int  # blocks
-    num_heads: int  # a block, each d_model / num_heads wide
+    num_heads: int  # per block, each d_model / num_heads wide
     d_ff: int  # inner width of the feed-forward layer
     rope_theta: float = 10_000.0
     norm: Literal["pre", "post", "none"] = "pre"  # where each block normalises
@@ -63,7 +63,7 @@ def check_fields(config) -> None:
             raise ValueError(f"{field.name}={value!r} is not a positive whole number")
         if get_origin(field.type) is Literal and value not in get_args(field.type):
             known = ", ".join(map(repr, get_args(field.type)))
-            raise ValueError(f"{field.name}={value!r} is none of {known}")
+            raise ValueError(f"{field.name}={value!r} is not one of {known}")
 
 
 def check_seed(seed: int) -> None:
@@ -83,7 +83,7 @@ def check_heads(d_model: int, num_heads: int, *, rope: bool) -> None:
     if rope and d_model // num_heads % 2:
         raise ValueError(
             f"d_model={d_model} gives each of {num_heads} heads {d_model // num_heads} values, and"
-            f" RoPE turns them in pairs; try d_model={d_model + num_heads}"
+            f" RoPE rotates them in pairs; try d_model={d_model + num_heads}"
         )
 
 
@@ -98,10 +98,10 @@ GPT2_SHAPES = {  # num_layers, d_model, num_heads
 def gpt2(size: str, edition: Edition, context_length: int = 1_024) -> ModelConfig:
     """The course's model in the shape of a GPT-2: "small", "medium", "large" or "xl".
 
-    The handouts give d_ff for "xl" alone; the rule behind it is taken for the others too.
+    The handouts give d_ff for "xl" alone; the rule behind it is applied to the others too.
     """
     if size not in GPT2_SHAPES:
-        raise ValueError(f"size {size!r} is none of {', '.join(GPT2_SHAPES)}")
+        raise ValueError(f"size {size!r} is not one of {', '.join(GPT2_SHAPES)}")
     num_layers, d_model, num_heads = GPT2_SHAPES[size]
     d_ff = {"2025": 4 * d_model, "2026": near_eight_thirds(d_model)}[edition]
     return ModelConfig(
@@ -136,7 +136,7 @@ def tinystories() -> ModelConfig:
 
 
 def laptop() -> ModelConfig:
-    """A small sister of it, which two cores train in about a minute."""
+    """A smaller model of the same kind, which two cores train in about a minute."""
     return ModelConfig(
         vocab_size=2_048,
         context_length=128,
@@ -154,7 +154,7 @@ class OptimizerConfig:
     max_learning_rate: float = 1e-3  # reached at the end of the warm-up
     min_learning_rate: float = 1e-4  # from the end of the cosine on
     warmup_iters: int = 1  # steps
-    cosine_cycle_iters: int | None = None  # the step that the cosine ends at; None: the last
+    cosine_cycle_iters: int | None = None  # the step at which the cosine ends; None: the last
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8
     weight_decay: float = 0.1
@@ -163,29 +163,32 @@ class OptimizerConfig:
     update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optimizer`
 
     def __post_init__(self):
-        object.__setattr__(self, "betas", tuple(self.betas))  # a list where it comes from JSON
+        object.__setattr__(self, "betas", tuple(self.betas))  # a list when it comes from JSON
         check_fields(self)
         if not 0 <= self.min_learning_rate <= self.max_learning_rate < math.inf:
             raise ValueError(
                 f"min_learning_rate={self.min_learning_rate!r} and"
-                f" max_learning_rate={self.max_learning_rate!r} must be numbers from 0 on, the"
-                " smaller one first"
+                f" max_learning_rate={self.max_learning_rate!r} must be finite, not negative, and"
+                " the minimum no larger than the maximum"
             )
         if self.update == "fused" and self.decay == "after":
-            raise ValueError("torch's kernel decays before; take decay='before' or the textbook's")
+            raise ValueError(
+                "update='fused' decays the weights before the update; choose decay='before', or"
+                " update='textbook'"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """All that decides how a training run goes; `name` is a label for people."""
+    """All settings that decide how a training run goes; `name` is a label for people."""
 
     name: str
     model: ModelConfig
     optimizer: OptimizerConfig
     corpus: str = "stories"
-    corpus_bytes: int | None = None  # of the train split, where any size will do; None: its usual
+    corpus_bytes: int | None = None  # of the train split, if it can have any size; None: the usual
     steps: int  # updates of the weights
-    batch_size: int  # sequences a step, those of all processes together
+    batch_size: int  # sequences per step, over all processes
     accumulation: int = 1  # parts that a batch is computed in: less memory, the same gradients
     seed: int = 336
     device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
@@ -203,8 +206,8 @@ class TrainConfig:
         check_fields(self)
         if self.batch_size % self.accumulation:
             raise ValueError(
-                f"batch_size={self.batch_size} does not fall into accumulation={self.accumulation}"
-                " equal parts"
+                f"batch_size={self.batch_size} cannot be divided into"
+                f" accumulation={self.accumulation} equal parts"
             )
         if self.max_seconds is not None and not self.max_seconds > 0:
             raise ValueError(f"max_seconds={self.max_seconds!r} is not positive; None: no limit")
@@ -213,22 +216,22 @@ class TrainConfig:
         if self.optimizer.warmup_iters > self.cosine_cycle_iters:
             raise ValueError(
                 f"the warm-up of {self.optimizer.warmup_iters:,} steps is longer than the"
-                f" schedule of {self.cosine_cycle_iters:,}; give warmup_iters a smaller number"
+                f" schedule of {self.cosine_cycle_iters:,}; choose a smaller warmup_iters"
             )
 
     @property
     def cosine_cycle_iters(self) -> int:
-        """The step that the learning rate reaches its minimum at."""
+        """The step at which the learning rate reaches its minimum."""
         return self.optimizer.cosine_cycle_iters or self.steps
 
     @property
     def tokens(self) -> int:
-        """How many tokens the run sees."""
+        """The number of tokens that the run sees."""
         return self.steps * self.batch_size * self.model.context_length
 
     @property
     def key(self) -> str:
-        """A hash of every setting but those of `SAME_RUN`: the same on any machine."""
+        """A hash of every setting except those in `SAME_RUN`: the same on any machine."""
         settings = json.dumps(asdict(self) | SAME_RUN, sort_keys=True)
         return sha256(settings.encode()).hexdigest()[:12]
 
@@ -239,7 +242,7 @@ SAME_RUN = {"name": "", "accumulation": 1, "compile": False}
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The sizes of one pass through the workbook; the preset of its name is its training run."""
+    """The sizes of one pass through the workbook; the preset of this name is its training run."""
 
     name: str
     simple_corpus: str  # plays TinyStories
@@ -253,7 +256,7 @@ class Profile:
 LAPTOP = Profile(
     name="laptop",
     simple_corpus="stories",
-    web_corpus="pydocs",
+    web_corpus="docstrings",
     simple_vocab_size=2_048,
     web_vocab_size=8_192,
     simple_bytes=5_000_000,
@@ -289,21 +292,21 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 def _choice(variable: str, choices: tuple[str, ...]) -> str:
-    """The value of an environment variable, its first choice where it is unset or empty."""
+    """The value of an environment variable, or the first choice if it is unset or empty."""
     value = os.environ.get(variable) or choices[0]
     if value not in choices:
         known = ", ".join(choices)
-        raise ValueError(f"{variable}={value!r} is none of {known}; unset it or pick one")
+        raise ValueError(f"{variable}={value!r} is not one of {known}; unset it or pick one")
     return value
 
 
 def profile() -> Profile:
-    """The profile that `WORKBOOK_PROFILE` names; `laptop` where it is unset."""
+    """The profile that `WORKBOOK_PROFILE` names; `laptop` if it is unset."""
     return PROFILES[_choice("WORKBOOK_PROFILE", tuple(PROFILES))]
 
 
 def edition() -> Edition:
-    """The edition of the handout that `WORKBOOK_EDITION` names; `2025` where it is unset."""
+    """The edition of the handout that `WORKBOOK_EDITION` names; `2025` if it is unset."""
     return _choice("WORKBOOK_EDITION", EDITIONS)
 
 
@@ -313,7 +316,7 @@ def precision() -> str:
 
 
 def checkout() -> Path | None:
-    """The checkout that this package lies in; None where it was installed from a wheel."""
+    """The checkout that this package is in; None if it was installed from a wheel."""
     root = PACKAGE.parent
     return root if (root / "pyproject.toml").is_file() and (root / "notebooks").is_dir() else None
 
@@ -329,7 +332,7 @@ def shipped() -> Path:
 def data_folder() -> Path:
     """Where corpora, tokenizers and records live.
 
-    It is what `WORKBOOK_DATA` names, else `data/` in the checkout, else a folder of the user's,
+    It is what `WORKBOOK_DATA` names, else `data/` in the checkout, else the user's data folder,
     such as `~/.local/share/cs336-workbook`.
     """
     if named := os.environ.get("WORKBOOK_DATA"):
@@ -350,7 +353,7 @@ def study_folder() -> Path:
 
 
 def machine() -> dict:
-    """The machine that this process runs on: its processor, how many cores, which system."""
+    """The machine that this process runs on: its processor, number of cores and system."""
     names = processor_facts("model name") or {platform.processor() or platform.machine()}
     return {
         "processor": min(names),
@@ -371,14 +374,14 @@ def versions(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def processor_flags() -> set[str]:
-    """What the processor can do, in Linux' words: "avx2", "bf16"; empty on other systems."""
+    """The processor's features as Linux names them: "avx2", "bf16"; empty on other systems."""
     lines = processor_facts("flags") | processor_facts("Features")  # of x86, and of ARM
     return {flag for line in lines for flag in line.split()}
 
 
 @cache
 def processor_facts(name: str) -> frozenset[str]:
-    """What /proc/cpuinfo says under a name, each thing once; empty where there is no such line."""
+    """The values of a field of /proc/cpuinfo, each once; empty if there is no such field."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:  # not Linux

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and folders that one process works in at a time."""
+"""Files that are written whole or not at all, and folders that one process uses at a time."""
 
 import json
 import os
@@ -28,19 +28,21 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 
     It takes `path`'s place only when the block ends without an error, and on every failure the
     old file is left as it was. The temporary file lies in the same folder, because a rename is
-    atomic only inside one file system. The permissions are those of the old file, and of a new one
+    atomic only inside one file system. An old file's permissions are kept; those of a new one are
     what the umask leaves.
     """
     path = Path(path)
     make_folder(path.parent)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder where a file is to be written; rename it")
+        raise IsADirectoryError(
+            f"{path} is a folder, but a file is to be written there; rename the folder"
+        )
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    # `tempfile` would give the owner alone a right to it, whatever the umask.
+    # `tempfile` would let only the owner read it, whatever the umask.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, mode.replace("w", "x"), **text) as file:
-            with suppress(FileNotFoundError):  # before the first byte: nobody reads what he may not
+            with suppress(FileNotFoundError):  # before the first byte, so that none leaks
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
@@ -52,29 +54,29 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 
 
 def write_json(path: Path, content) -> None:
-    """Write `content` to a JSON file, which is there as a whole or as it was before."""
+    """Write `content` to a JSON file, whole or not at all."""
     with atomic_write(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
         file.write("\n")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it. Raises: OSError that says where a file is in the way."""
+    """Make a folder and those above it. Raises: OSError that names a file in the way."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         first = next(part for part in (folder, *folder.parents) if os.path.lexists(part))
         raise type(error)(
-            f"the folder {folder} cannot be made: {first} is a file; rename it, or take another"
+            f"cannot make the folder {folder}: {first} is a file; rename it, or name another folder"
         ) from error
 
 
 @contextmanager
 def unchanged(path: Path, before: tuple[int, int] | None = None) -> Iterator[None]:
-    """Inside, a file may be read: ValueError where it changes meanwhile, or is replaced or removed.
+    """Guard the reading of a file: ValueError if it changes meanwhile, or is replaced or removed.
 
-    So nothing is made of two different texts. `before` is its `file_state` at an earlier time, if
-    it must not have changed since then either.
+    So nothing is made from two different texts. `before` is its `file_state` at an earlier time,
+    if it must not have changed since then either.
     """
     before = before or file_state(path)
     try:
@@ -88,7 +90,7 @@ def unchanged(path: Path, before: tuple[int, int] | None = None) -> Iterator[Non
 
 
 def file_state(path: Path) -> tuple[int, int] | None:
-    """The size of a file and when it was written to; None where it is missing."""
+    """The size of a file and when it was last written to; None if it is missing."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -100,7 +102,7 @@ def changed(path: Path) -> ValueError:
     """The error for a file that is no longer what it was when reading began."""
     return ValueError(
         f"{path} changed while it was read, or was replaced or removed; wait until nothing writes"
-        " to it any more, then call again"
+        " to it any more, then try again"
     )
 
 
@@ -108,12 +110,12 @@ def changed(path: Path) -> ValueError:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder: one thread of one process works in it at a time.
 
-    Another one that wants the lock prints that it waits, waits, and then finds what was made here.
+    Another thread that wants the lock says that it waits, waits, and finds what was made here.
     A thread must not lock the same folder twice.
 
     The system releases its lock with the process, however that ends. It is `lockf`, because a lock
     by `flock` would live on in workers that were forked meanwhile; but all threads of a process
-    share it, so a lock of Python's keeps those apart.
+    share it, so a Python lock keeps those apart.
     """
     folder = Path(folder).resolve()
     make_folder(folder)
@@ -127,12 +129,12 @@ def locked(folder: Path) -> Iterator[None]:
             file = held.enter_context((folder / LOCK).open("w"))
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError):  # held: which of the two, the system decides
+            except (BlockingIOError, PermissionError):  # held; the system decides which of the two
                 _say_who_waits(folder)
                 fcntl.lockf(file, fcntl.LOCK_EX)
         yield
 
 
 def _say_who_waits(folder: Path) -> None:
-    words = f"waiting until {folder} is free: another process or thread works in it"
+    words = f"waiting until {folder} is free: another process or thread is using it"
     print(words, file=sys.stderr, flush=True)

@@ -113,13 +113,13 @@ def test_the_digits_of_a_number_say_how_far_it_is_rounded(value, unit, half, dig
 
 def test_what_cannot_be_explained_is_a_clear_error():
     for arguments, message in [
-        (("linear", 3, "GB"), "there are transformer_accounting, adamwAccounting"),
+        (("linear", 3, "GB"), "choose from transformer_accounting, adamwAccounting"),
         ((MODEL, 3, "GB", "f"), "has the parts a, b, c, d, e; there is no part 'f'"),
-        ((MODEL, 3, "GB", "a", "2024"), "edition '2024' is none of 2025, 2026"),
+        ((MODEL, 3, "GB", "a", "2024"), "edition '2024' is not one of 2025, 2026"),
         ((MODEL, float("nan"), "GB"), "expected a positive, finite number, got nan"),
         ((MODEL, -3, "GB"), "expected a positive, finite number, got -3"),
         ((MODEL, "three", "GB"), "expected a number such as 1.56e9, got 'three'"),
-        ((MODEL, 3, "gigs"), "no unit is called 'gigs'; there are parameters, FLOPs"),
+        ((MODEL, 3, "gigs"), "no unit is called 'gigs'; the units are parameters, FLOPs"),
     ]:
         with pytest.raises(ValueError, match=message):
             explain(*arguments)

@@ -27,19 +27,24 @@ def test_the_answers_of_transformer_accounting():
     assert accounting.forward_flops(gpt2("xl", "2026")).total == 3_516_769_894_400
     flops = accounting.forward_flops(xl)
     shares = {part: round(100 * flops.share(part), 1) for part in flops.by_part()}
-    assert shares == {"feed-forward": 66.9, "projections": 22.3, "scores": 7.1, "head": 3.6}
+    assert shares == {
+        "feed-forward": 66.9,
+        "projections": 22.3,
+        "scores + weighted sum": 7.1,
+        "head": 3.6,
+    }
     longer = accounting.forward_flops(xl, seq=16_384)
     assert longer.total == 149_522_795_724_800
     assert accounting.forward_flops(gpt2("xl", "2026"), seq=16_384).total == 133_577_729_638_400
     assert round(longer.total / flops.total, 1) == 33.1
-    assert round(100 * longer.share("scores"), 1) == 55.2
+    assert round(100 * longer.share("scores + weighted sum"), 1) == 55.2
 
 
 def test_tables_are_shown_by_pandas_and_name_what_they_lack():
     table = accounting.parameters(laptop())
     assert list(pd.DataFrame(table)) == ["name", "part", "formula", "each", "times", "total"]
     assert sum(table.by_part().values()) == pd.DataFrame(table)["total"].sum() == table.total
-    with pytest.raises(ValueError, match="no row is called 'w1'; there are token_embeddings"):
+    with pytest.raises(ValueError, match="no row is called 'w1'; the rows are token_embeddings"):
         table["w1"]
-    with pytest.raises(ValueError, match="no part is called 'ffn'; there are embedding"):
+    with pytest.raises(ValueError, match="no part is called 'ffn'; the parts are embedding"):
         table.share("ffn")

@@ -71,7 +71,7 @@ WRONG = {
         ("1.56e9", "two matrices (no W3)"), ("5.80 GB", "GiB are called GB"),
         (("1.56 billion", "5.80 GB"), "a learned table of positions"),
         (1557611200, "biases are counted in"), ("34.03 GB", "gradients and optimizer state"),
-        (2046646400, "share one matrix"), (-3, "no amount"), (math.nan, "cannot be read"),
+        (2046646400, "share one matrix"), (-3, "must be positive"), (math.nan, "cannot be read"),
         (10**400, "cannot be read"), (b"12", "cannot be read"), ({1, 2}, "cannot be read")],
     (MODEL, "b"): [
         ("3.02e12", "scores and weighted sums (T × T) are left out and the head"),
@@ -81,12 +81,12 @@ WRONG = {
         ({**TABLE, "total": 4.6e12}, ""),
         ({"qkvo": 1006632960000, "w1": 1006632960000, "w2": 1006632960000, "w3": 1006632960000,
           "x": 164682137600}, "scores and weighted sums (T × T) are left out"),
-        ([*TABLE.values(), 10**11], "not the number")],
+        ([*TABLE.values(), 10**11], "no assumption known here")],
     (MODEL, "c"): [
         ("the query-key products", "grow with the square of the context"),
         ("attention", "four matmuls of d × d"), ("the output head", "there is only one of it"),
         ("the attention scores", "grow with the square"), (("attention", 29.4), "four matmuls"),
-        ({"ffn": 66.9, "attention": 22.3}, "of something else"),
+        ({"ffn": 66.9, "attention": 22.3}, "for something else"),
         (("FFN", 50), ""), (100, ""), (100.0, ""), (("FFN", 22.3), "share of the projections"),
         (22.3, "share of the projections")],
     (MODEL, "d"): [
@@ -106,7 +106,7 @@ WRONG = {
     (ADAMW, "b"): [
         ((10.49, 26.17, 5), "only one map of T × T"), (5, "only one map of T × T"),
         (4, "the batch is rounded up"), (3.47, "Round down"), (3.5, "Round down"), ((14.4, 34), ""),
-        ((15.5, 34, 3), "Your own a and b give another batch"),
+        ((15.5, 34, 3), "Your own a and b give a different batch"),
         (("15.52 GB", "24.37 GB", 3), "GiB are called GB"),
         (("15.14 GB", 26.17, 3), "is it a slip in a sum?"),
         ({"a": 15.52, "b": 26.17, "batch": 4}, "the batch is rounded up")],
@@ -137,11 +137,11 @@ READ = {
 # No unit is guessed, and no label.
 UNCLEAR = {
     (MODEL, "a"): [
-        (2.13, "in billions, or in which unit"), ((2127057600, 8.508), "8.5 GB"),
+        (2.13, "in billions, or in which unit"), ((2127057600, 8.508), "0.5 GB"),
         ({"parameters": 2.127, "gb": 8.51}, "in billions"), ("2e9", "too coarse"), ("", "Hand in")],
-    (MODEL, "b"): [(4.51, "3.5 TFLOPs"), ([1e12, 3e12], "too coarse")],
+    (MODEL, "b"): [(4.51, "1.2 TFLOPs"), ([1e12, 3e12], "too coarse")],
     (MODEL, "d"): [
         ((19.35, 24.24, 28.57), "in which unit"), ({"tiny": 3e11}, "'tiny'"),
-        (("22.6 %", "10.2 %", "5.8 %"), "Of which part"), ((), "Hand in")],
-    (MODEL, "e"): [("55.2 %", "Of which part"), (..., "Hand in")],
+        (("22.6 %", "10.2 %", "5.8 %"), "Which part"), ((), "Hand in")],
+    (MODEL, "e"): [("55.2 %", "Which part"), (..., "Hand in")],
 }  # fmt: skip

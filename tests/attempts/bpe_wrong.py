@@ -120,7 +120,7 @@ class Ids(Plain):
         return pair
 
 
-@mistake("joined to one string")
+@mistake("joined into one string")
 class Joined(Plain):
     def key(self, pair):
         return self.vocab[pair[0]] + self.vocab[pair[1]]
@@ -132,7 +132,7 @@ class DecodedText(Plain):
         return tuple(self.vocab[i].decode("utf-8", errors="replace") for i in pair)
 
 
-@mistake("before the longer one")
+@mistake("above a longer one")
 class HeapNegatedBytes(Plain):
     def key(self, pair):  # what a min-heap of (-count, negated bytes) pops first
         return [[*(b - 256 for b in self.vocab[i]), 0] for i in pair]
@@ -165,7 +165,7 @@ class SpecialsKept(Plain):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@mistake("glued together")
+@mistake("on both sides joined")
 class SpecialsGlued(Plain):
     def split(self, text):
         for token in self.special_tokens:
@@ -199,7 +199,7 @@ class SpecialsToSpaces(Plain):
         return [text]
 
 
-@mistake("beside a special token was dropped")
+@mistake("next to a special token was dropped")
 class PartsStripped(Plain):
     def split(self, text):
         return [part.strip() for part in super().split(text)]
@@ -225,7 +225,7 @@ class SpecialsNotInVocab(Plain):
         return dict(enumerate(tokens)), merges
 
 
-@mistake("belong to `vocab_size`")
+@mistake("`vocab_size` includes")
 class SpecialsOnTop(Plain):
     def num_merges(self, vocab_size):
         return vocab_size - 256
@@ -243,7 +243,7 @@ class OneTooMany(Plain):
         return super().num_merges(vocab_size) + 1
 
 
-@mistake("belong to `vocab_size`")
+@mistake("`vocab_size` includes")
 class SizeIsMerges(Plain):
     def num_merges(self, vocab_size):
         return vocab_size

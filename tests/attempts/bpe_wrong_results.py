@@ -7,7 +7,7 @@ WRONG, mistake = catalogue()
 
 
 # The end of training.
-@corner("occurs only once")
+@corner("occurred only once")
 class StopsAtOne(Plain):
     def finished(self, counts):
         return not counts or max(counts.values()) < 2
@@ -19,7 +19,7 @@ class NeverFinished(Plain):
         return False
 
 
-@mistake("hopelessly slow")
+@mistake("far too slow")
 class WholeText(Plain):
     def words(self, text):
         return [(self.ids(token), 1) for part in self.split(text) for token in self.pretokens(part)]

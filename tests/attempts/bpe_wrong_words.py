@@ -26,7 +26,7 @@ pattern(r"\S+", "white space between words is lost")
 pattern(r"\S+|\s+", "pre-token of its own")
 pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the white space before them")
 pattern(r"\w+|[^\w\s]+", "white space between words is lost")
-pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"in place of `\p{L}`")
+pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"instead of `\p{L}`")
 pattern(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
     r"|\s*[\r\n]|\s+(?!\S)|\s+",
@@ -36,14 +36,14 @@ pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
 pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
 pattern(GPT2.replace(" ?", ""), "optional space")
 pattern(GPT2.replace(" ?[^", "[^"), "from one of its parts")
-pattern(GPT2.replace(r"|\s+(?!\S)|\s+", ""), "take white space")
-pattern(GPT2.replace(r"(?!\S)|\s+", r"(?!\S)"), "take white space")
+pattern(GPT2.replace(r"|\s+(?!\S)|\s+", ""), "match white space")
+pattern(GPT2.replace(r"(?!\S)|\s+", r"(?!\S)"), "match white space")
 pattern(GPT2[len("'(?:[sdmt]|ll|ve|re)|") :] + "|'(?:[sdmt]|ll|ve|re)", "too late in it")
 pattern(GPT2.replace("|ll|ve|re", ""), "contractions")
-pattern(GPT2.replace(" ?", " *"), "one space alone")
+pattern(GPT2.replace(" ?", " *"), "only one space joins")
 pattern(GPT2.replace(r"\p{L}+", r"\p{L}"), "A `+` is missing")
 pattern(GPT2.replace("}]+", "}]"), "A `+` is missing")
-pattern(GPT2.replace(r"\p{L}+| ?\p{N}+", r"[\p{L}\p{N}]+"), "Numbers stay apart")
+pattern(GPT2.replace(r"\p{L}+| ?\p{N}+", r"[\p{L}\p{N}]+"), "Numbers are separate")
 pattern(GPT2.replace("'(?:", "'(?i:"), "in capitals")
 pattern(GPT2.replace(r"\p{L}", "A-Za-z").replace(" ?A-Za-z+", " ?[A-Za-z]+"), "beyond ASCII")
 pattern(
@@ -70,7 +70,7 @@ class Stripped(Plain):
         return [token.strip() for token in super().pretokens(part) if token.strip()]
 
 
-@mistake("borders fall inside words")
+@mistake("boundaries fall inside words")
 class BlockByBlock(Plain):
     def words(self, text):
         counts = Counter()
@@ -80,7 +80,7 @@ class BlockByBlock(Plain):
         return [(self.ids(token), count) for token, count in counts.items()]
 
 
-@mistake("starts from bytes")
+@mistake("not from bytes")
 class Characters(Plain):
     def ids(self, token):
         known = {text: i for i, text in self.vocab.items()}
@@ -110,13 +110,13 @@ class FileStripped(Plain):
 
 
 # Counting and merging.
-@mistake("Each different pre-token was counted once")
+@mistake("Each distinct pre-token was counted once")
 class UniqueWords(Plain):
     def words(self, text):
         return [(ids, 1) for ids, _ in super().words(text)]
 
 
-@mistake("A pair that a word holds twice was counted once")
+@mistake("A pair that occurs twice in a word was counted once")
 class OncePerWord(Plain):
     def pair_counts(self, words):
         counts = Counter()
@@ -138,7 +138,7 @@ class Apart(Plain):
         return counts
 
 
-@mistake("Only the first place")
+@mistake("Only the first occurrence")
 class FirstPlace(Plain):
     def merge(self, word, pair, new):
         for i in range(len(word) - 1):
@@ -232,13 +232,13 @@ class KeepsCounts(Plain):
 
 
 # White space beside special tokens.
-@mistake("or a line end, beside a special token")
+@mistake("or a newline, next to a special token")
 class NewlinesStripped(Plain):
     def split(self, text):
         return [part.strip("\n") for part in super().split(text)]
 
 
-@mistake("or a line end, beside a special token")
+@mistake("or a newline, next to a special token")
 class NewlineTakenAlong(Plain):
     def split(self, text):
         first, *others = super().split(text)
@@ -257,7 +257,7 @@ class LastByteLost(Plain):
         return Path(input_path).read_bytes()[:-1].decode("utf-8", errors="ignore")
 
 
-@mistake("where pairs overlap (aaa)")
+@mistake("when pairs overlap (aaa)")
 class OverlapsMendedTwice(Incremental):
     """Walks over the word as it was before the merge, and does not step over what it merged."""
 
@@ -322,7 +322,7 @@ class Indexed:
         return max(left, key=lambda pair: (left[pair], pair)) if left else None
 
 
-@mistake("must learn of new pairs")
+@mistake("updated with new pairs")
 class OldIndex(Indexed):
     def hold(self, pair, at, best):
         if best is None or b"".join(best) not in pair:
@@ -330,7 +330,7 @@ class OldIndex(Indexed):
         self.holding.setdefault(pair, set())
 
 
-@mistake("compared with the count of now")
+@mistake("count from the heap with the current")
 class StaleHeap(Indexed):
     """Takes the largest count that a pair ever had."""
 

@@ -260,7 +260,7 @@ END = "if token == end_id:\n            break\n        new.append(token)"
 WRONG = [
     (changed("return new", "return new[-1:]"), "Only the last new token"),
     (changed("return new", "return str(new)"), "Without a tokenizer there is no text"),
-    (changed(END, "new.append(token)"), "goes on behind the end token"),
+    (changed(END, "new.append(token)"), "goes on after the end token"),
     (changed("if token == end_id", "if end_id and token == end_id"), "false in an `if`"),
     (
         changed(
@@ -268,16 +268,16 @@ WRONG = [
             "while end_id not in [*prompt_ids, *new][:-1]:"
             "\n        if len(new) == max_new_tokens:\n            break",
         ),
-        "look at the new token alone",
+        "look at the new token only",
     ),
     (changed("range(max_new_tokens)", "range(max_new_tokens + 1)"), "one token too many"),
     (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one token too few"),
     (
         changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
-        "`max_new_tokens` counts new tokens alone",
+        "`max_new_tokens` counts only new tokens",
     ),
-    (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees the prompt alone"),
-    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees the last token alone"),
+    (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees only the prompt"),
+    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees only the last token"),
     (changed("[0, -1]", "[0, 0]"), "logits of the first position"),
     (changed("[0, -1]", "[0, -2:][0]"), "last position but one"),
     (changed("-model.context_length :", ": model.context_length"), "keep the last"),
@@ -300,7 +300,7 @@ WRONG = [
     ),
     (changed(CUT, "pass"), "yours keeps all"),
     (changed(CUT, "sorted_probs[1:][(before + sorted_probs)[1:] > top_p] = 0.0"), "reaches p"),
-    (changed(CUT, "sorted_probs[1:][before[:-1] >= top_p] = 0.0"), "yours keeps one more"),
+    (changed(CUT, "sorted_probs[1:][before[:-1] >= top_p] = 0.0"), "yours keeps one too many"),
     (changed("descending=True", "descending=False"), "begins with the least likely"),
     (
         changed("probs.sort(descending=True)", "probs.clone(), torch.arange(len(probs))"),
@@ -321,7 +321,7 @@ WRONG = [
     ),
     (
         changed(PUT, "torch.zeros_like(probs).scatter(0, order, sorted_probs)", (DRAW, BY_HAND)),
-        "divide by its sum",
+        "divide by the sum",
     ),
     (
         changed(
@@ -333,17 +333,17 @@ WRONG = [
     ),
     (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
     (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
-    (changed(PUT, "sorted_probs"), "the place in the sorted list"),
+    (changed(PUT, "sorted_probs"), "the index in the sorted list"),
     (changed("            break\n        new", "            continue\n        new"), "stop there"),
-    (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "last new token alone"),
+    (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "only the last new token"),
     (changed("[ids, torch.tensor([[token]])]", "[torch.tensor([[token]]), ids]"), "in front"),
-    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "laid on what is"),
+    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "map it back"),
     (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
              "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),
     (changed(CUT, "sorted_probs[sorted_probs < top_p * sorted_probs[0]] = 0.0"), "which is min-p"),
     (changed(PUT, "probs.where((up := probs.sort()[0]).cumsum(0)[up.argsort()[probs.argsort()."
-             "argsort()]] >= top_p, 0)"), "sorted upwards"),
-    (changed("return new", "return torch.tensor(new) / 1"), "Ids are whole numbers"),
+             "argsort()]] >= top_p, 0)"), "in ascending order"),
+    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
     (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
     (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
     (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
@@ -353,18 +353,18 @@ WRONG = [
     (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "there is no argument"),
     # What real learners' code does wrong, and what no test of the course finds.
     (changed("next_id.item() == end", "END_OF_TEXT in [*map(int, ids[0])]",
-             of=from_text), "goes on behind"),
+             of=from_text), "goes on after"),
     (changed("    end = tokenizer.encode(END_OF_TEXT)[0]\n", "", ("max_tokens=50",
              'max_tokens=50, eos: str = END_OF_TEXT'), ("next_id.item() == end",
-             "eos in ids[0].tolist()"), of=from_text), "A text never equals an id"),
-    (changed("token == end:", "eos in enc.encode(eos):", of=end_as_text), "A text never equals"),
+             "eos in ids[0].tolist()"), of=from_text), "A str never equals an id"),
+    (changed("token == end:", "eos in enc.encode(eos):", of=end_as_text), "A str never equals"),
     (changed("else top_p_probs(probs, top_p)",
              "else top_p_probs(probs, top_p).sort(descending=True)[0]", of=method),
-     "the place in the sorted list"),
+     "the index in the sorted list"),
     (changed("next_id.item() == end", "next_id.item() == 0", of=from_text), "stops at id 0"),
     (changed("decode(ids[0].tolist()", "decode(ids[0, len(prompt) :].tolist()", of=from_text),
-     "as the prompt has characters"),
+     "for each character of the prompt"),
     (changed("torch.tensor(tokenizer.encode(prompt))", "torch.Tensor(tokenizer.encode(prompt))",
-             of=from_text), "Make a tensor of int64"),
+             of=from_text), "Make the ids an int64 tensor"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip

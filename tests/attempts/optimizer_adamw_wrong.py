@@ -93,7 +93,7 @@ WRONG += [
     (torch.optim.Adam, "which is Adam with L2"),
     (but(gradient=lambda p, g, group: g.add_(p.data)), "rewrote a gradient"),
     (but(decay=lambda lr, decay, corrected: 1 - decay), "not multiplied by the learning rate"),
-    (but(decay=lambda lr, decay, corrected: 1 - corrected * decay), "takes the corrected rate"),
+    (but(decay=lambda lr, decay, corrected: 1 - corrected * decay), "uses the corrected"),
     (but(decay=no_decay), "yours has no decay"),
     (but(decay=lambda lr, decay, corrected: 1 + lr * decay), "makes the parameters grow"),
     (but(decay=lambda lr, decay, corrected: 1 - lr * lr * decay), "by the learning rate twice"),
@@ -101,7 +101,7 @@ WRONG += [
         but(of_group=lambda groups, group: {**group, "betas": group["betas"][::-1]}),
         "betas are swapped",
     ),
-    (but(of_group=lambda groups, group: {**group, "betas": (0.9, 0.999)}), "betas are typed in"),
+    (but(of_group=lambda groups, group: {**group, "betas": (0.9, 0.999)}), "betas are hard-coded"),
     (but(of_group=lambda groups, group: groups[0]), "All groups get the settings of the first"),
     (but(rate=lambda lr, b1, b2, t: lr), "no bias correction"),
     (but(rate=lambda lr, b1, b2, t: lr / (1 - b1**t)), "only m is corrected"),
@@ -111,28 +111,28 @@ WRONG += [
         "root over 1 - β2ᵗ is missing",
     ),
     (but(rate=lambda lr, b1, b2, t: lr * (1 - b1**t) / math.sqrt(1 - b2**t)), "upside down"),
-    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b2, b1, t)), "have changed places"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b2, b1, t)), "β1 and β2 are swapped"),
     (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
     (but(rate=from_zero_as_tensor), "t begins at 0"),
     (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t + 1)), "t is one too large"),
     (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, 1)), "t stays 1"),
-    (but(first=lambda m, g, b1: b1 * m + g), "m lacks the factor"),
+    (but(first=lambda m, g, b1: b1 * m + g), "In m, the gradient lacks the factor"),
     (but(first=lambda m, g, b1: (1 - b1) * m + b1 * g), "β1 and 1 - β1 are swapped"),
     (but(first=lambda m, g, b1: g), "its average m"),
     # The second beta of a case, and not a mistake that fits one case alone.
     (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "The first step, from averages of zero"),
-    (but(second=lambda v, g, b2: b2 * v + g**2), "v lacks the factor"),
+    (but(second=lambda v, g, b2: b2 * v + g**2), "In v, the square lacks the factor"),
     (but(second=lambda v, g, b2: b2 * v + (1 - b2) * g), "v averages g² and not g"),
     # Nobody foresaw that v never falls.
     (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "look at what is kept"),
     (but(below=lambda v, eps: v + eps), "root of v is missing"),
-    (but(below=lambda v, eps: (v + eps).sqrt()), "ε stands inside the root"),
+    (but(below=lambda v, eps: (v + eps).sqrt()), "ε is inside the root"),
     (but(below=lambda v, eps: v.sqrt()), "ε is missing"),
-    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is typed in"),
-    (but(move=lambda p, change: p.add_(change)), "goes up the hill"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-8), "ε is hard-coded"),
+    (but(move=lambda p, change: p.add_(change)), "goes uphill"),
     (but(move=rebound), "The step changes nothing"),
     (but(move=rebound, decay=no_decay), "The step changes nothing"),
-    (but(move=under_autograd), "Autograd watches the parameter"),
+    (but(move=under_autograd), "Autograd tracks the parameter"),
     (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
     (but(state_of=lambda p: {}), "begins with an empty state"),
 ]
@@ -179,7 +179,7 @@ class UsesUp(Plain):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-@mistake("no subclass of torch.optim.Optimizer")
+@mistake("not a subclass of torch.optim.Optimizer")
 class Alone:
     def __init__(self, params, lr, betas, eps, weight_decay):
         self.inner = Plain(params, lr, betas, eps, weight_decay)
@@ -241,7 +241,7 @@ class OwnTime(Plain):
         return Plain.rate(lr, b1, b2, self.t)
 
 
-@mistake("those after it are not")
+@mistake("but not those after it")
 class StopsAtNone(Plain):
     def step(self, closure=None):
         loss = None if closure is None else closure()
@@ -269,7 +269,7 @@ class NoRateInTheGroup(Plain):
         Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
 
 
-@mistake("takes other arguments")
+@mistake("takes different arguments")
 class NoRateForUpdate(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
@@ -300,7 +300,7 @@ class ClosureLast(Plain):
 
 
 WRONG += [
-    (but(gradient=with_decay), "The decay is there twice"),
+    (but(gradient=with_decay), "The decay is applied twice"),
     (but(rate=lambda lr, b1, b2, t: math.sqrt(1 - b2**t) / (1 - b1**t)), "α itself is missing"),
     (
         but(rate=lambda lr, b1, b2, t: lr * (1 - b2**t) / math.sqrt(1 - b1**t)),
@@ -311,7 +311,7 @@ WRONG += [
         "yours corrects m twice",
     ),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1 * t)), "it is a power"),
-    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is it β2ᵗ"),
+    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
     (but(second=lambda v, g, b2: b2 * v + (1 - b2) * (g**2).mean()), "one number for the whole"),
-    (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is typed in"),
+    (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is hard-coded"),
 ]

@@ -127,21 +127,21 @@ def no_room(it, a, b, w, c):
 
 WRONG_SCHEDULES = [
     (schedule(warm=lambda it, a, b, w, c: (it + 1) / w * a), "one step ahead"),
-    (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too many or too few"),
-    (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too many or too few"),
-    (schedule(warm=lambda it, a, b, w, c: b + it / w * (a - b)), "begins at the minimum"),
-    (schedule(warm=lambda it, a, b, w, c: a), "at the maximum at once"),
+    (schedule(warm=lambda it, a, b, w, c: (it + 1) / (w + 1) * a), "one too large or too small"),
+    (schedule(warm=lambda it, a, b, w, c: it / (w - 1) * a), "one too large or too small"),
+    (schedule(warm=lambda it, a, b, w, c: b + it / w * (a - b)), "starts at the minimum"),
+    (schedule(warm=lambda it, a, b, w, c: a), "at the maximum right away"),
     (schedule(warm=lambda it, a, b, w, c: it // w * a), "rounds down to 0"),
-    (schedule(warm=lambda it, a, b, w, c: it / w), "lacks the maximum"),
+    (schedule(warm=lambda it, a, b, w, c: it / w), "does not multiply by max"),
     (cosine(lambda done: 180 * done), "not degrees"),
     (cosine(lambda done: done), "π is missing"),
-    (cosine(lambda done: done * pi / 2), "half of the way"),
-    (cosine(wave=lambda x: 0.5 + cos(x)), "the 1/2 belongs to the whole sum"),
+    (cosine(lambda done: done * pi / 2), "half the way"),
+    (cosine(wave=lambda x: 0.5 + cos(x)), "the 1/2 applies to the whole sum"),
     (cosine(wave=lambda x: 1 + cos(x)), "1/2 is missing"),
     (cosine(wave=lambda x: (1 - cos(x)) / 2), "it rises"),
     (cosine(wave=lambda x: 1 - x / pi), "a straight line"),
-    (cosine(done=lambda it, w, c: it / c), "does not begin at the maximum"),
-    (cosine(done=lambda it, w, c: (it - w) / c), "does not get to the minimum"),
+    (cosine(done=lambda it, w, c: it / c), "does not start at the maximum"),
+    (cosine(done=lambda it, w, c: (it - w) / c), "does not reach the minimum"),
     (cosine(low=lambda b: 0), "min is not added"),
     (no_rest, "rises again"),
     (schedule(rest=lambda it, a, b, w, c: 0), "not at 0"),
@@ -150,8 +150,8 @@ WRONG_SCHEDULES = [
     (lambda it, a, b, w, c: handout(it, b, a, w, c), "swapped"),
     (lambda it, a, b, w, c: handout(it, a, b, w, w + c), "not from the warm-up's end"),
     (lambda it, a, b, w, c: handout(it + 1, a, b, w, c), "whole schedule is one step ahead"),
-    (nothing, "no branch fits"),
-    (lambda it, a, b, w, c: "0.1", "It returns no number"),
+    (nothing, "no branch covers"),
+    (lambda it, a, b, w, c: "0.1", "It does not return a number"),
     (lambda it, a, b: a, "cannot be called with the arguments"),
     (lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0, "Or hand in a small function"),
 ]
@@ -179,9 +179,9 @@ WRONG_SCHEDULES += [
     ),
     (
         schedule(rest=lambda it, a, b, w, c: schedule()(w + (it - w) % (c - w), a, b, w, c)),
-        "begins the cosine anew",
+        "starts the cosine again",
     ),
-    (lambda it, a, b, w, c: schedule()(it, a, b, w, c) / a, "is a factor of the maximum"),
+    (lambda it, a, b, w, c: schedule()(it, a, b, w, c) / a, "returns a factor"),
 ]
 
 
@@ -305,14 +305,14 @@ WRONG_CLIPS = [
     (clip(norm=lambda grads: sum(float((g**2).sum()) for g in grads)), "the root is missing"),
     (clip(norm=lambda grads: max(float(g.abs().max()) for g in grads)), "the largest entry"),
     (clip(norm=lambda grads: sum(float(g.abs().sum()) for g in grads)), "(l1)"),
-    (clip(norm=lambda grads: sum(float(g.norm()) for g in grads)), "add squares"),
+    (clip(norm=lambda grads: sum(float(g.norm()) for g in grads)), "add their squares"),
     (clip(norm=lambda grads: max(float(g.norm()) for g in grads)), "largest of the parameters"),
-    (clip(norm=lambda grads: float(grads[-1].norm())), "the last parameter's"),
+    (clip(norm=lambda grads: float(grads[-1].norm())), "the last gradient's norm"),
     (clip(norm=one_norm), "largest singular value"),
-    (clip(measured=lambda p: p.data), "you took the parameters"),
+    (clip(measured=lambda p: p.data), "you took the norm of the parameters"),
     (clip(factor=lambda norm, limit: max(1.0, norm / limit)), "upside down"),
-    (clip(factor=lambda norm, limit: 1 / norm if norm > limit else 1.0), "scaled to the norm 1"),
-    (clip(factor=lambda norm, limit: limit / norm if 0 < norm < limit else 1.0), "turned round"),
+    (clip(factor=lambda norm, limit: 1 / norm if norm > limit else 1.0), "scaled to norm 1"),
+    (clip(factor=lambda norm, limit: limit / norm if 0 < norm < limit else 1.0), "reversed"),
     (clip(factor=lambda norm, limit: limit if norm > limit else 1.0), "not divided by the norm"),
     (clip(targets=lambda parameters: parameters[-1:]), "Only the last gradient"),
     (clip(change=lambda p, factor: p.grad * factor), "only gives a name a new value"),
@@ -321,8 +321,8 @@ WRONG_CLIPS = [
     (leftover, "Only the last gradient"),
     (running, "still adding up"),
     (needs_gradients, "`p.grad` None: skip it"),
-    (by_value, "Each entry is cut"),
-    (two_loops, "is a generator, which can be gone through only once"),
+    (by_value, "Each entry is clipped"),
+    (two_loops, "is a generator, which can be iterated over only once"),
     (lambda parameters, limit: clip_handout(parameters[:], limit), "is a generator: make a list"),
     (lambda parameters: parameters, "cannot be called with the arguments"),
 ]
@@ -336,7 +336,7 @@ def anew(parameters, limit):
 
 
 WRONG_CLIPS += [
-    (anew, "computed anew after some are scaled"),
+    (anew, "recomputed after some gradients are scaled"),
     (clip(targets=lambda parameters: parameters[:1]), "Only the first gradient"),
     (clip(norm=lambda grads: sum(g.norm() for g in grads) ** 0.5), "norms that were not squared"),
     (clip(norm=lambda grads: math.hypot(*(float(g.sum()) for g in grads))), "squared sums"),
@@ -349,7 +349,7 @@ WRONG_CLIPS += [
 ]
 
 ALMOST = [
-    ("learning_rate_schedule", no_room, "ask `it > cosine_cycle_iters`"),
+    ("learning_rate_schedule", no_room, "check `it > cosine_cycle_iters`"),
     ("learning_rate_schedule", warm_up_with_equals, "before dividing"),
     ("learning_rate_schedule", cosine_schedule, "not from scratch yet"),
     ("gradient_clipping", clip_gradients, "not from scratch yet"),

@@ -5,7 +5,7 @@ import math
 import numpy
 import pandas as pd
 
-from workbook.experiments import plans, studies
+from workbook.experiments import results
 
 NAN = math.nan
 LR, BATCH, BOARD = "learning_rate", "batch_size_experiment", "leaderboard"
@@ -29,8 +29,25 @@ def indexed(labels, **columns):
 
 
 def recorded(study):
-    """The records of an experiment that came with the workbook."""
-    return plans.replay(studies.STUDIES[study].plan(studies.laptop_scale()))
+    """The records of an experiment that came with the workbook, as a learner would compare them.
+
+    They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
+    """
+    found = results.Recorded("laptop", "2025")
+    runs, scale = found[study], found.scale
+    if study == "learning_rate":
+        config = scale.budget(scale.parts[0])
+        return {f"rate {rate:.3g}": run for rate, run in results.by_rate(runs, config).items()}
+    kept = {"batch_size": "batch", "depth": "deep", "leaderboard": ""}.get(study)
+    if kept is None:
+        tokens = max(run.config.tokens for run in runs.values())
+        return {label: run for label, run in runs.items() if run.config.tokens == tokens}
+    clocked = study == "leaderboard"
+    return {
+        label: run
+        for label, run in runs.items()
+        if label.startswith(kept) and (run.config.max_seconds is not None) == clocked
+    }
 
 
 SWEEP = {1e-3: 1.5, 3e-3: 1.41, 1e-2: 1.6}
@@ -110,11 +127,11 @@ RIGHT = {
                 d_ff=[384, 576, 512], validation_loss=[1.9, 1.91, 1.92]),
     ],
     (WEB, None): [
-        3.95, {"TinyStories": 1.41, "OpenWebText": 3.95}, {"stories": 1.9, "pydocs": 4.9},
+        3.95, {"TinyStories": 1.41, "OpenWebText": 3.95}, {"stories": 1.9, "docstrings": 4.9},
         {"simple": 1.3, "web": 4.9}, {"owt": 3.95},
-        {"pydocs": {"loss": 4.9, "bits per byte": 1.96}, "stories": {"loss": 1.9}},
+        {"docstrings": {"loss": 4.9, "bits per byte": 1.96}, "stories": {"loss": 1.9}},
         indexed(["simple, seed 1", "web, rate 0.01", "web, longer"], bits_per_byte=[0.8, 2, 1.9],
-                corpus=["stories", "pydocs", "pydocs"], validation_loss=[1.9, 4.9, 4.8]),
+                corpus=["stories", "docstrings", "docstrings"], validation_loss=[1.9, 4.9, 4.8]),
     ],
     (BOARD, None): [
         3.3, (3.3, 44), {"loss": 3.3, "minutes": 44}, {"validation_loss": 3.3, "hours": 0.7},
@@ -142,7 +159,7 @@ WRONG = {
         (12.0, "summed and not averaged"),
         ({1e-4: 1.9, 1e-3: 1.6, 3e-3: 1.5}, "is the largest one that was tried"),
         ({1e-2: 1.5, 3e-2: 1.6, 1e-1: 2.5}, "is the smallest one that was tried"),
-        ({1e-2: NAN, 3e-2: NAN, 1e-1: NAN}, "No run came to an end"),
+        ({1e-2: NAN, 3e-2: NAN, 1e-1: NAN}, "No run finished"),
         ({-1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}, "A learning rate is positive"),
         ({"lr=1e-3": 1.5, "lr=3e-3": 0.1, "lr=1e-2": 1.6}, "lower than any model"),
         ({1e-4: 1.9, 1e-3: 0.1, 3e-3: 0.05}, "is the largest one that was tried"),  # as well
@@ -152,7 +169,7 @@ WRONG = {
          "0.5034 bits per byte are 1.43 nats per token")],
     (LR, "b"): [
         ((3e-3, 1e3), "5.5 orders of magnitude"), ((1e-2, 3e-3), "may be swapped"),
-        ((0.0, 3e-3), "positive and finite"), (SWEEP, "No run in it diverges: up to 0.01"),
+        ((0.0, 3e-3), "positive and finite"), (SWEEP, "No run diverges: all converge, up to 0.01"),
         (SWEEP | {1e-4: NAN}, "may be swapped"), (SWEEP | {10.0: NAN}, "3.0 orders of magnitude"),
         (SWEEP | {3e-2: {"loss": 1.3, "status": "diverged"}}, "its loss is the lowest")],
     (BATCH, None): [
@@ -180,25 +197,26 @@ WRONG = {
         ({"tinystories": 3.9, "owt": 2.4}, "not easier than stories"),
         ({"tinystories": 0.5, "owt": 3.9}, "lower than any model can get on tinystories"),
         ({"tinystories": 1.4, "owt": 0.521}, "0.17 bits per byte"),
-        ({"stories": {"loss": 1.9, "bits per byte": 2.1}, "pydocs": {"loss": 4.9,
-          "bits per byte": 1.9}}, "`bits_per_byte` of 1.9 beside 2.1"),
-        (49.0, "ln 32,000"), (1.1, "lower than any model can get on pydocs"),
-        (indexed(["a", "b"], corpus=["stories", "pydocs"], validation_loss=[1.9, 1.2]), "pydocs")],
+        ({"stories": {"loss": 1.9, "bits per byte": 2.1}, "docstrings": {"loss": 4.9,
+          "bits per byte": 1.9}}, "`bits_per_byte` of 1.9 against 2.1"),
+        (49.0, "ln 32,000"), (1.1, "lower than any model can get on docstrings"),
+        (indexed(["a", "b"], corpus=["stories", "docstrings"], validation_loss=[1.9, 1.2]),
+         "docstrings")],
     (BOARD, None): [
-        ({"base": NAN, "tied": NAN}, "No run came to an end"),
+        ({"base": NAN, "tied": NAN}, "No run finished"),
         ((3.3, 91), "the 90 that edition 2025 allows"),
-        (log(9.0, 1.2), "lower than any model can get on pydocs"),
+        (log(9.0, 1.2), "lower than any model can get on docstrings"),
         (log(9.0, 4.0).assign(seconds=[0.0, 6_000.0]), "100 minutes"),
         ({"loss": 5.2, "corpus": "OWT"}, "less than 5")],
     (LOG, None): [
         ([ROW, ROW | {"tokens": 6_400}], "The context length is missing"),
         ([ROW, ROW | {"tokens": 102_400}], "The batch size is missing"),
         ([ROW, ROW | {"tokens": 1_000_000}], "819,200"),
-        ([ROW, ROW | {"perplexity": 3.9}], "2 to the power"),
+        ([ROW, ROW | {"perplexity": 3.9}], "2 ** loss is for bits"),
         ([ROW, ROW | {"perplexity": 9.1}], "exp(1.96) = 7.10"),
         ([ROW, ROW | {"bits_per_byte": 2.83}], "divide by the bytes per token"),
         ([ROW, ROW | {"bits_per_byte": 0.48, "bytes_per_token": 4.1}], "divide by ln 2"),
-        ([ROW, ROW | {"bits_per_byte": 2, "bytes_per_token": 4.1}], "bits per byte of a"),
+        ([ROW, ROW | {"bits_per_byte": 2, "bytes_per_token": 4.1}], "bits per byte and the other"),
         ([{"lr": 1e-3, "loss": 1.5}, {"lr": 1e-2, "loss": 1.4}], "how long it took"),
         (log(9.0, 5.0, 4.0).drop(columns="seconds"), "no column `seconds`"),
         (log(9.0, 5.0, 4.0).assign(seconds=[1.0, 0.5, 0.7]), "Time runs backwards")],

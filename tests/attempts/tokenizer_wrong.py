@@ -77,7 +77,7 @@ class OnlyBytes(Quick):
         return [self.ids[bytes([b])] for b in data]
 
 
-@mistake("at one place of the word only")
+@mistake("at only one place in the word")
 class OnePlace(Quick):
     def word(self, data):
         symbols = [bytes([b]) for b in data]
@@ -124,7 +124,7 @@ class WantsPairs(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
-@mistake("one id for what is unknown")
+@mistake("an id for unknown words")
 class Unknown(Quick):
     def word(self, data):
         return [self.ids.get(data, 0)]
@@ -181,7 +181,7 @@ class SpaceInFront(Quick):
         return super().encode(" " + text)
 
 
-@mistake("fell apart into bytes")
+@mistake("was split into bytes")
 class WholeOrBytes(Quick):
     def word(self, data):
         return [self.ids[data]] if data in self.ids else [self.ids[bytes([b])] for b in data]
@@ -286,7 +286,7 @@ class SpecialsDropped(Quick):
         return re.split("|".join(map(re.escape, self.special_tokens)), text)
 
 
-@mistake("white space stands around them")
+@mistake("white space around them")
 class SpecialsAsWords(Quick):
     def parts(self, text):
         if not self.special_tokens:
@@ -315,7 +315,7 @@ class EmptyPattern(Quick):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@corner("`from_files` is still to write")
+@corner("`from_files` is still missing")
 class NoFiles(Quick):
     from_files = None
 
@@ -340,14 +340,14 @@ class AlwaysEndOfText(Quick):
 
 
 # Ids.
-@mistake("here they were counted up")
+@mistake("yours were counted up")
 class BytesAreIds(Quick):
     def word(self, data):
         names = {i: token for token, i in self.ids.items()}
         return [names[i][0] if len(names[i]) == 1 else i for i in super().word(data)]
 
 
-@mistake("here they were counted up")
+@mistake("yours were counted up")
 class MergeIndex(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)

@@ -20,7 +20,7 @@ class DecodesTokens(Quick):
         return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
 
 
-@mistake("that are no UTF-8")
+@mistake("that are not UTF-8")
 class Ignores(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="ignore")
@@ -106,7 +106,7 @@ class EachPieceAndNotAppended(Quick):
             yield from self.encode(piece)
 
 
-@mistake("was cut through")
+@mistake("was cut in two")
 class Blocks(Quick):
     """Cuts what it reads at every 8 kB, wherever that is."""
 
@@ -132,7 +132,7 @@ class LastSpace(Quick):
         yield from self.encode(kept)
 
 
-@corner("behind the last line end")
+@corner("after the last newline")
 class LastLine(Quick):
     def encode_iterable(self, iterable):
         kept = ""
@@ -144,7 +144,7 @@ class LastLine(Quick):
         yield from self.encode(kept)
 
 
-@mistake("Only the last pre-token was kept back")
+@mistake("Only the last pre-token was held back")
 class LastPretoken(Quick):
     def encode_iterable(self, iterable):
         kept = ""
@@ -174,7 +174,7 @@ class KeepsAll(Quick):
         return super().encode_iterable(pieces)
 
 
-@mistake("encoded again with each piece")
+@mistake("encode again all that it has read")
 class Again(Quick):
     def encode_iterable(self, iterable):
         text, done = "", 0
@@ -245,7 +245,7 @@ class NothingRead(Quick):
             return cls(vocab_read, [], special_tokens)  # noqa: F821 - this is the mistake
 
 
-@mistake("hopelessly slow")
+@mistake("far too slow")
 class Slow(Quick):
     def encode(self, text):
         ids = []

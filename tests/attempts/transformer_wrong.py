@@ -36,15 +36,15 @@ for make, words in (
     (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
     (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
     (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
-    (lambda o, i, std: cut(o, i, 3 * std), "and is 0.23"),
+    (lambda o, i, std: cut(o, i, 3 * std), "but is 0.23"),
 ):
     mistake("linear", words)(weight(make))
 for make, words in (
-    (lambda o, i, std: torch.randn(o, i) * std, "not cut at 3"),
-    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not cut at 3"),
+    (lambda o, i, std: torch.randn(o, i) * std, "not truncated at 3"),
+    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not truncated at 3"),
     (
         lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
-        "cut too early",
+        "truncated too early",
     ),
     (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std * 3**0.5, "uniform"),
     (lambda o, i, std: torch.empty(o, i), "nothing fills"),
@@ -107,7 +107,7 @@ class WithRelu(transformer_right.Linear):
         return super().forward(x).relu()
 
 
-@mistake("linear", "Wrap the tensor into an `nn.Parameter`")
+@mistake("linear", "Wrap the tensor in an `nn.Parameter`")
 class NoParameter(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -123,19 +123,19 @@ class NoInit(nn.Module):
         self.weight = nn.Parameter(torch.randn(d_out, d_in))
 
 
-@mistake("linear", "no module of torch")
+@mistake("linear", "not a torch module")
 class Plain:
     def __init__(self, d_in, d_out):
         self.weight = torch.randn(d_out, d_in)
 
 
-@mistake("linear", "cuts the way back")
+@mistake("linear", "cuts off the gradient")
 class Detached(transformer_right.Linear):
     def forward(self, x):
         return x @ self.weight.detach().T
 
 
-@mistake("linear", "the gradient that comes back to `weight` is not")
+@mistake("linear", "the gradient that reaches `weight` is not")
 class HalfDetached(transformer_right.Linear):
     def forward(self, x):
         return x @ (self.weight + self.weight.detach()).T / 2
@@ -188,14 +188,14 @@ class PaddingLearnsNothing(transformer_right.Embedding):
         return torch.where((ids == 0)[..., None], rows.detach(), rows)
 
 
-@mistake("embedding", "should be 1, and is √(2 / (d_in + d_out))")
+@mistake("embedding", "should be 1, but is √(2 / (d_in + d_out))")
 class SmallTable(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)
         self.weight = drawn(n, d)
 
 
-@almost("embedding", "not cut at 3")
+@almost("embedding", "not truncated at 3")
 class Uncut(transformer_right.Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)

@@ -21,7 +21,7 @@ def block(words):
     return add
 
 
-@block("Post-norm for pre-norm")
+@block("Post-norm instead of pre-norm")
 def post_norm(self, x):
     x = self.ln1(x + self.attn(x))
     return self.ln2(x + self.ffn(x))
@@ -35,7 +35,7 @@ def normed_stream(self, x):
     return x + self.ffn(x)
 
 
-@block("side by side")
+@block("in parallel")
 def parallel(self, x):
     return x + self.attn(self.ln1(x)) + self.ffn(self.ln2(x))
 
@@ -45,7 +45,7 @@ def from_the_start(self, x):
     return x + self.ffn(self.ln2(x + self.attn(self.ln1(x))))
 
 
-@block("gets what the first one made")
+@block("gets the first one's output")
 def normed_twice(self, x):
     normed = self.ln1(x)
     x = x + self.attn(normed)
@@ -104,7 +104,7 @@ def swapped_gate(self, x):
 
 
 SwappedGate = type("SwappedGate", (transformer_right.SwiGLU,), {"forward": swapped_gate})
-block_with("Without RoPE", attn=lambda d, h, *rest: Steps(d, h))
+block_with("is `theta`", attn=lambda d, h, *rest: Steps(d, h))
 block_with("RoPE on halves", attn=lambda d, h, d_ff, *rope: LlamasRope(d, h, *rope))
 block_with("W1 and W3 are swapped", ffn=lambda d, h, d_ff, *rope: SwappedGate(d, d_ff))
 block_with("`theta` is ignored", attn=lambda d, h, f, length, theta: Steps(d, h, length, 10_000.0))
@@ -133,7 +133,7 @@ def no_final_norm(self, ids):
     return self.lm_head(through(self, ids)) + 0 * self.ln_final.weight.sum()
 
 
-@model("Not every block")
+@model("The blocks are not all used")
 def one_block(self, ids):
     return self.lm_head(self.ln_final(self.layers[0](self.token_embeddings(ids))))
 
@@ -177,9 +177,9 @@ def model_with(words, make):
 
 PostNorm = type("PostNorm", (transformer_right_heads.TransformerBlock,), {"forward": post_norm})
 model_with(
-    "Without RoPE", lambda d, h, d_ff, *rope: transformer_right_heads.TransformerBlock(d, h, d_ff)
+    "is `theta`", lambda d, h, d_ff, *rope: transformer_right_heads.TransformerBlock(d, h, d_ff)
 )
-model_with("Post-norm for pre-norm", PostNorm)
+model_with("Post-norm instead of pre-norm", PostNorm)
 
 
 def no_mask(*arguments):
@@ -193,7 +193,7 @@ def no_mask(*arguments):
 model_with("no causal mask", no_mask)
 
 
-@mistake("transformer_lm", "shares the weight")
+@mistake("transformer_lm", "share one weight")
 class Tied(transformer_right_heads.TransformerLM):
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -207,7 +207,7 @@ class LearnedPositions(transformer_right_heads.TransformerLM):
         self.pos_emb = transformer_right.Embedding(context_length, d_model)
 
 
-@mistake("transformer_block", "shares the weight")
+@mistake("transformer_block", "share one weight")
 class OneNorm(transformer_right_heads.TransformerBlock):
     def __init__(self, *sizes):
         super().__init__(*sizes)
@@ -275,7 +275,7 @@ def counts_from_0(self, x, token_positions=None):
     return x + self.ffn(self.ln2(x))
 
 
-@block("the way back fails")
+@block("the backward pass fails")
 def adds_in_place(self, x):
     y = x + self.attn(self.ln1(x))
     y += self.ffn(self.ln2(y))
@@ -304,7 +304,7 @@ class UnfilledHead(transformer_right_heads.TransformerLM):
         self.lm_head.weight = nn.Parameter(torch.empty_like(self.lm_head.weight))
 
 
-@mistake("transformer_block", "Sizes that do not fit")
+@mistake("transformer_block", "shapes in this line do not fit")
 class RopeOfTheModel(transformer_right_heads.TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)

@@ -28,12 +28,12 @@ for words, wrong in (
         "sum is that of the whole",
         lambda x, dim: shifted(x, dim).exp() / shifted(x, dim).exp().sum(),
     ),
-    ("power of e", lambda x, dim: shares(2 ** shifted(x, dim), dim)),
+    ("base e", lambda x, dim: shares(2 ** shifted(x, dim), dim)),
     ("logarithm of softmax", lambda x, dim: softmax(x, dim).log()),
     ("exp comes first", lambda x, dim: x / x.sum(dim, keepdim=True)),
-    ("values and their places", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
-    ("cuts the way back", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
-    ("numpy keeps no track", lambda x, dim: softmax(x.detach(), dim).numpy()),
+    ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
+    ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
+    ("numpy does not track", lambda x, dim: softmax(x.detach(), dim).numpy()),
     ("ready `softmax`", lambda x, dim: nn.functional.softmax(x, dim=dim)),
 ):
     mistake("softmax", words)(wrong)
@@ -47,7 +47,7 @@ def in_place(x, dim):
     return found
 
 
-@mistake("softmax", "the tensor that came in is changed")
+@mistake("softmax", "the input tensor is changed")
 def overwritten(x, dim):
     x -= x.max(dim, keepdim=True).values
     return shares(torch.exp(x), dim)
@@ -87,9 +87,9 @@ attention_with("Scaled by another number", scale=lambda Q, K, V: Q.shape[-1] * 0
 attention_with("0 times -inf is NaN", masked=lambda s, m: s + (~m).float() * -math.inf)
 attention_with("mask is transposed", masked=lambda s, m: s.masked_fill(~m.mT, -math.inf))
 attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
-attention_with("take a tensor of a single number", masked=lambda s, m: s if m else s - 1e9)
-attention_with("what stands for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
-attention_with("the last axis is -1", weigh=lambda s: softmax(s, 3))
+attention_with("take a tensor with a single element", masked=lambda s, m: s if m else s - 1e9)
+attention_with("the number used for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
+attention_with("The last axis is -1", weigh=lambda s: softmax(s, 3))
 attention_with("overflows", weigh=lambda s: s.exp() / s.exp().sum(-1, keepdim=True))
 
 
@@ -137,13 +137,13 @@ def attend(scores, V, mask):
 for words, wrong in (
     ("Queries and keys are swapped", lambda Q, K, V, mask=None: attention(K, Q, V, mask)),
     ("K is not transposed", lambda Q, K, V, mask=None: softmax(Q @ K, -1) @ V),
-    ("by `.T`, which turns all axes round", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
+    ("with `.T`, which reverses all axes", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
     ("counted from the front", lambda Q, K, V, mask=None: attend(Q @ K.transpose(1, 2), V, mask)),
     (
         "one number of axes only",
         lambda Q, K, V, mask=None: attend(torch.einsum("bhqd,bhkd->bhqk", Q, K), V, mask),
     ),
-    ("transposed before they meet V", lambda Q, K, V, mask=None: softmax(Q @ K.mT, -1).mT @ V),
+    ("before they are multiplied by V", lambda Q, K, V, mask=None: softmax(Q @ K.mT, -1).mT @ V),
     (
         "softmax comes before the scale",
         lambda Q, K, V, mask=None: attend(Q @ K.mT, V / Q.shape[-1] ** 0.5, mask),
@@ -172,18 +172,18 @@ def with_one_maximum(logits, targets):
 for words, wrong in (
     ("summed, not averaged", lambda x, y: -chosen(logs(x), y).sum()),
     ("log of a softmax", lambda x, y: -chosen(softmax(x, -1), y).log().mean()),
-    ("Something small", lambda x, y: -(chosen(softmax(x, -1), y) + 1e-9).log().mean()),
+    ("A small number", lambda x, y: -(chosen(softmax(x, -1), y) + 1e-9).log().mean()),
     ("exp of large", lambda x, y: (x.exp().sum(-1).log() - chosen(x, y)).mean()),
     ("softmax before the loss", lambda x, y: -chosen(logs(softmax(x, -1)), y).mean()),
     ("one of several dimensions", lambda x, y: -chosen(logs(x), y).sum() / len(y)),
     ("one of several dimensions", lambda x, y: -chosen(logs(x), y).mean(0)),
-    ("One loss for each target", lambda x, y: -chosen(logs(x), y)),
+    ("one loss per target", lambda x, y: -chosen(logs(x), y)),
     ("a sign differs", lambda x, y: chosen(logs(x), y).mean()),
     ("base 2", lambda x, y: -chosen(logs(x), y).mean() / math.log(2)),
     ("wrong axis", lambda x, y: -chosen(x - x.logsumexp(0, keepdim=True), y).mean()),
     ("This is the perplexity", lambda x, y: (-chosen(logs(x), y).mean()).exp()),
     ("every target of each row", lambda x, y: -logs(x)[:, y].mean()),
-    ("from one of the two only", lambda x, y: -(chosen(logs(x), y) + x.amax(-1)).mean()),
+    ("from only one of the two", lambda x, y: -(chosen(logs(x), y) + x.amax(-1)).mean()),
     ("maximum is that of all", with_one_maximum),
     ("as padding", lambda x, y: -chosen(logs(x), y)[y != 0].mean()),
     ("vocabulary too", lambda x, y: -(logs(x) * nn.functional.one_hot(y, x.shape[-1])).mean()),
@@ -196,4 +196,4 @@ for one_axis in (
     lambda x, y: -logs(x)[torch.arange(len(y)), y].mean(),
     lambda x, y: -logs(x).gather(1, y.unsqueeze(1)).mean(),
 ):
-    almost("cross_entropy", "Only one batch dimension")(one_axis)
+    almost("cross_entropy", "one batch dimension only")(one_axis)

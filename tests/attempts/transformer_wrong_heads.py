@@ -67,7 +67,7 @@ def no_minus(x, cos, sin):
 rope("RoPE on halves", turn=halves)
 rope("RoPE on halves", turn=as_in_llama)
 rope("sign of the rotation", turn=backwards)
-rope("weave them together", turn=not_woven)
+rope("interleave them", turn=not_woven)
 rope("repeat_interleave", turn=mixed_tables)
 rope("sign of the rotation", turn=no_minus)
 rope("Sine and cosine are swapped", turn=lambda x, cos, sin: backwards(x, sin, -cos))
@@ -99,8 +99,8 @@ def overwritten_in_place(x, cos, sin):
     return x
 
 
-rope("made of the other's new value", turn=overwritten)
-rope("made of the other's new value", turn=overwritten_in_place)
+rope("computed from the other's new value", turn=overwritten)
+rope("computed from the other's new value", turn=overwritten_in_place)
 
 
 @mistake("rope", "nothing to learn")
@@ -232,10 +232,10 @@ heads("not by its square root", attend=scaled(lambda q: q.shape[-1]))
 heads("whole d_model", heads_of=whole)
 heads("Scaled by √num_heads", attend=scaled(lambda q: q.shape[-3] ** 0.5))
 heads(
-    "for the width of a head",
+    "as the width of a head",
     split=lambda self, x: x.unflatten(-1, (-1, self.heads)).transpose(1, 2),
 )
-heads("it is `x @ W.T`", out=lambda self, x: x @ self.output_proj.weight)
+heads("so use `x @ W.T`", out=lambda self, x: x @ self.output_proj.weight)
 heads("call `.contiguous()`", merge=lambda self, x: x.transpose(1, 2).view(*x[:, 0].shape[:2], -1))
 heads(
     "softmax runs over the heads",
@@ -264,7 +264,7 @@ class LlamasRope(Steps):
         return halves(x, self.rope.cos[positions], self.rope.sin[positions])
 
 
-@mistake("multihead_self_attention", "other names")
+@mistake("multihead_self_attention", "names or shapes other than")
 class StrangeNames(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
@@ -293,14 +293,14 @@ class WithResidual(Steps):
         return x + super().forward(x, token_positions)
 
 
-@mistake("multihead_self_attention", "serves twice")
+@mistake("multihead_self_attention", "is used twice")
 class KeysByQueries(Steps):
     def heads_of(self, x, positions):
         q, _, v = super().heads_of(x, positions)
         return q, q, v
 
 
-@mistake("multihead_self_attention", "serves twice")
+@mistake("multihead_self_attention", "is used twice")
 class QueriesByKeys(Steps):
     def heads_of(self, x, positions):
         _, k, v = super().heads_of(x, positions)
@@ -325,7 +325,7 @@ class UnmaskedInRows(Steps):
         return super().heads_of(x, None if positions is None else positions[0])
 
 
-@almost("multihead_self_attention", "Right without RoPE. RoPE is still to come")
+@almost("multihead_self_attention", "Right without RoPE. RoPE is still missing")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""
 
@@ -333,7 +333,7 @@ class WithoutRope(Steps):
         super().__init__(d_model, num_heads)
 
 
-@mistake("multihead_self_attention", "no gradient comes back to `x`")
+@mistake("multihead_self_attention", "no gradient reaches `x`")
 class WithoutRopeAndCut(WithoutRope):
     def forward(self, x):
         return super().forward(x.detach())

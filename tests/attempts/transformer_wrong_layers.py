@@ -26,7 +26,7 @@ def squares(x, axis=-1, **kept):
 for words, root in (
     ("ε is outside the root", lambda self, x: squares(x).sqrt() + self.eps),
     ("ε is missing", lambda self, x: squares(x).sqrt()),
-    ("`eps` that is handed in is not used", lambda self, x: (squares(x) + 1e-5).sqrt()),
+    ("`eps` that is passed in is not used", lambda self, x: (squares(x) + 1e-5).sqrt()),
     ("lower limit", lambda self, x: squares(x).clamp(min=self.eps).sqrt()),
     ("square root is missing", lambda self, x: squares(x) + self.eps),
     ("summed, not", lambda self, x: (x.square().sum(-1, keepdim=True) + self.eps).sqrt()),
@@ -71,7 +71,7 @@ class NoUpcast(Norm):
         return x / self.root(x) * self.weight
 
 
-@mistake("rmsnorm", "`.to(x.dtype)`")
+@mistake("rmsnorm", "`.to(in_dtype)`")
 class NotRestored(Norm):
     def forward(self, x):
         return super().forward(x.float())
@@ -110,7 +110,7 @@ for words, forward in (
     ("sigmoid(x) alone", lambda self, x: self.w2(torch.sigmoid(self.w1(x)) * self.w3(x))),
     ("a ReLU", lambda self, x: self.w2(torch.relu(self.w1(x)) * self.w3(x))),
     ("a GELU", lambda self, x: self.w2(nn.functional.gelu(self.w1(x)) * self.w3(x))),
-    ("One matrix serves twice", lambda self, x: self.w2(silu(self.w1(x)) * self.w1(x))),
+    ("One matrix is used twice", lambda self, x: self.w2(silu(self.w1(x)) * self.w1(x))),
     ("x is added inside", lambda self, x: x + self.w2(silu(self.w1(x)) * self.w3(x))),
     ("no gate", lambda self, x: self.w2(silu(self.w1(x))) + 0 * self.w3(x).sum()),
     ("gate is added", lambda self, x: self.w2(silu(self.w1(x)) + self.w3(x))),
@@ -124,7 +124,7 @@ for words, forward in (
     mistake("positionwise_feedforward", words)(changed)
 
 
-@almost("positionwise_feedforward", "There is NaN in it")
+@almost("positionwise_feedforward", "It contains NaN")
 class Overflowing(transformer_right.SwiGLU):
     def forward(self, x):
         gate = self.w1(x)
@@ -143,13 +143,13 @@ class PlainList(nn.Module):
         return w2(silu(w1(x)) * w3(x))
 
 
-@mistake("positionwise_feedforward", "another shape")
+@mistake("positionwise_feedforward", "wrong shape")
 class OwnWidth(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, 64)
 
 
-@mistake("positionwise_feedforward", "has the name of another one")
+@mistake("positionwise_feedforward", "has another parameter's name")
 class SwappedNames(transformer_right.SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, d_ff)

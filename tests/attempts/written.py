@@ -60,7 +60,8 @@ RIGHT = {
         {"time": "2 minutes", "memory": "3.1 GiB"}, {"time_s": 95.2, "memory_gb": 2}]),
     (WEB, "a"): ("64", [
         TWICE, b"-" * 64, 64, "-" * 32, {"longest": b"-" * 64}, (b"-" * 64, 64)]),
-    (USE, "a"): ("plausible", [4.0, (3.9, 3.4), {"stories": 4.1, "owt": 3.3}, "4.1 bytes/token"]),
+    (USE, "a"): ("plausible", [4.0, (3.9, 3.4), {"stories": 4.1, "owt": 3.3}, "4.1 bytes/token",
+                               {"stories": 3.4, "docstrings": 2.75}]),
     (USE, "b"): ("plausible", [4.0, {"before": 4.5, "after": 3.2}, numpy.float64(3.3)]),
     (USE, "c"): ("The division is right", [
         (1e6, 229.2), (713258.83, 321.3), ("0.67 MB/s", "342 h"), ("713258.83 B/s", "14 d"),
@@ -80,7 +81,7 @@ RIGHT = {
 # The attempts, and a piece of what is said of each.
 WRONG = {
     (ONE, "a"): [
-        (r"b'\x00'", "repr of bytes for the repr of a str"), (b"\x00", "`chr` gives a str"),
+        (r"b'\x00'", "repr of bytes, not of a str"), (b"\x00", "`chr` returns a str"),
         ("0", "chr(48)"), (48, "chr(48)"), (r"\x30", "chr(48)"), ("digit zero", "chr(48)"),
         ("", "of length 1"), (NUL * 2, "one character"), (" ", "chr(32)"), ("a space", "chr(32)"),
         (1, r"'\x01'"), ("a", "'a'"), ("U+0041", "'A'")],
@@ -90,36 +91,36 @@ WRONG = {
         ((repr(NUL), ""), "of length 1"), ((NUL, repr(NUL)), "the other way round")],
     (ONE, "c"): [
         ("beforeafter", "stays in the text"), (11, "NUL was not counted"), (20, "was not counted"),
-        (6, "ends at NUL in C"), (14, "ends at NUL in C")],
+        (6, "a string ends at NUL"), (14, "a string ends at NUL")],
     (TWO, "a"): [
-        ({"UTF-16": 12, "UTF-32": 20}, "Byte order mark"), ((5, 12, 20), "(BOM) were counted here"),
+        ({"UTF-16": 12, "UTF-32": 20}, "Byte order mark"), ((5, 12, 20), "(BOMs) were counted"),
         ({"UTF-16": 11}, "not the sizes"), ((5, 10, 25), "'utf-32': 20"),
         ({"utf-16-le": 12}, "'utf-16-le': 10"), ({"né": {"UTF-8": 2}}, "Characters were counted"),
         (4.3e9, "end at 0x10FFFF")],
     (TWO, "b"): [
-        (b"hello", "All of it is ASCII"), ("hello", "All of it is ASCII"), ("cafe", "is ASCII"),
-        ("b'abc'", "All of it is ASCII"), (b"\xff", "FF never occurs in UTF-8"),
+        (b"hello", "It is all ASCII"), ("hello", "It is all ASCII"), ("cafe", "It is all ASCII"),
+        ("b'abc'", "It is all ASCII"), (b"\xff", "FF never occurs in UTF-8"),
         (b"\xc3", "only 1 is there"), (b"", "ASCII"), (3.5, "bytes on which")],
     (TWO, "c"): [
-        (b"\xc3\xa9", "U+00E9"), (b"hi", "Bytes below 80 are ASCII"), ("c3 a9", "80 to BF"),
+        (b"\xc3\xa9", "U+00E9"), (b"hi", "below 80 is ASCII"), ("c3 a9", "80 to BF"),
         (b"\xff", "Exactly two bytes"), (b"\xff\xff\xff", "Exactly two bytes"),
         ([0, 256], "from 0 to 255"), ("Ã(", "A str is decoded already"), (7, "two bytes, such as")],
     (TIME, "a"): [
         (b"accomplishment", "leading space was dropped"), ("accomplishment", "was dropped"),
         (14, "leading space was dropped"), (("responsibility", 15), "leading space was dropped"),
         ({"longest": b"disappointment"}, "leading space was dropped"),
-        (b"xyzzy plugh", "Merges reached across pre-tokens"), (b" the", "short for the longest"),
-        ({"seconds": 1029.17, "gb": 0.08}, "does not see the workers"),
-        ({"minutes": 17, "peak_memory_mb": 80}, "does not see the workers"),
-        ({"hours": 3, "gb": 4}, "change only the counts")],
+        (b"xyzzy plugh", "Merges crossed pre-token boundaries"), (b" the", "short for the longest"),
+        ({"seconds": 1029.17, "gb": 0.08}, "leaves out the workers"),
+        ({"minutes": 17, "peak_memory_mb": 80}, "leaves out the workers"),
+        ({"hours": 3, "gb": 4}, "update only the counts")],
     (TIME, "b"): [(3, "slowest step")],
     (WEB, "a"): [
         (32, "32 characters take 2 bytes each"), (7, "hand in the token itself"),
-        ((b"\xc3\x83\xc3\x82" * 8, 64), "do not fit together")],
+        ((b"\xc3\x83\xc3\x82" * 8, 64), "not its length")],
     (USE, "a"): [
-        (0.24, "or 4.17 upside down"), ({"stories": 0.25, "pydocs": 0.3}, "upside down"),
+        (0.24, "or 4.17 upside down"), ({"stories": 0.25, "docstrings": 0.3}, "upside down"),
         (2.86, "is every merge applied"), ({"TinyStories": 2.86}, "is every merge applied"),
-        ((4.1, 1.0), "is every merge applied"), (32.0, "were words counted")],
+        ((4.1, 1.0), "is every merge applied"), (32.0, "did you count words")],
     (USE, "b"): [("0.31 tokens per byte", "upside down"), ("3.2 tokens per byte", "upside down"),
                  (4.54, "which text is it")],
     (USE, "c"): [
@@ -128,20 +129,20 @@ WRONG = {
         ((1e6, 229.17 / 8), "8 times too little"), ((1e6, 0.22917), "1,000 times too little"),
         ((1e6, 9.55), "hours and days"), (("1 MB/s", "229.2 days"), "24 times too much"),
         ((1e6, 825000.0), "hours and seconds"), ((1e6, 13750.0), "60 times too much"),
-        ((1.0, 229.17), "MB and bytes"), ((1e6, 100.0), "do not fit"),
-        ({"MB/s": 1, "hours": 229.2, "days": 7.96}, "do not fit"),
-        ((-1, 100.0), "more than nothing")],
+        ((1.0, 229.17), "MB and bytes"), ((1e6, 100.0), "do not match"),
+        ({"MB/s": 1, "hours": 229.2, "days": 7.96}, "do not match"),
+        ((-1, 100.0), "must be positive")],
     (USE, "d"): [
         (32_767, "int16, with a sign"), (255, "That is uint8"), (2**32 - 1, "That is uint32"),
         (32_000, "the size of one vocabulary"), (12, "beginning at 0")],
     (TOY, None): [
-        ({10: run(100)}, "These are the losses with 100"),
+        ({10: run(100)}, "These are the losses for a learning rate of 100"),
         ({100: losses(100, 10, 2400.0, lambda t: 1 - 200 / math.sqrt(t + 1))}, "is yours a sum"),
         (losses(10, factor=lambda t: 0.8), "does not shrink"),
         ({10: losses(10, factor=lambda t: 1 - 0.2 / (t + 1))}, "root is missing"),
         (losses(1000, factor=lambda t: 1 - 20 / math.sqrt(t + 2)), "yours begins at 1"),
-        ({10: losses(10, factor=lambda t: 1 + 0.2 / math.sqrt(t + 1))}, "up the hill"),
-        ({100: losses(100, first=1000.0)}, "not drawn anew"),
+        ({10: losses(10, factor=lambda t: 1 + 0.2 / math.sqrt(t + 1))}, "goes uphill"),
+        ({100: losses(100, first=1000.0)}, "not drawn afresh"),
         (losses(10, first=1.0), "lack the factor 5"), ({1000: 0.0}, "each step multiplies"),
         ({100: 25.0}, "not the loss after ten steps"), ([5.0, 7.0, 2.0, 9.0], "of the three runs")],
     (TEXT, None): [(60, "too short"), ([5] * 60, "too short"), ("60 tokens", "too short")],
@@ -175,11 +176,11 @@ READ = {
 
 # What does not say what it is of is asked for anew, with these words.
 UNCLEAR = {
-    (ONE, "c"): [(3, "Of which text")],
+    (ONE, "c"): [(3, "Which text")],
     (TWO, "a"): [(7, "what was measured"), ({"日本": 7}, "what was measured")],
     (TIME, "a"): [(3.5, "the token itself"), (62, "the token itself"),
                   ({"time": 95.2, "memory": 2.1, "longest": " hello"}, "Name the unit")],
-    (USE, "a"): [(-4.0, "no ratio"), (5e6, "no ratio")],
+    (USE, "a"): [(-4.0, "not a ratio"), (5e6, "not a ratio")],
     (USE, "c"): [(1e6, "a pair")],
     (TOY, None): [(3.2, "Which run"), ([25.0], "all ten steps"), ({"a": 3}, "learning rates")],
 }  # fmt: skip

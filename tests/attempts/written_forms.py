@@ -87,16 +87,16 @@ WRONG = {
         ("QKV projections", "d × d"),
         ("the vocabulary projection", "only one of it"),
     ],
-    (MODEL, "e"): [(256, "256 times as much")],
+    (MODEL, "e"): [(256, "256 times as many")],
     (ADAMW, "c"): [([3, 4], "Count, for one"), ("6P", "forward and backward pass")],
 }
 READ = {}
 UNCLEAR = {
-    (USE, "a"): [({"ts": {"bytes": 41000, "tokens": 10000}}, "form is not known")],
+    (USE, "a"): [({"ts": {"bytes": 41000, "tokens": 10000}}, "not know this form")],
     (USE, "d"): [(31999, "where uint16 ends")],
-    ("train_bpe_expts_owt", "b"): [({"shared": 7000}, "form is not known")],
-    ("pre_norm_ablation", None): [((1.41, 1.44), "form is not known")],
-    (MODEL, "e"): [({"before": FORWARD, "after": LONG}, "not known here what 'before' is")],
+    ("train_bpe_expts_owt", "b"): [({"shared": 7000}, "not know this form")],
+    ("pre_norm_ablation", None): [((1.41, 1.44), "not know this form")],
+    (MODEL, "e"): [({"before": FORWARD, "after": LONG}, "does not know what 'before' is")],
     (ADAMW, "c"): [({"params": 1635537600, "total": 22897526400}, "not asked for here")],
     (ADAMW, "d"): [({"total_flops": 4.309e21, "days": 5115}, "not asked for here")],
 }

@@ -96,7 +96,7 @@ def test_a_loop_in_a_process_of_its_own_takes_steps_and_says_what_went_wrong():
             seconds("unknown")
         os.kill(process.submit(os.getpid).result(), signal.SIGKILL)
         with pytest.raises(
-            RuntimeError, match="the process of 'naive' was killed; was memory enough"
+            RuntimeError, match="the process of 'naive' was killed; was there enough memory"
         ):
             seconds("naive")
 

@@ -57,7 +57,7 @@ def test_its_errors_are_raised_here():
 def test_what_came_before_a_crash_is_there():
     found = apart.results(HERE + "crashes", seconds=60)
     assert next(found) == 1
-    with pytest.raises(apart.EndedError, match="status 3; it printed last: before the end"):
+    with pytest.raises(apart.EndedError, match="status 3; its last output: before the end"):
         next(found)
 
 

@@ -60,7 +60,7 @@ def test_what_leaves_only_a_corner_open_is_almost_right(attempt, words, short):
 
 def test_corners_are_told_once_for_each_cause(short):
     report = check("train_bpe", bpe_wrong.OnlyEndOfText())
-    assert "2 corners are open" in report.message and len(report.also) == 1
+    assert "2 corner cases fail" in report.message and len(report.also) == 1
 
 
 def test_what_is_the_workbooks_own_is_not_from_scratch_yet():
@@ -140,7 +140,7 @@ def test_workers_are_told_as_what_they_are(impatient, monkeypatch):
     assert "after 2 s" in report.claim and "worker processes die" in report.likely
     assert "worker processes die" in check("train_bpe", broken_pool).likely
     slow = check("train_bpe", waits_for_workers(time.sleep, 60))
-    assert slow.status == "not attempted" and "waits for its worker processes" in slow.message
+    assert slow.status == "not attempted" and "is waiting for its worker processes" in slow.message
 
 
 def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch):

@@ -31,7 +31,7 @@ def test_what_the_course_leaves_open_is_told_but_not_refused():
     message = check("decoding", attempts.with_numpy).message
     assert "torch.no_grad()" in message and "left in `eval()`" in message
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
-    assert "show it the last ones" in check("decoding", no_window).message
+    assert "give it only the last ones" in check("decoding", no_window).message
     told = check("decoding", attempts.from_text).message
     assert "The prompt is returned" in told and "The end token is returned" in told
     assert "Worth knowing" not in check("decoding", attempts.masked_logits).message

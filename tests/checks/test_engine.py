@@ -145,7 +145,7 @@ def test_what_changes_from_call_to_call_is_told():
         calls.append(w)
         return w * h / 2 + len(calls)
 
-    assert "another result the second time" in verdict(drifting).mistake
+    assert "a different result the second time" in verdict(drifting).mistake
 
 
 def test_the_catalogue_of_the_schedule_has_mutants_with_places():

@@ -92,14 +92,14 @@ def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch):
     ("problem", "part", "attempt", "words"),
     [
         (LR, "b", HIGH, "10 times below"),  # a loss that stays high counts where no run diverged
-        (LR, "b", HIGH | {3e-1: NAN}, "100 times below"),
+        (LR, "b", HIGH | {3e-1: NAN}, "10 times below"),
         (LR, "b", SWEEP | {1e-1: NAN}, "Bisect further"),
         (LR, "b", SWEEP | {2e-2: NAN}, "below one that diverges.\n"),
-        (POST, None, {"pre": 1.41, "post": 1.42}, "+0.01 nats per token with one run of a kind"),
-        (POST, None, {"pre": [1.41, 1.45], "post": [1.42, 1.46]}, "no difference that these runs"),
+        (POST, None, {"pre": 1.41, "post": 1.42}, "+0.01 nats per token with one run of each kind"),
+        (POST, None, {"pre": [1.41, 1.45], "post": [1.42, 1.46]}, "token, which may be luck"),
         (POST, None, {"pre": [1.41, 1.42, 1.43, 1.40], "post": [1.5, 1.51, 1.52, 1.53]},
-         "worse by 0.100 nats/token, more than luck explains"),
-        (LOG, None, [ROW, ROW], "nothing tried that did not work"),
+         "+0.1 nats per token, which luck rarely explains (p = 0.029)"),
+        (LOG, None, [ROW, ROW], "Did everything work?"),
         (LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself.\n"),
     ],
 )  # fmt: skip

@@ -18,13 +18,13 @@ def mixed(keep, axis):
     ("got", "words"),
     [
         (mixed([0, 3], 2), "entry 0, 3 (counted from 0) of 4"),
-        (RIGHT.abs(), "but for their signs"),
-        (RIGHT[..., [2, 0, 3, 1]], "numbers in each vector, in another order"),
-        (RIGHT[:, [1, 2, 0]], "at other places"),
+        (RIGHT.abs(), "apart from their signs"),
+        (RIGHT[..., [2, 0, 3, 1]], "numbers in each vector, but in another order"),
+        (RIGHT[:, [1, 2, 0]], "in other places"),
         (OTHER[:, :1].expand_as(RIGHT), "the same result"),
-        (RIGHT.bfloat16().float(), "as half precision does"),
+        (RIGHT.bfloat16().float(), "(half precision)"),
         (RIGHT + 2, "too large by 2"),
-        (RIGHT.mT, "axes come in another order"),
+        (RIGHT.mT, "axes are in a different order"),
     ],
 )
 def test_the_symptom_is_named(got, words):

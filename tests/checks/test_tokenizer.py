@@ -71,7 +71,7 @@ def test_what_leaves_a_corner_open_is_almost_right(attempt, words, impatient):
 def test_what_passes_is_said_before_the_corners():
     report = check("tokenizer", tokenizer_wrong_streams.EachPieceAndNotAppended)
     assert (
-        "3 corners are open: `decode` and `from_files` are right. `encode_iterable` is right "
+        "3 corner cases fail. `decode` and `from_files` are right. `encode_iterable` is right "
         in (report.message)
     )
     assert report.message.count("Each piece was encoded by itself") == 1
@@ -117,8 +117,8 @@ def test_a_class_that_is_half_written_is_told_what_passes():
         tokenizer(Half)
     words = str(verdict.value)
     assert "`encode` and `from_files` are right" in words
-    assert "`decode` is still to write" in words
-    assert "`encode_iterable` is still to write" in words
+    assert "`decode` is still missing" in words
+    assert "`encode_iterable` is still missing" in words
 
 
 def test_a_stream_that_knows_the_one_before_is_told():

@@ -117,7 +117,7 @@ def test_what_asks_for_something_unknown_is_told_the_contract():
 
 def test_what_is_no_script_is_told_so():
     report = outcome(3)
-    assert report.status == "wrong" and "This is no script." in report.message
+    assert report.status == "wrong" and "This is neither a script nor a function." in report.message
 
 
 @pytest.fixture

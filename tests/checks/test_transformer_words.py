@@ -76,7 +76,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
     report = check(
         "rmsnorm", type("Flat", (transformer_right.RMSNorm,), {"forward": lambda self, x: x[0]})
     )
-    assert report.claim == "The result has not the expected shape."
+    assert report.claim == "The result does not have the expected shape."
     assert rows(report)["expected"].startswith("shape (1, 1, 4)")
 
 
@@ -87,7 +87,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
         (lambda x: x + 0.5, "too large by 0.5"),
         (lambda x: x * 0, "All of it is 0"),
         (lambda x: x / 0 * 0, "NaN"),
-        (lambda x: x.roll(1, -1), "in each vector, in another order"),
+        (lambda x: x.roll(1, -1), "in each vector, but in another order"),
     ],
 )
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
@@ -189,7 +189,7 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
         ("rmsnorm", transformer_right_strict.ThreeAxes, "2 axes, not 3"),
         ("embedding", transformer_right_strict.TwoAxes, "Ids with 1 axis"),
         ("multihead_self_attention", transformer_right_heads.ByViews, "two batch dimensions"),
-        ("transformer_block", transformer_right_strict.PositionsWanted, "do without RoPE"),
+        ("transformer_block", transformer_right_strict.PositionsWanted, "work without RoPE"),
         ("linear", transformer_right.Linear, None),
     ],
 )
@@ -220,7 +220,7 @@ def test_rope_need_be_no_module_of_torch():
 
     for right in (rotated, Plain, Named):
         report = check("rope", right)
-        assert report.status == "correct" and "no `nn.Module`" in report.claim, report
+        assert report.status == "correct" and "not an `nn.Module`" in report.claim, report
     assert (
         "`token_positions` is ignored"
         in check("rope", lambda x, pos, theta: rotated(x, torch.arange(x.shape[-2]), theta)).likely
@@ -233,7 +233,7 @@ def test_an_input_that_is_changed_is_wrong():
         return transformer_right_functions.cross_entropy(logits, targets)
 
     report = check("cross_entropy", in_place)
-    assert report.status == "wrong" and "the tensor that came in is changed" in report.claim
+    assert report.status == "wrong" and "the input tensor is changed" in report.claim
 
 
 def test_a_type_that_is_not_handed_on_is_worth_knowing():
@@ -279,7 +279,7 @@ def test_what_torch_compile_adds_to_names_is_left_out():
 def test_a_weight_of_ten_candidates_is_not_guessed_for_ever():
     own = nn.ParameterDict({f"odd{i}": nn.Parameter(torch.zeros(2, 2)) for i in range(10)})
     weights = {f"even{i}.weight": torch.zeros(2, 2) for i in range(10)}
-    with pytest.raises(Wrong, match="other names"):
+    with pytest.raises(Wrong, match="names or shapes other than"):
         layouts(own, weights)
 
 

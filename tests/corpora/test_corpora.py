@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook import __version__
-from workbook.corpora import corpora, download, pydocs, stories
+from workbook.corpora import corpora, docstrings, download, stories
 from workbook.corpora.corpora import (
     CORPORA,
     END_OF_TEXT,
@@ -49,14 +49,14 @@ def tales(monkeypatch):
 
 @pytest.fixture
 def prose(monkeypatch):
-    """A small library; the list of the times it was read."""
+    """Small libraries; the list of the times they were read."""
     reads = []
 
     def harvest(progress):
         reads.append(list(progress(["module"])))
-        return {f"topic:{number}": f"Topic {number}.\n" for number in range(100)}
+        return {f"lib.{number}": f"Module {number}.\n" for number in range(100)}
 
-    monkeypatch.setattr(pydocs, "harvest", harvest)
+    monkeypatch.setattr(docstrings, "harvest", harvest)
     return reads
 
 
@@ -84,10 +84,12 @@ def test_real_stories_are_made_with_the_length_of_their_code():
 
 
 def test_prose_is_split_by_document(prose):
-    train, validation = (list(documents(corpora.path("pydocs", split))) for split in corpora.SPLITS)
-    assert sorted(train + validation) == sorted(f"Topic {number}." for number in range(100))
+    train, validation = (
+        list(documents(corpora.path("docstrings", split))) for split in corpora.SPLITS
+    )
+    assert sorted(train + validation) == sorted(f"Module {number}." for number in range(100))
     assert len(train) > 3 * len(validation) > 0
-    assert record(corpora.path("pydocs"))["python"] == pydocs.python_version()
+    assert record(corpora.path("docstrings"))["versions"] == docstrings.versions()
 
 
 def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
@@ -98,8 +100,8 @@ def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
     assert [corpora.path("stories", size=size) for size in (None, 1500)]
     assert [size for _, _, size in tales] == [20_000_000, 2_000_000, 1500]
     for split in (*corpora.SPLITS, *corpora.SPLITS):
-        assert corpora.path("pydocs", split) == folder / "pydocs" / f"{split}.txt"
-    assert len(prose) == 1, "one reading of the library makes both splits"
+        assert corpora.path("docstrings", split) == folder / "docstrings" / f"{split}.txt"
+    assert len(prose) == 1, "one reading of the libraries makes both splits"
 
 
 def test_a_record_tells_where_stories_come_from(tales):
@@ -132,11 +134,17 @@ def test_stories_that_do_not_fit_are_made_again(tales, damage):
     assert len(tales) == 2
 
 
-def test_prose_of_another_python_is_read_again(prose, monkeypatch):
-    corpora.path("pydocs")
-    monkeypatch.setattr(pydocs, "python_version", lambda: "CPython 9.9.9")
-    assert record(corpora.path("pydocs"))["python"] == "CPython 9.9.9"
+def test_prose_of_other_versions_is_read_again_and_told(prose, monkeypatch, capsys):
+    monkeypatch.setattr(docstrings, "versions", docstrings.LIBRARIES.copy)
+    corpora.path("docstrings")
+    assert "pip install" not in capsys.readouterr().err
+    found = docstrings.LIBRARIES | {"numpy": "1.26.4"}
+    del found["sympy"]
+    monkeypatch.setattr(docstrings, "versions", found.copy)
+    assert record(corpora.path("docstrings"))["versions"] == found
     assert len(prose) == 2
+    numpy, sympy = (docstrings.LIBRARIES[name] for name in ("numpy", "sympy"))
+    assert f"`pip install numpy=={numpy} sympy=={sympy}`" in capsys.readouterr().err
 
 
 def test_making_that_is_interrupted_leaves_nothing(folder, tales, monkeypatch):
@@ -173,7 +181,7 @@ def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
 
 
 def test_an_absent_download_is_told_how_to_get_it():
-    with pytest.raises(FileNotFoundError, match=r"data get owt` downloads .* GB, and pydocs"):
+    with pytest.raises(FileNotFoundError, match=r"data get owt` downloads .* GB, and docstrings"):
         corpora.path("owt", "validation")
     with pytest.raises(FileNotFoundError, match=r"data get tinystories.* stories stands in"):
         corpora.path("tinystories")
@@ -230,14 +238,18 @@ def test_the_variable_hf_endpoint_is_respected(hub, folder):
 
 
 def test_what_does_not_exist_is_answered_with_what_does():
-    everything = "there are stories, pydocs, tinystories, owt"
+    everything = "there are stories, docstrings, tinystories, owt"
     for function, arguments, words in (
         (corpora.path, ["story"], everything),
         (corpora.fetch, ["web"], everything),
-        (corpora.path, ["pydocs", "test"], "there are train and validation"),
-        (corpora.path, ["pydocs", "train", 100], "comes in one size; leave size out"),
-        (corpora.path, ["stories", "train", 0], "one byte at least"),
-        (corpora.fetch, ["pydocs"], "made here.* `workbook data make pydocs`.* tinystories, owt"),
+        (corpora.path, ["docstrings", "test"], "there are train and validation"),
+        (corpora.path, ["docstrings", "train", 100], "comes in one size; leave size out"),
+        (corpora.path, ["stories", "train", 0], "at least one byte"),
+        (
+            corpora.fetch,
+            ["docstrings"],
+            "made here.* `workbook data make docstrings`.* tinystories, owt",
+        ),
     ):
         with pytest.raises(ValueError, match=words):
             function(*arguments)
@@ -264,14 +276,13 @@ def test_the_overview_shows_what_lies_on_the_disk(tales):
     lines = corpora.overview().splitlines()
     assert lines[0].startswith("stories: ")
     assert "train-20MB" in lines[2] and "(unusable), validation-2MB" in lines[2]
-    assert "PSF-2.0" in lines[4]
+    assert "BSD" in lines[4]
 
 
-LIBRARY = {  # something of all that pydocs tells apart
-    "pydoc_data/topics.py": "topics = {{'if': 'An if statement. {own}', 'for': 'short'}}",
-    "pydoc_data/while.rst": "A while loop.\n\n{shared}\n\n{own}\n\n{shared}",
+LIBRARY = {  # something of all that docstrings tells apart
+    "__init__.py": '"""A library.\n\n{shared}\n\n{own}\n\n{shared}"""',
     "json/__init__.py": '''"""Text to objects.  \\r\\n\\r\\n\\tA tab, and \\0 a nul.\n
-        {shared}\n\nExample:\n\n>>> loads('[1]')"""
+        {shared}\n\n\u00a0    Example:\n\n>>> loads('[1]')"""
 class Decoder(object):
     """{own}"""
     async def decode(self, text: str, *rest, strict=True, **options):
@@ -282,9 +293,9 @@ except ImportError:
     def dumps(): ...
 ''',
     "json/tool.py": '"""{own}\n\nExample:\n\n0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18\n"""',
-    "json/test/test_json.py": '"""{own}"""',
+    "json/tests/test_json.py": '"""{own}"""',
     "abc.py": 'def abstractmethod(callable): """{own}"""',
-    "numpy.py": '"""A stranger. {own}"""',
+    "_vendor/six.py": '"""A stranger. {own}"""',
     "cmd.py": "print 'Python 2'",
 }
 
@@ -293,13 +304,14 @@ def made_of_samples(folder) -> dict[str, str]:
     """A hash of what each generator makes, the same on every machine and with every Python."""
     told = [stories.story(0, "fingerprint", index) for index in range(128)]
     tales = "".join(f"{text} {bits:.3f}\n" for text, bits in told)
+    library = folder / "lib"
     for name, text in LIBRARY.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
         shared, own = "Words that come twice. " * 9, f"Only {name} says so. " * 9
-        (folder / name).write_text(text.format(shared=shared, own=own))
-    found = pydocs.harvest(folder)
-    splits = [pydocs.split_of(f"module:{number}") for number in range(99)]
-    made = {"stories": "\n".join(stories.sources()) + tales, "pydocs": repr((found, splits))}
+        (library / name).write_text(text.format(shared=shared, own=own), encoding="utf-8")
+    found = docstrings.harvest([library])
+    splits = [docstrings.split_of(f"lib.{number}") for number in range(99)]
+    made = {"stories": "\n".join(stories.sources()) + tales, "docstrings": repr((found, splits))}
     return {name: sha256(text.encode()).hexdigest()[:16] for name, text in made.items()}
 
 
@@ -311,7 +323,7 @@ def test_a_generator_that_makes_something_else_has_another_hash(tmp_path):
 
 def test_the_offline_corpora_stand_in_for_the_downloaded_ones():
     offline = {name: corpus.stands_in_for for name, corpus in CORPORA.items() if corpus.offline}
-    assert offline == {"stories": "tinystories", "pydocs": "owt"}
+    assert offline == {"stories": "tinystories", "docstrings": "owt"}
     assert CORPORA.keys() - offline == set(offline.values())
 
 
@@ -411,9 +423,9 @@ def test_every_document_is_sampled_equally_often(ten):
 
 
 def test_a_sample_of_too_many_or_none_is_an_error(ten):
-    with pytest.raises(ValueError, match="has 10 documents, 11 were"):
+    with pytest.raises(ValueError, match="has 10 documents, but 11 were"):
         sample_documents(ten, 11, seed=0)
-    with pytest.raises(ValueError, match="one at least"):
+    with pytest.raises(ValueError, match="at least one"):
         sample_documents(ten, 0, seed=0)
 
 

@@ -72,7 +72,9 @@ def test_a_connection_that_is_cut_is_resumed_at_once(hub, tmp_path):
 
 def test_a_download_that_was_given_up_is_resumed_by_the_next_call(hub, tmp_path):
     hub.faults = [{"until": 100_000}] * GIVEN_UP
-    refused(hub, tmp_path, "check the network and call again, it goes on where it stopped")
+    refused(
+        hub, tmp_path, "check the network and call again: the download continues where it stopped"
+    )
     assert left_over(tmp_path) == [".part"]
     fetch(hub, tmp_path)
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
@@ -131,7 +133,7 @@ def test_wrong_bytes_in_the_part_and_a_wrong_announced_sha256_are_refused_too(hu
     refused(hub, tmp_path, "arrived with sha256")
     assert left_over(tmp_path) == []
     hub.announced = {"X-Linked-Etag": '"' + "0" * 64 + '"'}
-    refused(hub, tmp_path, "announced was 0000")
+    refused(hub, tmp_path, "the Hub announced 0000")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_an_error_of_its_store_is_one_clear_line(hub, tmp_path, status):
 
 def test_without_a_network_the_message_says_what_to_do(hub, tmp_path, monkeypatch):
     hub.close()
-    refused(hub, tmp_path, "check the network.*stories and pydocs need no network")
+    refused(hub, tmp_path, "check the network.*stories and docstrings need no network")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     refused(hub, tmp_path, "HF_HUB_OFFLINE is set")
 

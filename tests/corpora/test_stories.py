@@ -144,29 +144,32 @@ def test_a_full_story_costs_what_its_draws_cost_when_counted_again(monkeypatch):
         make(table, options, weights)
         table.places = Places(table.places)
 
+    draw_other = Table.draw_other
+
+    def draw_other_counting(table, random_bits, taken):
+        before = len(counted)
+        place, price = draw_other(table, random_bits, taken)
+        left = [other for other in table.places if other not in taken]
+        counted[before:] = [math.log2(len(left) / left.count(place))]
+        return place, price
+
     monkeypatch.setattr(Table, "__init__", make_counting)
-    monkeypatch.setattr(Table, "draw_other", None)  # only stories whose draws are all plain
+    monkeypatch.setattr(Table, "draw_other", draw_other_counting)
     stories.grammar.cache_clear()
-    exact = 0
     try:
-        for index in range(400):
+        for index in range(50):
             counted.clear()
-            try:
-                _, bits = stories.story(2, "recount", index)
-            except TypeError:  # this one draws a second entry of a list
-                continue
+            _, bits = stories.story(2, "recount", index)
             assert bits == pytest.approx(sum(counted))
-            exact += 1
     finally:
         stories.grammar.cache_clear()
-    assert exact > 10
 
 
 @pytest.mark.slow
 def test_code_lengths_are_finite_and_plausible(train):
     assert all(0 < bits < math.inf for _, bits in train)
     total = sum(len(story.encode()) for story, _ in train)
-    assert 0.1 < sum(bits for _, bits in train) / total < 2.5
+    assert 0.37 < sum(bits for _, bits in train) / total < 0.43
 
 
 def test_weights_fall_by_zipf_and_tables_keep_them():
@@ -196,7 +199,7 @@ def test_no_story_comes_twice_in_one_split_or_in_two(train):
 
 def test_the_vocabulary_is_that_of_a_small_child_and_falls_like_zipfs_law(train):
     counts = Counter(word for story, _ in train for word in WORD.findall(story))
-    assert 1_600 < len(counts) < 2_800
+    assert 2_500 < len(counts) < 4_000
     frequencies = [count for _, count in counts.most_common(1_000)]
     slope = math.log(frequencies[999] / frequencies[9]) / math.log(1_000 / 10)
     assert -1.6 < slope < -0.8
@@ -206,7 +209,7 @@ def test_the_vocabulary_is_that_of_a_small_child_and_falls_like_zipfs_law(train)
 def test_stories_are_short(train):
     words = sorted(len(story.split()) for story, _ in train)
     assert words[0] >= 80
-    assert words[len(words) * 95 // 100] <= 250
+    assert words[len(words) * 95 // 100] <= 350
 
 
 # English -----------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ def test_a_mistake_in_the_grammar_is_named():
         ("start:\n    <missing>\nworld = people", "no list or rule 'missing'"),
         ("a = b, c\na = d, e", "a is defined twice"),
         ("start:\n    [a|b", "unbalanced brackets"),
-        ("start:\n    {cat}\ncat/cats = cat/cats, dog", "dog has not 2 forms"),
+        ("start:\n    {cat}\ncat/cats = cat/cats, dog", "dog does not have 2 forms"),
         ("start:\n    @tom: Hello\ntom = Tom", "must end with one of"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -285,5 +288,5 @@ def test_a_mistake_in_the_grammar_is_named():
 def test_the_first_200_kb_are_the_same_on_every_machine():
     first = text(336, "train", 200_000).encode()[:200_000]
     assert hashlib.sha256(first).hexdigest() == (
-        "fbf09989d92d2d090c8b388958ae320118170ab68f678b99b37a7af0e7dfefdb"
+        "5e2e1a88ece034e64ccfe210ab151a5589cde49b1f15b9e81a1e7a2b7d7f84c2"
     )

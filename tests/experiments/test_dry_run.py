@@ -89,7 +89,7 @@ class TestRuns:
 
     def test_every_plan_can_be_imagined_to_its_end(self):
         for name, study in STUDIES.items():
-            for scale in map(lambda name: studies.scale_named(name, "2025"), studies.SCALES):
+            for scale in map(lambda name: studies.scale_named(name, "2025"), settings.PROFILES):
                 missing = missing_runs(study.plan(scale))
                 assert len({config.key for config in missing}) > len(scale.rates), name
 
@@ -123,11 +123,12 @@ class TestTime:
     def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
         given = settings.shipped() / "data" / "runs"
         monkeypatch.setattr(records, "folders", lambda: (given,))
-        share = dry_run.mfu("cpu", "float32")
+        share = dry_run.mfu("cpu", "bfloat16")
         ratios = [
             dry_run.flops(run.config, run.steps)
             / (run.environment["peak_flops_per_second"] * share * run.seconds)
             for run in records.load_all()
+            if not run.diverged
         ]
         assert len(ratios) > 50 and min(ratios) > 0.4 and max(ratios) < 2.5
 
@@ -254,7 +255,7 @@ class TestMemory:
     def test_many_workers_are_told_to_be_fewer(self, monkeypatch):
         free(monkeypatch, 3 * memory_bytes(LAPTOP))
         assert not memory_finding(LAPTOP, workers=3)[1]
-        assert memory_finding(LAPTOP, workers=4)[1] == "take --workers 3"
+        assert memory_finding(LAPTOP, workers=4)[1] == "use --workers 3"
 
     def test_where_not_one_sequence_fits_it_says_so(self, monkeypatch):
         free(monkeypatch, 1_000_000)
@@ -293,7 +294,7 @@ class TestTheCommand:
     def test_batches_in_parts_need_less_memory(self, capsys, monkeypatch):
         arguments = ["experiments", "run", "batch_size", "--workers", "1", "--dry-run"]
         last = studies.laptop_scale().base
-        last = replace(last, batch_size=max(studies.laptop_scale().batch_sizes))
+        last = replace(last, batch_size=max(studies.batch_sizes(studies.laptop_scale())))
         free(monkeypatch, memory_bytes(replace(last, accumulation=4)))
         assert cli.main(arguments) == 1
         assert "`--accumulation 4`" in capsys.readouterr().out

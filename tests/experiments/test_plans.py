@@ -15,7 +15,6 @@ import torch
 
 from workbook import cli
 from workbook.experiments import plans, records, results, studies
-from workbook.experiments.plans import MissingRunsError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
 from workbook.training import presets, train
@@ -68,20 +67,24 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
     assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
     assert made["same"]["rate 0.01"].folder == found["rate 0.01"].folder == first.folder
-    played = plans.replay(two_rounds())
-    assert {label: run.loss for label, run in played.items()} == {
+    played = plans.Stage(two_rounds())
+    played.advance()
+    assert played.over and played.returned == played.so_far()
+    assert {label: run.loss for label, run in played.returned.items()} == {
         label: run.loss for label, run in found.items()
     }
     assert records.find(replace(first.config, name="x")).folder == first.folder
     assert len(made_runs) == 3, "a run was made twice"
 
 
-def test_a_replay_without_records_says_what_to_do(made_runs):
-    with pytest.raises(
-        MissingRunsError, match=r"2 of 2 runs .* 'rate 0.01'; `workbook experiments run`"
-    ):
-        plans.replay(two_rounds())
-    assert made_runs == []
+def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
+    first = plans.run({"one": rates(1e-2)})["one"]
+    stage = plans.Stage(two_rounds())
+    stage.advance()
+    assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
+    assert {label: run.folder for label, run in stage.so_far().items()} == {
+        label: run.folder for label, run in first.items()
+    }
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):
@@ -151,6 +154,31 @@ def test_an_executor_makes_the_runs_of_all_plans(made_runs):
         found = plans.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
     assert len(found["two"]) == 3 and len(found["more"]) == 1
     assert len(made_runs) == 4
+
+
+def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
+    together, seen = set(), []
+    make = plans.make
+
+    def watched(config, *arguments):
+        together.add(config.key)
+        seen.append([config.max_seconds is not None, len(together)])
+        time.sleep(0.05)  # in which the other worker may take the next one
+        make(config, *arguments)
+        seen[-1][1] = max(seen[-1][1], len(together))
+        together.remove(config.key)
+
+    def timed():
+        return (
+            yield {f"seed {n}": varied(tiny_runs.tiny(), max_seconds=60, seed=n) for n in (1, 2)}
+        )
+
+    monkeypatch.setattr(plans, "make", watched)
+    with ThreadPoolExecutor(2) as executor:
+        found = plans.run({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
+    assert len(found["board"]) == 2 and len(found["rates"]) == 3
+    assert [beside for clocked, beside in seen if clocked] == [1, 1]
+    assert max(beside for clocked, beside in seen if not clocked) == 2
 
 
 def test_a_run_with_its_record_keeps_no_checkpoints(made_runs, tmp_path):
@@ -258,7 +286,7 @@ class TestTheCommand:
         shown = capsys.readouterr().out
         assert "0 runs, more to come" in shown and "What is it for?" in shown
         assert cli.main(["experiments", "show", "small"]) == 0
-        assert "2 runs are missing" in capsys.readouterr().out
+        assert "2 more runs are needed" in capsys.readouterr().out
         assert cli.main(["experiments", "run"]) == 0
         assert "small: 3 runs in " in capsys.readouterr().out
         assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
@@ -293,8 +321,8 @@ class TestTheCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["run", "smal"], "'smal' is no experiment; there are small"),
-            (["show", "small", "--scale", "huge"], "'huge' is no scale; there are laptop, full"),
+            (["run", "smal"], "'smal' is not an experiment; pick from small"),
+            (["show", "small", "--scale", "huge"], "'huge' is not a scale; choose from laptop"),
         ],
     )
     def test_says_what_there_is_instead(self, arguments, message, capsys):

@@ -1,8 +1,7 @@
-"""What is read from runs: ablations, levels for a loss, batch sizes, the log, what models wrote."""
+"""What is read from runs: comparisons, levels, batch sizes, log, board, what models wrote."""
 
 import json
 import math
-from dataclasses import replace
 
 import made_records
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from made_records import config, record
 
 from workbook.corpora import corpora, fluency
-from workbook.experiments import results
+from workbook.experiments import results, significance, studies
 from workbook.experiments.results import (
     BatchCurve,
     fit_batch_curve,
@@ -22,125 +21,182 @@ from workbook.experiments.results import (
     steps_to,
     unigram_loss,
 )
-from workbook.experiments.significance import difference
+from workbook.experiments.significance import Difference
 from workbook.training.log import SAMPLE
 from workbook.training.parts import NAMES
+from workbook.training.presets import varied
 
 
 @pytest.fixture
 def runs(tmp_path):
+    """The runs of an ablation at two budgets; at the second, the change has no seeds yet."""
+
     def run(loss, diverged=False, **changes):
         return record(tmp_path, config(**changes), [4.0, loss], diverged=diverged)
 
-    usual = {f"unchanged, seed {s}": run(2 + s / 100, seed=s) for s in range(1, 6)}
-    at = {rate: {"norm": "none", "max_learning_rate": rate} for rate in (1e-3, 3e-3, 1e-2)}
-    tuned = {f"no norm, rate {rate:.3g}": run(2.6, seed=1, **at[rate]) for rate in (1e-3, 3e-3)}
-    tuned["no norm, rate 0.01"] = run(7.0, diverged=True, seed=1, **at[1e-2])
-    again = {f"no norm, seed {s}": run(2.5 + s / 100, seed=s, **at[3e-3]) for s in (1, 2, 3)}
-    return usual | tuned | again | {"no norm, narrow": run(9.0, seed=7)}
+    found = {}
+    for steps, tokens in ((4, "100"), (8, "1,200")):
+        for rate in (5e-3, 1e-2, 2e-2):
+            usual = {"steps": steps, "max_learning_rate": rate}
+            found[f"unchanged, {tokens} tokens, rate {rate:.3g}"] = run(2 + rate, **usual)
+            broken = rate > 5e-3
+            found[f"no norm, {tokens} tokens, rate {rate:.3g}"] = run(
+                7.0 if broken else 2.5, broken, **usual, norm="none"
+            )
+        for seed in range(1, 6):
+            best = {"steps": steps, "max_learning_rate": 5e-3, "seed": seed}
+            found[f"unchanged, {tokens} tokens, seed {seed}"] = run(2 + seed / 100, **best)
+            if steps == 4:
+                loss = 2.49 + seed / 100 + seed / 1_000
+                label = f"no norm, {tokens} tokens, seed {seed}"
+                found[label] = run(loss, **best, norm="none")
+    return found
 
 
-def test_it_has_both_sides_by_seed_and_the_rates_that_were_tried(runs):
-    found = results.read_ablation(runs, "no norm")
-    assert list(found.unchanged) == [1, 2, 3, 4, 5]
-    assert list(found.changed) == [1, 2, 3]
-    assert list(found.tuned) == [1e-3, 3e-3, 1e-2]
-    assert (found.old_rate, found.own_rate) == (1e-2, 3e-3)
-    assert found.at_old_rate.diverged
-    assert found.before.mean == pytest.approx(2.03)
-    assert found.after.mean == pytest.approx(2.52)
-    assert found.difference.nats == pytest.approx(0.49)
+def test_a_setting_has_its_rates_in_order_and_the_seeds_at_the_best(runs):
+    found = results.settings(runs, "unchanged")
+    assert list(found) == [100, 1_200]
+    first = found[100]
+    assert list(first.tuned) == [5e-3, 1e-2, 2e-2] and first.rate == 5e-3
+    assert first.losses == pytest.approx({seed: 2 + seed / 100 for seed in range(1, 6)})
+    assert first.spread.mean == pytest.approx(2.03)
+    assert results.settings(runs, "norm") == {}
 
 
-def test_it_is_drawn_at_both_rates_where_they_differ(runs):
-    found = results.read_ablation(runs, "no norm")
-    assert {name: len(side) for name, side in found.groups("norm").items()} == {
-        "norm": 5,
-        "no norm, own best rate": 3,
-        "no norm, old best rate": 1,
+def test_a_comparison_is_there_once_both_sides_have_their_seeds(runs):
+    found = results.ablation(runs, "no norm")
+    assert list(found) == [100]
+    each = found[100]
+    assert each.at_old_rate.loss == 2.5 and results.last(found) is each
+    assert each.difference.nats == pytest.approx(0.493)
+    sides = each.sides("with", "without")
+    assert [run.config.model.norm for run in sides.values()] == ["pre", "none", "none"]
+
+
+def test_the_table_has_both_sides_of_each_budget(runs):
+    shown = results.comparison_table(results.ablation(runs, "no norm"), "with norms")
+    assert shown.index.tolist() == [("100", "with norms"), ("100", "no norm")]
+    assert shown["best rate"].tolist() == ["0.005", "0.005"]
+    assert shown["costs"].tolist() == ["", "+0.493 ± 0.001"]
+    assert results.comparison_table({}).empty
+
+
+def family_of(*gaps):
+    """A family whose changes cost these gaps, by seed, at one budget."""
+    found = results.Family({})
+    labels = [*results.CHANGES][: len(gaps)]
+    found.differences = {
+        (label, 100): Difference(each) for label, each in zip(labels, gaps, strict=True)
     }
-    same = replace(found, changed=found.unchanged)
-    assert list(same.groups()) == ["unchanged", "no norm"]
+    found.by_change |= {label: {100: None} for label in labels}
+    found.claimed = significance.claimed(found.differences)
+    return found
 
 
-def test_a_run_with_two_labels_counts_once(runs):
-    again = runs | {"no norm": runs["no norm, seed 2"]}
-    assert sorted(results.by_seed(again, "no norm")) == [1, 2, 3]
+CLEAR, FAINT = (0.48, 0.5, 0.49, 0.51, 0.47), (0.1, 0.2, 0.0, 0.1, 0.05)
 
 
-def test_a_verdict_claims_only_what_luck_does_not_explain(runs):
-    found = results.read_ablation(runs, "no norm")
-    assert results.verdict(found.difference) == (
-        "worse by 0.490 nats/token, more than luck explains (p = 0.018)"
-    )
-    close = difference([2.0, 2.1, 2.2], [2.01, 2.11, 2.15])
-    assert results.verdict(close).startswith("no difference that these runs can show (+0.010")
-    assert results.verdict(difference([1.0, 1.1, 1.2], [2.0, 2.1, 2.2, 2.3, 2.4])).startswith(
-        "better by"
-    )
+def test_a_family_holds_what_both_sides_are_done_with(runs):
+    found = results.Family({"layer_norm": runs})
+    assert len(found) == 1 and list(found["no norm"]) == [100] and found["no RoPE"] == {}
+    shown = found.effects()
+    assert shown.index.tolist() == [("no norm", "100")]
+    assert shown.iloc[0].tolist()[:3] == ["+0.493 ± 0.001", "< 0.0001", "yes"]
+    assert results.Family({}).effects().empty
+
+
+def test_a_verdict_claims_only_what_luck_does_not_explain():
+    found = family_of(CLEAR, FAINT, tuple(-gap for gap in CLEAR))
+    assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p < 0.0001)")
+    said = found.verdict("post-norm", 100)
+    assert Difference(FAINT).chance < 0.1
+    assert said.startswith("no difference that these runs can establish (+0.090 ± 0.033")
+    assert f"{Difference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
+    assert found.verdict("no RoPE", 100).startswith("better (-0.490")
+    assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
+
+
+def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
+    gaps = (0.1, 0.2, 0.05, 0.1, 0.08)
+    assert family_of(gaps).claimed["no norm", 100]
+    assert not family_of(gaps, FAINT, FAINT, FAINT).claimed["no norm", 100]
 
 
 def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
-    ended, diverged = [2.0, 2.1, 2.2, 2.3, 2.4], [math.inf] * 3
-    assert results.verdict(difference(diverged, ended)).startswith("it diverges, more than luck")
-    assert "where the other diverges" in results.verdict(difference(ended, diverged))
-    assert "runs of one side diverged" in results.verdict(difference([math.inf], [2.0, 2.1]))
+    found = family_of((math.inf, 0.1, 0.2))
+    assert found.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
+    assert found.conclusion("no norm") == "not shown"
+
+
+def test_scales_agree_where_their_largest_budgets_conclude_the_same(runs):
+    one = results.Family({"layer_norm": runs})
+    shown = results.conclusions({"laptop": one, "gpu": results.Family({})})
+    assert shown.loc["no norm"].tolist() == [
+        "worse: +0.493 ± 0.001 (100 tokens)",
+        "no records",
+        "no",
+    ]
+    assert results.conclusions({"a": one, "b": one}).loc["no norm", "same conclusion?"] == "yes"
 
 
 def test_an_ending_is_a_loss_or_a_step(runs):
-    found = results.read_ablation(runs, "no norm")
-    assert results.ending(found.at_old_rate) == "diverged at step 1"
-    assert results.ending(found.changed[1]) == "ended at 2.510 nats/token"
+    diverged = runs["no norm, 100 tokens, rate 0.02"]
+    assert results.ending(diverged) == "diverged at step 1"
+    vars(diverged)["log"] = diverged.log.assign(validation_loss=None)
+    assert results.ending(diverged) == "was infinite or NaN before the first step"
+    assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
 
 
-def test_rates_are_in_order_and_of_one_seed(runs):
-    tried = {name: run for name, run in runs.items() if "rate" in name}
-    assert list(results.by_rate(tried, seed=1)) == [1e-3, 3e-3, 1e-2]
-    assert results.by_rate(tried, seed=2) == {}
+def test_runs_of_a_config_are_found_whatever_their_seeds(runs):
+    swept = {name: run for name, run in runs.items() if "unchanged, 100" in name}
+    asked = runs["unchanged, 100 tokens, rate 0.005"].config
+    assert sorted(results.seeds_at(swept, asked)) == sorted([asked.seed, 1, 2, 3, 4, 5])
 
 
-def test_each_batch_size_stands_with_its_best_run(tmp_path):
+def sweep(tmp_path, losses, **changes):
+    """A sweep whose runs end with these losses by rate; None: it diverged."""
+    found = {}
+    for rate, loss in losses.items():
+        asked = studies.at_rate(config(**changes), rate)
+        curve = [4.0, 5.0 if loss is None or loss > 3 else 3.5, loss or 9.0]
+        found[rate] = record(tmp_path, asked, curve, diverged=loss is None)
+    return found
+
+
+def test_sweeps_are_read_by_rate_and_tell_what_failed(tmp_path):
+    swept = sweep(tmp_path, {1e-3: 3.6, 2e-3: 2.2, 4e-3: 2.0, 8e-3: 2.9, 1.6e-2: 3.1, 3.2e-2: None})
+    assert results.by_rate(studies.numbered(swept), config()) == swept
+    assert studies.edge_of_stability(studies.numbered(swept)) == (8e-3, 1.6e-2)
+    plain = sweep(tmp_path, {4e-3: 2.0, 8e-3: 3.2}, weight_decay=0.0)
+    shown = results.edge_table(swept, plain, 0.1)
+    assert shown.index.tolist() == ["0.004", "0.008"]
+    assert shown["failed"].tolist() == [False, False]
+    assert shown["failed with λ = 0"].tolist() == [False, True]
+    assert shown["αλ"].tolist() == ["0.0004", "0.0008"]
+    assert results.rose(swept[1.6e-2]) and not results.rose(swept[4e-3])
+    assert results.neighbours(swept) == ["+0.200", "+0.900"]
+    assert results.neighbours({4e-3: swept[4e-3]}) == ["not tried", "not tried"]
+
+
+def test_each_batch_size_has_its_runs_by_rate(tmp_path):
     def run(loss, size, rate):
         return record(tmp_path, config(batch_size=size, max_learning_rate=rate), [4.0, loss])
 
-    found = {
-        "batch 2, rate 0.01": run(2.2, 2, 0.01),
-        "batch 2, rate 0.02": run(2.1, 2, 0.02),
-        "batch 1 on 1/4, rate 0.01": run(3.0, 1, 0.01),
-        "batch 2 on 1/4, rate 0.04": run(math.e, 2, 0.04),
-    }
-    full = results.by_batch(found)
-    assert {size: each.loss for size, each in full.items()} == {2: 2.1}
-    part = results.by_batch(found, " on 1/4")
-    assert {size: each.loss for size, each in part.items()} == {1: 3.0, 2: math.e}
+    found = results.by_batch(
+        {
+            "batch 2, rate 0.02": run(2.1, 2, 0.02),
+            "batch 2, rate 0.01": run(2.2, 2, 0.01),
+            "batch 1, rate 0.01": run(3.0, 1, 0.01),
+        }
+    )
+    assert {size: list(runs) for size, runs in found.items()} == {1: [0.01], 2: [0.01, 0.02]}
 
 
-def test_the_table_has_both_rates_and_the_size_of_each_model(runs):
-    shown = results.ablation_table(results.read_ablation(runs, "no norm"))
-    assert shown["at the old best rate"].tolist() == [
-        "ended at 2.010 nats/token",
-        "diverged at step 1",
-    ]
-    assert shown["own best rate"].tolist() == ["0.01", "0.003"]
-    assert shown.loc["no norm", "loss there (nats/token)"] == "2.520 ± 0.010 (3 seeds)"
-    counts = [int(count.replace(",", "")) for count in shown["parameters"]]
-    assert counts[0] - counts[1] == 5 * 16  # two norms in each of two blocks, and the last
-
-
-def test_a_change_that_was_not_tuned_says_so_and_stands_at_the_old_rate(runs):
-    kept = {f"narrow, seed {s}": runs[f"unchanged, seed {s}"] for s in (1, 2)}
-    shown = results.ablation_table(results.read_ablation(runs | kept, "narrow"))
-    assert shown.loc["narrow", "own best rate"] == "0.01 (not tuned)"
-    assert shown.loc["narrow", "at the old best rate"] == "ended at 2.010 nats/token"
-
-
-def test_changes_side_by_side_begin_with_the_costliest(runs):
-    kept = {f"same, seed {s}": runs[f"unchanged, seed {s}"] for s in (1, 2)}
-    found = [results.read_ablation(runs | kept, label) for label in ("same", "no norm")]
-    shown = results.side_by_side(*found)
-    assert shown.index.tolist() == ["no norm", "same"]
-    assert shown["a difference"].tolist() == ["yes", "cannot be shown"]
-    assert shown["seeds"].tolist() == ["3 against 5", "2 against 5"]
+def test_many_blocks_are_counted_like_one(monkeypatch):
+    tokens = tiny_runs.ids(20_000)
+    whole = unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE)
+    monkeypatch.setattr(results, "BLOCK", 777)
+    assert unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE) == whole
 
 
 def test_it_lies_between_the_entropy_of_the_counts_and_blind_guessing():
@@ -157,7 +213,7 @@ def test_an_id_that_training_never_saw_is_not_impossible():
 
 
 def test_a_vocabulary_that_is_too_small_is_named():
-    with pytest.raises(ValueError, match="the token 7, and there are 4 tokens"):
+    with pytest.raises(ValueError, match="the token 7, but vocab_size=4;"):
         unigram_loss(np.array([7]), np.array([0]), 4)
 
 
@@ -189,7 +245,7 @@ def test_a_stated_level_is_not_called_known(data, tmp_path):
     shown = results.loss_facts(record(tmp_path, config(), [4.0, 3.0]))
     assert shown["validation loss (nats/token)"] == "3.000"
     assert shown["validation loss (bits/byte)"] == "1.500"
-    assert (shown["the text itself (bits/byte)"] == "unknown") is stated
+    assert (shown["random choices behind it (bits/byte)"] == "?") is stated
 
 
 SIZES = (1, 8, 16, 32, 64, 128, 384)
@@ -273,34 +329,38 @@ def studied(tmp_path):
     other = record(tmp_path, config(norm="none", seed=1), [4.0, 2.5])
     return {
         "rates": {"rate 0.01": usual, "rate 1": high},
-        "norms": {"unchanged": usual, "no norm": other},
+        "norms": {"unchanged": usual, "no norm, 100 tokens, seed 1": other},
     }
 
 
-def test_every_run_is_a_row_where_it_was_first_asked_for(studied):
-    table = results.journal(studied, {BASE.corpus: BASE})
-    assert table["run"].tolist() == ["rate 0.01", "rate 1", "no norm"]
-    assert table.index.tolist() == ["rates", "rates", "norms"]
-    assert table["changed"].tolist() == ["the base run", "max_learning_rate=1", "norm=none, seed=1"]
-
-
-def test_what_failed_is_in_it_with_its_reason(studied):
-    ended = results.journal(studied, {BASE.corpus: BASE})["outcome"].tolist()
-    assert ended == ["finished", "diverged: the loss is nan at step 3", "finished"]
-    every = [result for each in studied.values() for result in each.values()]
-    assert results.journal(studied, {BASE.corpus: BASE})["steps"].tolist() == [
-        result.outcome["step"] for result in dict.fromkeys(every)
+def test_the_log_has_a_line_for_each_setting_with_every_run(studied):
+    assert results.journal(studied["rates"]) == (
+        "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
+    )
+    assert results.journal(studied["norms"]).split("\n") == [
+        "unchanged: 3.000",
+        "no norm, 100 tokens: seeds: 1 2.500",
     ]
 
 
-def test_a_smallest_rate_of_its_own_is_told():
-    assert results.changes(config(min_learning_rate=0.0), BASE) == "min_learning_rate=0"
+def test_a_long_line_of_the_log_goes_on_below(studied):
+    many = {f"no norm, rate {n}": run for n in range(40) for run in studied["rates"].values()}
+    lines = results.journal(many).split("\n")
+    assert max(map(len, lines)) <= 100 and len(lines) > 3
+    assert all(line.startswith("    ") for line in lines[1:])
+
+
+def test_every_experiment_has_a_verdict(runs, studied):
+    found = results.verdicts({"layer_norm": runs, "learning_rate": runs, "batch_size": {}})
+    assert found["layer_norm"].startswith("at 100 tokens worse (+0.493 ± 0.001")
+    assert found["learning_rate"].startswith("100 tokens: best at 0.005, 2.030 ± 0.016 (5 seeds); ")
+    assert found["batch_size"] == "not finished yet"
 
 
 def test_the_overview_counts_new_runs_and_their_time(studied):
     table = results.overview(studied, {"rates": "Which rate?", "norms": "Why norms?"})
     assert table["runs"].tolist() == [2, 2]
-    assert table["of them new"].tolist() == [2, 1]
+    assert table["new"].tolist() == [2, 1]
     assert table["diverged"].tolist() == [1, 0]
     assert table["minutes"].tolist() == pytest.approx([4 / 60, 2 / 60])
 
@@ -310,6 +370,80 @@ def test_places_are_counted(studied):
     assert row["runs"] == 3
     assert row["machine"] == "Abacus, 2 cores, 1 thread per run, float32"
     assert row["torch"] == "2.13.0" and row["commit"] == made_records.ENVIRONMENT["commit"][:10]
+
+
+@pytest.fixture
+def board(tmp_path):
+    """A leaderboard on which half the batch helped, and a lower learning rate then."""
+    start = config(max_seconds=60.0)
+    half = varied(start, batch_size=start.batch_size // 2)
+    final = studies.at_rate(half, 5e-3)
+
+    def run(asked, loss, **changes):
+        return record(tmp_path, varied(asked, **changes), [4.0, loss])
+
+    return {
+        "start, rate 0.01": run(start, 3.0),
+        "start": run(start, 3.0),
+        "start, seed 1": run(start, 3.1, seed=1),
+        "half the batch": run(half, 2.8),
+        "half the batch, seed 1": run(half, 2.9, seed=1),
+        "together, rate 0.005": run(final, 2.6),
+        "start again, seed 2": run(start, 3.05, seed=2),
+        "final, seed 2": run(final, 2.7, seed=2),
+    }
+
+
+def test_entries_have_their_seeds_and_the_final_one_is_last(board):
+    found = results.entries(board)
+    assert {label: list(runs) for label, runs in found.items()} == {
+        "start": [336, 1],
+        "half the batch": [336, 1],
+        "start again": [2],
+        "final": [2],
+    }
+    assert results.entries({"start": board["start"]}) == {}
+    assert results.made_of(found) == "“half the batch” at a learning rate of 0.005"
+    assert results.board_table(found).loc["start", "loss by seed"] == "3.000, 3.100"
+
+
+def test_the_history_holds_what_beat_the_record_of_its_time(board, tmp_path):
+    found = results.entries(board)
+    yours = {"mine": record(tmp_path, config(seed=9), [4.0, 2.5])}
+    worse = {"slow": record(tmp_path, config(seed=8), [4.0, 2.9])}
+    shown = results.history(found, worse | yours)
+    assert shown.index.tolist() == ["start", "final", "mine"]
+    assert shown["whose"].tolist() == ["ours", "ours", "yours"]
+    assert shown["loss (mean)"].tolist() == [f"{loss:.3f}" for loss in (3.05, 2.7, 2.5)]
+
+
+def test_challengers_have_the_text_the_context_and_the_time_of_the_board(tmp_path, monkeypatch):
+    scale = studies.laptop_scale()
+    monkeypatch.setattr(results, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(results.records, "folders", lambda: (tmp_path / "runs",))
+    asked = varied(scale.web, max_seconds=scale.cap, steps=10, warmup_iters=1)
+    place = tmp_path / "trained"
+    record(place, asked, [4.0, 3.0])
+    for other in ({"max_seconds": 61.0}, {"max_seconds": None}, {"context_length": 64},
+                  {"corpus": "stories"}):  # fmt: skip
+        record(place, varied(asked, **other), [4.0, 3.0])
+    record(place, varied(asked, seed=1), [4.0, 9.0], diverged=True)
+    ours = varied(asked, seed=2)
+    record(place, ours, [4.0, 3.0])
+    record(tmp_path / "runs", ours, [4.0, 3.0])
+    (name,) = results.challengers(scale)
+    assert name.endswith(asked.key)
+
+
+def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(results.records, "folders", lambda: (tmp_path,))
+    monkeypatch.setattr(results.dry_run, "seconds_of", lambda configs: [1_800.0] * len(configs))
+    found = results.Recorded("laptop", "2025")
+    assert found.so_far == {} and found["batch_size"] == {}
+    said = capsys.readouterr().out
+    assert "`workbook experiments run batch_size --scale laptop` makes them" in said
+    count = int(said.split()[1])
+    assert f"about {count / 2:,.1f} hours" in said
 
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
@@ -340,7 +474,7 @@ def test_what_is_known_repeated_and_copied_is_counted(result):
 
 
 def test_a_run_that_diverged_wrote_nothing(tmp_path):
-    with pytest.raises(ValueError, match="wrote nothing: it diverged"):
+    with pytest.raises(ValueError, match="has no text; give"):
         results.sample_text(record(tmp_path, config(), [4.0], diverged=True))
 
 

@@ -1,14 +1,121 @@
-"""A difference is claimed where dealing the runs out anew would rarely show as much."""
+"""A difference is claimed where luck would rarely make one as large."""
 
 import math
 from itertools import permutations
 from random import Random
+from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
-from workbook.experiments.significance import difference, spread
+from workbook.experiments.significance import (
+    Difference,
+    claimed,
+    difference,
+    permutation,
+    spread,
+    t_quantile,
+    t_tails,
+)
 
 INF = math.inf
+
+# Two-sided, by degrees of freedom: Student's own table, as in any book of statistics.
+TABLE = {
+    1: {0.10: 6.314, 0.05: 12.706, 0.01: 63.657},
+    2: {0.10: 2.920, 0.05: 4.303, 0.01: 9.925},
+    3: {0.10: 2.353, 0.05: 3.182, 0.01: 5.841},
+    4: {0.10: 2.132, 0.05: 2.776, 0.01: 4.604},
+    7: {0.10: 1.895, 0.05: 2.365, 0.01: 3.499},
+    10: {0.10: 1.812, 0.05: 2.228, 0.01: 3.169},
+}
+
+
+@pytest.mark.parametrize("freedom", TABLE)
+def test_the_quantiles_are_those_of_the_tables(freedom):
+    for chance, t in TABLE[freedom].items():
+        assert t_quantile(chance, freedom) == pytest.approx(t, abs=6e-4)
+
+
+@pytest.mark.parametrize("freedom", range(1, 9))
+def test_the_tails_are_the_integral_of_the_density(freedom):
+    scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+    for t in (0.0, 0.3, 1.0, 2.5, 8.0):
+        places = np.linspace(0, t, 20_001)
+        density = scale * (1 + places**2 / freedom) ** (-(freedom + 1) / 2)
+        inside = 2 * np.trapezoid(density, places)
+        assert t_tails(t, freedom) == pytest.approx(1 - inside, abs=1e-6)
+        assert t_tails(-t, freedom) == t_tails(t, freedom)
+
+
+def by_seed(losses):
+    return dict(enumerate(losses))
+
+
+def test_p_says_how_often_luck_alone_does_as_much():
+    """With settings that do nothing, p is below any share in that share of all experiments."""
+    random = Random(336)
+    chances = []
+    for _ in range(2_000):
+        seeds = [random.gauss(2, 0.3) for _ in range(5)]  # what a seed does to both sides
+        mine, theirs = ([each + random.gauss(0, 0.05) for each in seeds] for _ in range(2))
+        chances.append(difference(by_seed(mine), by_seed(theirs)).chance)
+    for share in (0.05, 0.2, 0.5):
+        found = sum(chance < share for chance in chances) / len(chances)
+        assert found == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 2_000))
+
+
+def test_what_both_sides_of_a_pair_share_cancels():
+    usual = {1: 2.0, 2: 2.6, 3: 3.1, 4: 1.7, 5: 2.2}
+    costly = {seed: loss + 0.1 + seed / 1_000 for seed, loss in usual.items()}
+    found = difference(costly, usual)
+    assert found.nats == pytest.approx(0.103)
+    assert found.chance < 1e-5
+    assert permutation([*costly.values()], [*usual.values()]) > 0.5
+
+
+def test_the_mean_its_error_and_the_seeds_that_both_have():
+    found = difference({1: 2.5, 2: 2.4, 7: 9.0}, {2: 2.0, 1: 2.2, 5: 1.0})
+    gaps = [0.3, 0.4]
+    assert found.gaps == pytest.approx(gaps)
+    assert found.nats == pytest.approx(fmean(gaps))
+    assert found.error == pytest.approx(stdev(gaps) / math.sqrt(2))
+
+
+def test_equal_losses_are_no_difference_and_a_constant_gap_is_a_sure_one():
+    assert difference({1: 2.0, 2: 3.0}, {1: 2.0, 2: 3.0}).chance == 1
+    assert Difference((0.5, 0.5, 0.5)).chance == 0
+
+
+def test_where_a_run_diverged_nothing_is_claimed():
+    found = difference({1: INF, 2: 2.0}, {1: 2.0, 2: 2.0})
+    assert (found.nats, found.error, found.chance) == (INF, INF, 1.0)
+    assert difference({1: INF, 2: 2.1}, {1: INF, 2: 2.0}).gaps == pytest.approx((0.0, 0.1))
+
+
+def test_the_smallest_claim_is_where_p_meets_its_level():
+    found = Difference((0.1, 0.2, 0.15, 0.12, 0.18))
+    for comparisons in (1, 12):
+        least = found.smallest_claim(comparisons)
+        moved = Difference(tuple(gap - found.nats + least for gap in found.gaps))
+        assert moved.chance == pytest.approx(0.05 / comparisons, rel=1e-6)
+
+
+def one_with(chance):
+    """A difference of five pairs that has this p."""
+    gaps = [0.1, 0.2, 0.15, 0.12, 0.18]
+    spread_only = Difference(tuple(gap - fmean(gaps) for gap in gaps))
+    mean = t_quantile(chance, 4) * spread_only.error
+    return Difference(tuple(gap + mean for gap in spread_only.gaps))
+
+
+def test_holm_gives_each_rank_its_own_level_and_stops_at_the_first_that_fails():
+    found = {
+        name: one_with(p) for name, p in {"a": 0.03, "b": 0.001, "c": 0.04, "d": 0.016}.items()
+    }
+    # In order: 0.001 < 0.05/4; 0.016 < 0.05/3; 0.03 > 0.05/2, so 0.04 < 0.05/1 is not claimed.
+    assert claimed(found) == {"a": False, "b": True, "c": False, "d": True}
+    assert claimed({}) == {}
 
 
 def by_all_orders(losses, others):
@@ -24,68 +131,17 @@ def by_all_orders(losses, others):
     return sum(found) / len(found)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (3, 3), (3, 4), (2, 5)])
 def test_the_chance_is_that_of_all_orders(seed, sizes):
     random = Random(seed)
-    losses, others = ([round(random.gauss(2, 0.3), 2) for _ in range(size)] for size in sizes)
-    found = difference(losses, others)
-    assert found.chance == pytest.approx(by_all_orders(losses, others), abs=1e-12)
-    assert found.nats == pytest.approx(
-        sum(losses) / len(losses) - sum(others) / len(others), abs=1e-12
-    )
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_an_infinite_loss_counts_like_one_far_above_all_others(seed):
-    random = Random(seed)
     losses, others = (
-        [INF if random.random() < 0.4 else round(random.gauss(2, 0.3), 2) for _ in range(size)]
-        for size in (3, 4)
+        [INF if random.random() < 0.2 else round(random.gauss(2, 0.3), 2) for _ in range(size)]
+        for size in sizes
     )
     far = [[1e5 if math.isinf(loss) else loss for loss in each] for each in (losses, others)]
-    found = difference(losses, others)
-    assert found.chance == pytest.approx(by_all_orders(*far), abs=1e-12)
-    assert not math.isnan(found.nats)
-    if math.isinf(found.nats):
-        assert found.nats == math.copysign(INF, difference(*far).nats)
-
-
-@pytest.mark.parametrize(
-    ("losses", "others"),
-    [([2.0, 2.1, 2.3], [1.9, 1.8, 2.05, 1.7]), ([INF, 2.0], [1.9, 1.8]), ([INF], [INF, INF])],
-)
-def test_both_sides_see_the_same_difference(losses, others):
-    there, back = difference(losses, others), difference(others, losses)
-    assert there.chance == back.chance
-    assert there.nats == pytest.approx(-back.nats, abs=1e-12)
-
-
-def test_equal_settings_show_nothing():
-    found = difference([2.0, 2.1], [2.0, 2.1])
-    assert found.nats == 0 and found.chance == 1 and not found.claimed
-
-
-def test_two_settings_that_always_diverge_are_not_told_apart():
-    found = difference([INF, INF], [INF, INF, INF])
-    assert found.nats == 0 and found.chance == 1
-
-
-def test_as_many_diverged_on_both_sides_leave_it_to_the_others():
-    found = difference([INF, 3.0], [INF, 2.0])
-    assert found.nats == pytest.approx(1.0, abs=1e-12) and not found.claimed
-
-
-def test_three_that_diverge_beside_five_that_do_not_are_a_difference():
-    found = difference([INF] * 3, [2.0, 2.1, 2.2, 2.3, 2.4])
-    assert found.nats == INF and found.chance == pytest.approx(1 / 56, abs=1e-12)
-    fewer = difference([2.0], [INF])
-    assert fewer.nats == -INF and fewer.chance == 1
-
-
-def test_too_few_runs_can_claim_nothing():
-    assert not difference([9.0], [2.0]).claimed
-    assert not difference([9.0, 9.1, 9.2], [2.0]).claimed
+    assert permutation(losses, others) == pytest.approx(by_all_orders(*far), abs=1e-12)
+    assert permutation(losses, others) == permutation(others, losses)
 
 
 def test_a_spread_is_mean_and_sample_deviation():
@@ -103,7 +159,7 @@ def test_a_spread_with_a_diverged_run_says_so():
 def test_what_is_no_loss_is_refused():
     with pytest.raises(ValueError, match="at least 2 seeds, got 1"):
         spread([2.0])
-    with pytest.raises(ValueError, match=r"both settings, got 0 and 2; run what"):
-        difference([], [2.0, 2.1])
-    with pytest.raises(ValueError, match="no number; a run that diverged has inf"):
-        difference([math.nan], [2.0])
+    with pytest.raises(ValueError, match=r"at least 2 seeds that both settings have, got \[1\]"):
+        difference({1: 2.0}, {1: 2.0, 2: 2.1})
+    with pytest.raises(ValueError, match="is NaN; a run that diverged has inf"):
+        difference({1: math.nan, 2: 1.0}, {1: 2.0, 2: 2.0})

@@ -1,15 +1,15 @@
 """The plans ask for what they promise, whatever comes out: shown with losses that are invented."""
 
 import math
+import re
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from workbook import accounting
-from workbook.config import ModelConfig
-from workbook.experiments import studies
+from workbook.config import PROFILES, ModelConfig
+from workbook.experiments import dry_run, studies
 from workbook.experiments.dry_run import Imagined
 from workbook.experiments.studies import (
     STUDIES,
@@ -23,8 +23,9 @@ from workbook.experiments.studies import (
 from workbook.training.presets import varied
 
 LAPTOP = studies.laptop_scale()
+SHORT, MIDDLE, LONG = (LAPTOP.budget(LAPTOP.parts[place]) for place in (0, 1, -1))
 EVERY_PLAN = pytest.mark.parametrize("name", STUDIES)
-EVERY_SCALE = pytest.mark.parametrize("scale", ["laptop", "gpu", "full", "cpu"])
+EVERY_SCALE = pytest.mark.parametrize("scale", PROFILES)
 
 
 def played(plan, loss):
@@ -60,13 +61,16 @@ def asked_by(rounds):
     return {config.key: config for asked in rounds for config in asked.values()}
 
 
+def labelled(results, prefix):
+    """The configs whose labels begin so."""
+    return [run.config for label, run in results.items() if label.startswith(prefix)]
+
+
 @EVERY_PLAN
-def test_every_plan_begins_with_the_same_sweep(name):
+def test_every_plan_begins_with_the_same_short_sweep(name):
     (first, *_) = played(STUDIES[name].plan(LAPTOP), bowl())[1]
     assert [config.optimizer.max_learning_rate for config in first.values()] == list(LAPTOP.rates)
-    assert {replace(config, optimizer=LAPTOP.base.optimizer) for config in first.values()} == {
-        LAPTOP.base
-    }
+    assert {replace(config, optimizer=SHORT.optimizer) for config in first.values()} == {SHORT}
 
 
 @EVERY_PLAN
@@ -78,86 +82,130 @@ def test_no_label_is_given_to_two_configs(name, scale):
             assert labels.setdefault(label, config) == config, f"{label} has two meanings"
 
 
+@EVERY_PLAN
+@EVERY_SCALE
+def test_all_rates_of_a_plan_are_powers_of_two_apart(name, scale):
+    scale = studies.scale_named(scale, "2025")
+    configs = asked_by(played(STUDIES[name].plan(scale), bowl(best=3e-3, moved=0.5))[1]).values()
+    doublings = [
+        math.log2(config.optimizer.max_learning_rate / scale.rates[0]) for config in configs
+    ]
+    assert all(power == round(power) for power in doublings)
+
+
+@EVERY_PLAN
+def test_what_is_compared_never_stops_early_and_has_one_precision(name):
+    configs = asked_by(played(STUDIES[name].plan(LAPTOP), bowl())[1]).values()
+    assert {config.divergence for config in configs} == {math.inf}
+    assert {config.precision for config in configs} == {"bfloat16"}
+
+
+def failing_from(edge, best=1e-2):
+    """Losses of runs that end more than a nat above the best one from some rate on."""
+
+    def loss(config):
+        rate = config.optimizer.max_learning_rate
+        return 3.5 + rate if rate >= edge else 2 + 0.1 * math.log10(rate / best) ** 2
+
+    return loss
+
+
 @pytest.mark.parametrize("edge", [0.05, 0.11, 0.7, 2.0])
-def test_the_edge_of_stability_is_bracketed_and_the_bracket_halved_in_log_space(edge):
-    results, rounds = played(studies.learning_rate(LAPTOP), bowl(edge=edge))
-    lower, upper = studies.edge_of_stability(results)
-    assert lower < edge <= upper
-    sweep = sorted(LAPTOP.rates)
-    first = max(rate for rate in sweep if rate < edge), min(r for r in sweep if r >= edge)
-    width = math.log(first[1] / first[0])
-    for asked in rounds[1 : 1 + LAPTOP.bisections]:
-        (config,) = asked.values()
-        assert first[0] < config.optimizer.max_learning_rate < first[1]
-    assert math.log(upper / lower) == pytest.approx(width / 2**LAPTOP.bisections, rel=1e-9)
+def test_the_edge_of_stability_lies_between_two_rates_that_get_seeds(edge):
+    results, _ = played(studies.learning_rate(LAPTOP), failing_from(edge))
+    swept = {label: run for label, run in results.items() if re.fullmatch(r"rate [^,]*", label)}
+    lower, upper = studies.edge_of_stability(swept)
+    assert lower < edge <= upper == pytest.approx(2 * lower)
+    for rate in (lower, upper):
+        beside = labelled(results, f"rate {rate:.3g}, seed")
+        assert [config.seed for config in beside] == [1, 2, 3]
+        assert {config.tokens for config in beside} == {SHORT.tokens}
 
 
-def test_without_a_divergence_nothing_is_bisected():
-    results, rounds = played(studies.learning_rate(LAPTOP), bowl(edge=math.inf))
-    assert studies.edge_of_stability(results) is None
-    assert len(rounds) == 2  # the sweep and the seeds
+def test_a_rate_has_failed_where_it_ends_a_nat_above_the_best_or_diverges():
+    def sweep(losses):
+        return {
+            str(rate): Imagined(at_rate(SHORT, rate), Path(), loss) for rate, loss in losses.items()
+        }
+
+    found = sweep({1e-3: 5.0, 1e-2: 2.0, 0.1: 3.0, 0.2: 3.01, 0.4: 2.5})
+    assert studies.edge_of_stability(found) == (0.1, 0.2)  # 0.4 came back, and the edge stays
+    assert studies.edge_of_stability(sweep({1e-2: 2.0, 0.1: math.inf})) == (1e-2, 0.1)
+    assert studies.edge_of_stability(sweep({1e-3: 9.0, 1e-2: 2.0, 0.1: 2.9})) is None
 
 
-def test_the_edge_is_below_the_smallest_rate_that_diverged():
-    found = {
-        str(rate): Imagined(at_rate(LAPTOP.base, rate), Path(), loss)
-        for rate, loss in [(0.1, 2.0), (0.3, math.inf), (1.0, 7.0), (3.0, math.inf)]
-    }
-    assert studies.edge_of_stability(found) == (0.1, 0.3)
-    del found["0.1"]
-    assert studies.edge_of_stability(found) is None
+def test_the_rates_above_the_best_are_run_without_weight_decay():
+    results, _ = played(studies.learning_rate(LAPTOP), bowl(best=1e-2))
+    plain = labelled(results, "no decay, rate")
+    assert {config.optimizer.weight_decay for config in plain} == {0.0}
+    rates = [config.optimizer.max_learning_rate for config in plain]
+    assert rates == [rate for rate in LAPTOP.rates if rate >= 1e-2]
 
 
-def test_seeds_are_run_at_the_best_rate_of_the_sweep():
-    results, _ = played(studies.learning_rate(LAPTOP), bowl(best=2e-2))
-    of_seeds = [run for label, run in results.items() if label.startswith("seed ")]
-    assert {rate_of(run) for run in of_seeds} == {3e-2}
-    assert {run.config.seed for run in of_seeds} == {LAPTOP.base.seed, *LAPTOP.seeds}
-
-
-@pytest.mark.parametrize(("best", "count"), [(1e-2, 3), (3e-2, 4), (1e-1, 5), (3e-3, 4), (1e-3, 5)])
-def test_tuning_ends_when_the_best_rate_has_neighbours(best, count):
-    results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), bowl(best=best, edge=math.inf))
+@pytest.mark.parametrize("best", [1e-2, 2e-2, 8e-2, 5e-3, 1.25e-3])
+def test_tuning_ends_when_the_best_rate_has_both_neighbours(best):
+    results, _ = played(tuned(SHORT, 1e-2, "x"), bowl(best=best, edge=math.inf))
     rates = sorted(map(rate_of, results.values()))
-    assert rates[0] < rate_of(studies.best(results)) < rates[-1]
-    assert len(rates) == count
-    for before, after in pairwise(rates):
-        assert after / before == pytest.approx(studies.HALF_DECADE, rel=1e-9)
+    top = rate_of(studies.best(results))
+    assert top == pytest.approx(best) and {top / 2, top * 2} <= set(rates)
 
 
-def test_tuning_ends_at_six_rates_going_down_where_all_diverge():
-    for best in (1e3, 1e-7):
-        results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), bowl(best=best, edge=math.inf))
-        assert len(results) == studies.MOST_RATES == 6
-    results, _ = played(tuned(LAPTOP.base, 1e-2, "x"), lambda config: math.inf)
-    assert len(results) == 6
-    assert min(map(rate_of, results.values())) == pytest.approx(1e-4, rel=1e-9)
+def test_a_rate_far_away_is_tried_too_and_is_no_neighbour():
+    results, _ = played(tuned(SHORT, 1e-2, "x", also=[0.16]), bowl(best=2e-2, edge=math.inf))
+    assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values()))
+
+
+def test_tuning_gives_up_at_some_number_of_rates_going_down_where_all_diverge():
+    for best in (1e3, 1e-9):
+        results, _ = played(tuned(SHORT, 1e-2, "x"), bowl(best=best, edge=math.inf))
+        assert len(results) == studies.MOST_RATES
+    results, _ = played(tuned(SHORT, 1e-2, "x"), lambda config: math.inf)
+    assert min(map(rate_of, results.values())) < 1e-3
 
 
 @EVERY_SCALE
-def test_batches_see_equally_many_tokens(scale):
+def test_budgets_are_parts_of_the_tokens_with_the_same_share_of_warm_up(scale):
     scale = studies.scale_named(scale, "2025")
-    for size in scale.batch_sizes:
-        for parts in (1, scale.parts):
-            found = at_batch(scale.base, size, parts)
-            windows = found.tokens / found.model.context_length
-            wanted = scale.base.tokens / scale.base.model.context_length / parts
-            assert abs(windows - wanted) <= size / 2, "more than the rounding to whole steps"
-            assert found.optimizer.warmup_iters <= found.steps
-            if found.steps >= 100:
-                share = scale.base.optimizer.warmup_iters / scale.base.steps
-                assert found.optimizer.warmup_iters / found.steps == pytest.approx(share, abs=0.01)
+    for part in scale.parts:
+        found = scale.budget(part)
+        windows = found.tokens / found.model.context_length
+        assert abs(windows - scale.base.tokens / scale.base.model.context_length / part) <= 64
+        share = scale.base.optimizer.warmup_iters / scale.base.steps
+        assert found.optimizer.warmup_iters / found.steps == pytest.approx(share, abs=0.005)
+    assert scale.budget(1) == scale.base
+    assert [*scale.parts] == sorted(scale.parts, reverse=True)
 
 
-def test_a_batch_of_one_is_compared_with_the_usual_one_on_as_few_tokens():
-    results, _ = played(studies.batch_size(LAPTOP), bowl())
-    tokens = {}
-    for label, result in results.items():
-        tokens.setdefault(label.split(", rate")[0], set()).add(result.config.tokens)
-    few, usual = {LAPTOP.base.tokens // LAPTOP.parts}, {LAPTOP.base.tokens}
-    assert tokens.pop("batch 1 on 1/4") == tokens.pop("batch 8 on 1/4") == few
-    assert set(map(tuple, tokens.values())) == {tuple(usual)}
-    assert list(tokens) == [f"batch {size}" for size in LAPTOP.batch_sizes[1:]]
+@EVERY_SCALE
+def test_batches_go_from_one_to_the_limit_of_the_memory_at_equal_tokens(scale):
+    scale = studies.scale_named(scale, "2025")
+    sizes = studies.batch_sizes(scale)
+    assert sizes[0] == 1 and {64, 128} <= set(sizes) and sizes == sorted(set(sizes))
+
+    def needed(batch_size):
+        return accounting.peak_bytes(scale.base.model, batch_size).total
+
+    assert needed(sizes[-1]) <= scale.memory < needed(sizes[-1] + 1)
+    middle = scale.budget(scale.parts[1])
+    for size in sizes:
+        found = at_batch(middle, size)
+        rounding = size * found.model.context_length / 2
+        assert abs(found.tokens - middle.tokens) <= rounding, "more than rounding to whole steps"
+        assert 1 <= found.optimizer.warmup_iters <= found.steps
+
+
+def test_each_batch_size_has_its_own_best_rate():
+    def loss(config):
+        best = 1e-2 * config.batch_size / LAPTOP.base.batch_size
+        return 2 + math.log2(config.optimizer.max_learning_rate / best) ** 2
+
+    results, _ = played(studies.batch_size(LAPTOP), loss)
+    for size in (2, 8, 32):
+        tried = {label: run for label, run in results.items() if f"batch {size}," in label}
+        assert rate_of(studies.best(tried)) == pytest.approx(1e-2 * size / 8)
+    assert {run.config.tokens for run in results.values() if run.config.batch_size <= 256} == {
+        MIDDLE.tokens
+    }
 
 
 @EVERY_SCALE
@@ -172,51 +220,61 @@ def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scal
 def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model(scale):
     scale = studies.scale_named(scale, "2025")
     results, _ = played(studies.swiglu(scale), bowl())
-    silu = {label: run.config.model for label, run in results.items() if label.startswith("SiLU")}
-    assert {model.ffn for model in silu.values()} == {"silu"}
-    wide = {model.d_ff for label, model in silu.items() if "4 d_model" in label}
-    assert wide == {4 * scale.base.model.d_model}
-    matched = {model.d_ff for label, model in silu.items() if "4 d_model" not in label}
-    assert matched == {matched_d_ff(scale.base.model.d_ff)}
+    wide, matched = labelled(results, "SiLU, 4 d_model,"), labelled(results, "SiLU, ")
+    assert {config.model.ffn for config in matched} == {"silu"}
+    assert {config.model.d_ff for config in wide} == {4 * scale.base.model.d_model}
+    assert {config.model.d_ff for config in matched if config not in wide} == {
+        matched_d_ff(scale.base.model.d_ff)
+    }
 
 
-def test_a_width_is_not_chosen_by_the_luckiest_seed():
-    def loss(config):
-        return bowl()(config) - config.seed  # later seeds are luckier
-
-    results, _ = played(studies.swiglu(LAPTOP), loss)
-    again = [results[label].config.seed for label in results if label.startswith("SiLU, 4 d_model")]
-    base = LAPTOP.base.seed
-    assert again == [base, base, *LAPTOP.seeds[:2]]
-
-
-def test_an_ablation_is_run_at_the_old_rate_and_at_its_own_best_with_seeds():
-    results, _ = played(studies.STUDIES["layer_norm"].plan(LAPTOP), bowl(best=1e-2, moved=0.1))
-    changed_runs = [run for label, run in results.items() if label.startswith("no norm, ")]
-    assert {run.config.model.norm for run in changed_runs} == {"none"}
-    rates = sorted({rate_of(run) for run in changed_runs})
-    assert 1e-2 in rates and rates[0] < 1e-3
-    own = [run for label, run in results.items() if label.startswith("no norm, seed")]
-    assert [rate_of(run) for run in own] == pytest.approx([1e-3] * 3, rel=1e-9)
-    unchanged = [run for label, run in results.items() if label.startswith("unchanged, ")]
-    assert {rate_of(run) for run in unchanged} == {1e-2} and len(unchanged) == 5
+def test_an_ablation_is_tuned_at_every_budget_and_compared_with_fresh_seeds():
+    plan = studies.STUDIES["layer_norm"].plan(LAPTOP)
+    results, _ = played(plan, bowl(best=1e-2, moved=0.25))
+    for config in map(LAPTOP.budget, LAPTOP.parts):
+        for label, norm, best in (("unchanged", "pre", 1e-2), ("no norm", "none", 2.5e-3)):
+            tried = labelled(results, f"{label}, {config.tokens:,} tokens, rate")
+            again = labelled(results, f"{label}, {config.tokens:,} tokens, seed")
+            rates = [each.optimizer.max_learning_rate for each in tried]
+            assert {best / 2, best, best * 2, 1e-2} <= set(rates), "the old best one, too"
+            assert {each.model.norm for each in (*tried, *again)} == {norm}
+            assert {each.seed for each in tried} == {LAPTOP.base.seed}
+            assert [each.seed for each in again] == [*LAPTOP.seeds]
+            assert {each.optimizer.max_learning_rate for each in again} == {best}
 
 
-def test_both_corpora_are_read_for_as_many_tokens_and_then_for_twice_as_many():
+def test_pairs_differ_in_nothing_but_the_change_and_the_rate():
+    results, _ = played(studies.STUDIES["no_position"].plan(LAPTOP), bowl(moved=2))
+    for seed in LAPTOP.seeds:
+        (usual,) = labelled(results, f"unchanged, {LONG.tokens:,} tokens, seed {seed}")
+        (other,) = labelled(results, f"no RoPE, {LONG.tokens:,} tokens, seed {seed}")
+        rate = usual.optimizer.max_learning_rate
+        assert at_rate(varied(other, position="rope"), rate) == usual
+
+
+def test_depth_has_three_times_the_layers_and_each_place_of_the_norm():
+    results, _ = played(studies.depth(LAPTOP), bowl())
+    norms = {"deep,": "pre", "deep, no norm": "none", "deep, post-norm": "post"}
+    for label, norm in norms.items():
+        found = [each for each in labelled(results, label) if each.model.norm == norm]
+        assert {each.model.num_layers for each in found} == {3 * LAPTOP.base.model.num_layers}
+
+
+def test_both_corpora_are_read_for_as_many_tokens():
     results, _ = played(studies.main_experiment(LAPTOP), bowl())
-    longer = [run.config for label, run in results.items() if label.endswith(", longer")]
-    assert [config.corpus for config in longer] == ["stories", "pydocs"]
-    assert {config.tokens for config in longer} == {2 * LAPTOP.base.tokens}
-    others = {run.config.tokens for label, run in results.items() if "longer" not in label}
-    assert others == {LAPTOP.base.tokens}
+    simple = labelled(results, f"unchanged, {LONG.tokens:,} tokens")
+    web = labelled(results, f"web, {LONG.tokens:,} tokens")
+    assert {each.corpus for each in simple} == {"stories"}
+    assert {each.corpus for each in web} == {"docstrings"}
+    assert {each.tokens for each in (*simple, *web)} == {LONG.tokens}
 
 
 def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help():
     def loss(config):
         luck = 0.0 if config.seed == LAPTOP.base.seed else 0.03
-        tied = 0.1 if config.model.tie_embeddings else 0.0
+        half = 0.1 if config.batch_size < LAPTOP.base.batch_size else 0.0
         silu = 0.01 if config.model.ffn == "silu" else 0.0  # less than the seeds differ by
-        return bowl()(varied(config, seed=1)) - tied - silu + luck
+        return bowl()(varied(config, seed=1)) - half - silu + luck
 
     results, _ = played(studies.leaderboard(LAPTOP), loss)
     start = results["start"].config
@@ -224,9 +282,16 @@ def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help()
         config = results[label].config
         assert config != start and config.max_seconds == LAPTOP.cap
         assert config.steps == LAPTOP.cap_steps and config.corpus == LAPTOP.web.corpus
-    together = results["together"].config
-    assert together == varied(start, tie_embeddings=True)
-    assert not {"start", "together"} - set(results)
+        assert config.model.context_length == LAPTOP.web.model.context_length
+    assert start.optimizer.warmup_iters == LAPTOP.cap_steps // 20
+    final, again = labelled(results, "final, seed"), labelled(results, "start again, seed")
+    used = {run.config.seed for label, run in results.items() if " again" not in label
+            and "final" not in label}  # fmt: skip
+    assert [each.seed for each in final] == [each.seed for each in again] == [2, 3, 4]
+    assert used.isdisjoint({2, 3, 4})
+    assert {at_rate(replace(each, seed=336), rate_of(results["start"])) for each in final} == {
+        varied(start, batch_size=start.batch_size // 2)
+    }
 
 
 @EVERY_SCALE
@@ -234,8 +299,8 @@ def test_changes_of_size_are_relative(scale):
     base = studies.scale_named(scale, "2025").base
     found = {label: changed(base, **changes) for label, changes in studies.CHANGES.items()}
     assert found["half the batch"].batch_size == base.batch_size // 2
-    assert found["half the context"].model.context_length == base.model.context_length // 2
-    assert found["two layers fewer"].model.num_layers == base.model.num_layers - 2
+    assert found["twice the batch"].batch_size == base.batch_size * 2
+    assert found["half the layers"].model.num_layers == base.model.num_layers // 2
     for config in found.values():
         assert (
             sum(
@@ -246,14 +311,16 @@ def test_changes_of_size_are_relative(scale):
         )
 
 
-@pytest.mark.parametrize("best", [3e-3, 1e-2, 3e-2])
-@pytest.mark.parametrize("moved", [0.5, 1.0, 2.0])
-def test_all_laptop_plans_together_are_at_most_100_runs_of_at_most_2_million_tokens(best, moved):
+@pytest.mark.parametrize("best", [2.5e-3, 1e-2, 4e-2])
+@pytest.mark.parametrize("moved", [0.25, 1.0, 2.0])
+def test_all_laptop_plans_together_are_a_night_on_two_cores(best, moved):
     found = {}
     for study in STUDIES.values():
         found |= asked_by(played(study.plan(LAPTOP), bowl(best=best, moved=moved))[1])
-    assert len(found) <= 100
-    assert max(config.tokens for config in found.values()) <= 2_000_000
+    assert len(found) <= 340
+    flops = sum(dry_run.flops(each, each.steps) for each in found.values() if not each.max_seconds)
+    usual = dry_run.flops(LAPTOP.base, LAPTOP.base.steps)
+    assert flops < 130 * usual  # of about three minutes each
 
 
 def the_course_s_model(vocab_size):
@@ -280,18 +347,18 @@ def test_the_large_scales_are_the_course_s(scale, edition):
 
 
 def test_the_token_budgets_are_the_course_s():
-    full, cpu, gpu = (studies.scale_named(name, "2025") for name in ("full", "cpu", "gpu"))
-    assert gpu.base.tokens == gpu.web.tokens == 40_960_000
+    gpu, full, cpu = (studies.large_scale(name) for name in ("gpu", "full", "cpu"))
     assert full.base.tokens == full.web.tokens == 327_680_000
     assert (cpu.base.batch_size, cpu.base.steps, cpu.base.model.context_length) == (32, 5_000, 256)
-    assert cpu.base.tokens == cpu.web.tokens == 40_960_000
+    assert cpu.base.tokens == cpu.web.tokens == gpu.base.tokens == gpu.web.tokens == 40_960_000
+    assert gpu.base.batch_size == 64
 
 
 def test_the_leaderboard_lasts_as_long_as_the_edition_says():
     for scale in ("full", "cpu"):
         assert studies.scale_named(scale, "2025").cap == 90 * 60
         assert studies.scale_named(scale, "2026").cap == 45 * 60
-    assert studies.scale_named("full", "2026") == studies.full_scale("2026")
+    assert studies.large_scale("gpu").cap == studies.large_scale("gpu-offline").cap == 10 * 60
     assert (
         studies.scale_named("laptop", "2026")
         == studies.scale_named("laptop", "2025")
@@ -302,35 +369,20 @@ def test_the_leaderboard_lasts_as_long_as_the_edition_says():
 @EVERY_SCALE
 def test_the_web_corpus_gets_the_same_model_but_for_its_vocabulary(scale):
     scale = studies.scale_named(scale, "2025")
-    for config in (scale.base, scale.web):
-        assert config.batch_size in scale.batch_sizes
     assert scale.base.tokens == scale.web.tokens
     assert scale.web.model.vocab_size > scale.base.model.vocab_size
     assert scale.web.model.d_ff == scale.base.model.d_ff
 
 
 @EVERY_SCALE
-def test_batches_go_from_one_to_half_of_the_memory(scale):
+def test_rates_double_and_seeds_differ(scale):
     scale = studies.scale_named(scale, "2025")
-    assert scale.batch_sizes[0] == 1
-    assert {64, 128} <= set(scale.batch_sizes)
-    assert list(scale.batch_sizes) == sorted(scale.batch_sizes)
-    last = scale.batch_sizes[-1]
-
-    def needed(batch_size):
-        return accounting.peak_bytes(scale.base.model, batch_size).total
-
-    assert last % 128 == 0
-    assert needed(last) <= scale.memory / 2 < needed(last + 128)
-
-
-@EVERY_SCALE
-def test_rates_rise_by_half_decades_and_seeds_differ(scale):
-    scale = studies.scale_named(scale, "2025")
-    assert all(2.5 < after / before < 4 for before, after in pairwise(scale.rates))
-    assert len({scale.base.seed, *scale.seeds}) == 1 + len(scale.seeds) >= 5
+    assert [rate * 2 for rate in scale.rates[:-1]] == [*scale.rates[1:]]
+    assert len({scale.base.seed, *scale.seeds}) == 6
 
 
 def test_an_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match="'desk' is no scale; there are laptop, full, gpu"):
+    with pytest.raises(
+        ValueError, match="'desk' is not a scale; choose from laptop, gpu, gpu-offline, full, cpu"
+    ):
         studies.scale_named("desk", "2025")

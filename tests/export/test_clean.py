@@ -130,7 +130,7 @@ def test_what_is_left_out_is_named(hostile):
     said = "\n".join(hostile[1])
     assert "unicode1 (a) points to a picture that is not in the notebook" in said
     assert "unicode2 (a) shows a picture that cannot be read" in said
-    assert "unicode1 (a) holds <script>" in said
+    assert "unicode1 (a) contains <script>" in said
 
 
 def as_html(text):

@@ -144,7 +144,7 @@ def test_a_formula_that_is_nested_too_deeply_stands_as_typed_and_is_named(tmp_pa
     assert notes.count("as it was typed") == len(formulas)
     text = text_in((tmp_path / "build" / "writeup.pdf").read_bytes()).replace("\u200b", "")
     for n, (place, formula) in enumerate(zip(places, formulas, strict=True)):
-        assert f"a formula of {place[0]} ({place[1]}) is nested too deeply" in notes
+        assert f"a formula in {place[0]} ({place[1]}) is nested too deeply" in notes
         assert f"Before{n}" in text and f"after{n}" in text and formula[:7] in text
 
 
@@ -161,7 +161,7 @@ def test_a_formula_that_ends_typst_is_found_among_others(tmp_path):
     # With a stack of another size it may be set, after all.
     if r"\hat\hat" in text:
         (note,) = [line for line in said if "as it was typed" in line]
-        assert "a formula of unicode1 (b) cannot be set" in note
+        assert "a formula in unicode1 (b) cannot be typeset" in note
 
 
 def test_an_answer_that_cannot_be_set_stands_as_typed_and_is_named(tmp_path, monkeypatch):
@@ -181,7 +181,7 @@ def test_an_answer_that_cannot_be_set_stands_as_typed_and_is_named(tmp_path, mon
     )
     said = export(tmp_path / "study", to=tmp_path / "build")
     notes = [line for line in said if "as it was typed" in line]
-    assert notes == ["  note: unicode1 (b) cannot be set, and is shown as it was typed"]
+    assert notes == ["  note: unicode1 (b) cannot be typeset, and is shown as it was typed"]
     text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
     assert text.count("**Bold**") == 2 and "    This is ~~struck~~ out." in text
 

@@ -196,7 +196,7 @@ def test_cells_that_were_written_and_not_run_are_named(tmp_path):
     empty = cell('answer("unicode1", "c", """\n""")', role="answer", problem="unicode1", part="c")
     notes = states.assess(learner(tmp_path, silent, broken, empty), "2025").notes
     assert notes == [
-        "the cell that answers unicode1 (a) was not run: run and save it",
+        "the cell that answers unicode1 (a) was not run: run it and save",
         "the cell that answers unicode1 (b) ended in an error: fix it and run it again",
     ]
 
@@ -237,9 +237,9 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path, monkeypat
     ("content", "message"),
     [
         (None, "there is no folder"),
-        ({}, "holds no notebook"),
-        ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb is not a whole notebook \(Unterminated"),
-        ({"a.ipynb": "[" * 100_000}, "not a whole notebook"),
+        ({}, "has no notebooks"),
+        ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb is not a complete notebook \(Unterminated"),
+        ({"a.ipynb": "[" * 100_000}, "not a complete notebook"),
         ({"a.ipynb": "[]"}, "not a notebook of format 4"),
         ({"a.ipynb": '{"nbformat": 4, "cells": [3]}'}, "no list of cells"),
         ({"a.ipynb": None}, r"a.ipynb cannot be read \(.*irectory.*\); open it"),

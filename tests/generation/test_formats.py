@@ -172,7 +172,11 @@ def test_ids_that_are_no_ranks_are_refused(tmp_path, ours):
         ({"padding": {"pad_id": 0}}, "padding set"),
         ({"model": {"type": "Unigram", "vocab": []}}, "model Unigram"),
         ({"added_tokens": [{"id": 0, "content": "<m>", "lstrip": True}]}, "lstrip of '<m>'"),
-        ({"model": 3}, "is no tokenizer.json"),
+        ({"model": 3}, "is not a tokenizer.json"),
+        (
+            {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b c"]}},
+            "other.json is not a tokenizer.json",
+        ),
     ],
 )
 def test_tokenizers_of_another_kind_are_refused_by_name(folder, hugging_face, change, words):
@@ -184,7 +188,7 @@ def test_tokenizers_of_another_kind_are_refused_by_name(folder, hugging_face, ch
 
 def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "x").write_text("not json")
-    with pytest.raises(ValueError, match=r"is no tokenizer\.json"):
+    with pytest.raises(ValueError, match=r"is not a tokenizer\.json"):
         load_tokenizer_json(tmp_path / "x")
     with pytest.raises(ValueError, match="line 1: expected a token in base64"):
         load_tiktoken(tmp_path / "x")
@@ -192,7 +196,7 @@ def test_files_that_are_none_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no merge of two tokens makes b'abc'"):
         load_tiktoken(tmp_path / "x")
     (tmp_path / "x").write_bytes(b"YQ== 0\n")
-    with pytest.raises(ValueError, match=r"id of the special token '<\|e\|>' is a rank"):
+    with pytest.raises(ValueError, match=r"id of the special token '<\|e\|>' is already a rank"):
         load_tiktoken(tmp_path / "x", {"<|e|>": 0})
     for load in (load_tiktoken, load_tokenizer_json):
         with pytest.raises(FileNotFoundError):
@@ -325,13 +329,21 @@ def test_a_llama_that_is_not_ours_is_refused_with_the_reason(model, change, said
         formats.load_model(folder)
 
 
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[1]", "holds a list")])
+def test_a_config_that_is_none_is_refused(model, text, said, tmp_path):
+    folder = formats.save_model(model, tmp_path / "out")
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"config\.json {said}"):
+        formats.load_model(folder)
+
+
 def test_a_folder_without_a_whole_model_is_refused(model, ours, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no .*config.json"):
         formats.load_model(tmp_path)
     folder = formats.save_model(model, tmp_path / "out")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="is not whole"):
+    with pytest.raises(ValueError, match="is damaged or incomplete"):
         formats.load_model(folder)
     weights.unlink()
     with pytest.raises(FileNotFoundError, match="weights in several files are not read"):

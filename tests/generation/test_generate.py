@@ -183,8 +183,8 @@ def test_half_precision_logits_are_drawn_from_in_float32():
             "temperature=-1 is not above 0; take 0 itself for the likeliest token",
         ),
         ({"temperature": float("nan")}, "temperature=nan is not above 0"),
-        ({"top_p": 0}, "top_p=0 is not above 0 and up to 1; 1 keeps every token"),
-        ({"top_p": 1.5}, "top_p=1.5 is not above 0 and up to 1"),
+        ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
+        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"top_k": 0}, "top_k=0 keeps no token"),
     ],
 )

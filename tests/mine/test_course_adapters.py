@@ -40,8 +40,8 @@ RIGHT = [
 ]
 REFUSED = {  # for these forms an adapter is written by hand
     "AsksItsRope": "max_seq_len",  # of a RoPE that is another class than the one that was solved
-    "OneMatrixAHead": "No way to fill it in",  # weights with an axis for the heads
-    "OfDict": "no annotation tells their class",  # settings
+    "OneMatrixAHead": "No way of loading its weights",  # weights with an axis for the heads
+    "OfDict": "no annotation names their class",  # settings
     "Course": "does not return a pair",  # a trainer that keeps what it has learnt
     "Statics": "the function `train`",  # of a class of static methods
 }
@@ -113,7 +113,7 @@ def test_a_silu_beside_the_layer_is_found(tmp_path):
     assert "import silu" in text
     assert adapter_runs.alike(ours("run_silu", tmp_path), run([text], "run_silu", tmp_path))
     parts.homes = parts.own_homes
-    with pytest.raises(Wrong, match="None of your files has a function"):
+    with pytest.raises(Wrong, match="None of your files has a working `silu`"):
         written("run_silu", parts)
 
 

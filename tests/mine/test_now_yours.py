@@ -1,7 +1,6 @@
 """The cells "Now yours" of the notebooks: quiet, with a learner's parts, and with broken ones."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import made_records
 import matplotlib.pyplot as plt
@@ -68,9 +67,8 @@ def before(name, folder):
         run_config = tiny_runs.tiny(precision="float32")
         return {"run_config": run_config, "splits": tiny_runs.data()}
     if name == "07_generation":
-        return {"model": small(64), "letters": BYTES, "opening": "ABC"}
-    usual = {1: made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])}
-    return {"usual": usual, "scale": SimpleNamespace(base=SimpleNamespace(seed=1))}
+        return {"model": small(64), "tokenizer": BYTES, "opening": "ABC"}
+    return {"every": [made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])]}
 
 
 def small(vocab_size):
@@ -146,7 +144,7 @@ def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
     assert "model            yours" in said and "Your run beside ours. The losses" in said
     assert "step 100 of 100" in said and "bits_per_byte" in said
     said = shown("07_generation")
-    assert "cold, yours writes the text of ours" in said
+    assert "At temperature 0.001, yours writes the same text" in said
     said = shown("08_experiments")
     assert "Validation losses in bits per byte." in said and "short-" in said and "all" in said
 
@@ -156,7 +154,7 @@ BROKEN = {
     "06_training": (
         "transformer_lm",
         MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
-        "logits of shape (2, 16, 64) are asked for",
+        "instead of logits of shape (2, 16, 64)",
         "mine.transformer_lm",
     ),
     "03_transformer": (

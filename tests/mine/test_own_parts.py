@@ -120,12 +120,12 @@ class TestFromTheNotebooks:
         assert mine.parts().key != parts.key
         (listed,) = mine.runs().values()
         assert listed.folder == run.folder and listed.parts is None  # that code is gone
-        with pytest.raises(ValueError, match="made by other code"):
+        with pytest.raises(ValueError, match="made by a different version of your code"):
             mine.open_run(run.folder)
 
     def test_without_parts_all_are_ours(self):
         assert mine.parts().key == "" and mine.runs() == {}
-        with pytest.raises(PartError, match="your rope is not there yet"):
+        with pytest.raises(PartError, match="you have no part for rope yet"):
             mine.own("rope")
 
     def test_own_takes_the_handouts_arguments_by_name_and_says_what_fails(self, study):
@@ -200,7 +200,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("forward", "said"),
         [
-            ("self.head(self.table(token_ids))[:, -1]", r"returns \(2, 64\), and logits of shape"),
+            ("self.head(self.table(token_ids))[:, -1]", r"returns \(2, 64\) instead of logits"),
             ("self.table.missing", "AttributeError"),
         ],
     )
@@ -215,7 +215,7 @@ class TestFailures:
         with self.fails("your loss .* is nan, though all logits are finite"):
             mine.parts().loss(logits, targets)
         solved(study, cross_entropy=LOSS.replace(".mean()", ""))
-        with self.fails(r"returns \(6,\), and one number is asked for"):
+        with self.fails(r"returns \(6,\) instead of one number"):
             mine.parts().loss(logits, targets)
 
     def test_an_optimizer_without_groups(self, study):
@@ -227,7 +227,7 @@ class TestFailures:
     def test_what_is_still_to_write(self, study):
         stub = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
         solved(study, data_loading=stub + "__all__ = ['get_batch']\n")
-        with self.fails("your get_batch .* is still to write"):
+        with self.fails("your get_batch .* is not written yet"):
             train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
 
 

@@ -232,12 +232,14 @@ def of(kind):
 
 WRONG = [
     ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
-    ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit of position 0 is"),
+    ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
     ("gradients", 0, {"model": model(detached)},
-     "backward through it no gradient comes to `lm.layers.0.ln2"),
+     "in its backward pass no gradient reaches `lm.layers.0.ln2"),
     ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
-    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()}, "of the same logits"),
-    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan}, "it is nan and ours"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()},
+     "for the same logits"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan},
+     "it is nan, but ours is"),
     (
         "gradients", 0,
         {"loss": lambda x, y: (fused.cross_entropy(x, y) + fused.cross_entropy(x, y).detach()) / 2},
@@ -249,9 +251,9 @@ WRONG = [
     ("schedule", 3, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, 0, w, end)},
      "with the arguments (3,"),
     ("schedule", 7, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, low, w, end)
-                     * (it <= end)}, "is 0 and ours 0.001"),
-    ("optimizer", 1, {"optimizer": adamw(betas=(0.95, 0.9))}, "after it a weight of"),
-    ("optimizer", 1, {"optimizer": adamw(weight_decay=0)}, "after it a weight of"),
+                     * (it <= end)}, "returns 0, but ours is 0.001"),
+    ("optimizer", 1, {"optimizer": adamw(betas=(0.95, 0.9))}, "after it, a weight of"),
+    ("optimizer", 1, {"optimizer": adamw(weight_decay=0)}, "after it, a weight of"),
     ("optimizer", 1, {"optimizer": of(Deaf)}, ""),
     ("optimizer", 1, {"optimizer": of(L2)}, ""),
     ("optimizer", 1, {"optimizer": of(Forgetful)}, ""),
@@ -306,7 +308,7 @@ def raising(*args):
         (
             "loss",
             {"loss": lambda x, y: (x.sum(-1) * 0).flatten()},
-            "the shape is (256,), and ours ()",
+            "the shape is (256,), but ours is ()",
         ),
     ],
 )
@@ -327,7 +329,8 @@ class Remembering(Theirs):
 def test_what_only_a_whole_run_shows_is_found_by_swapping():
     report = report_on(**RIGHT | {"model": Remembering})
     assert report.as_json()["parts_differ"] == ["forward"]
-    assert "does what ours does on our weights, but a run with it parts from ours" in report.message
+    words = "does what ours does on our weights, but a run with it diverges from ours"
+    assert words in report.message
     assert report.first_step >= 1
 
 

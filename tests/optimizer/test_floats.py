@@ -89,5 +89,5 @@ def test_what_is_typed_is_read(text, number):
 
 @pytest.mark.parametrize("text", ["", "one", "1/0", "2^^3", "1/2/3", "10^999", "-8^0.5", "0x10"])
 def test_what_is_no_number_is_told_so(text):
-    with pytest.raises(ValueError, match="is no number; try"):
+    with pytest.raises(ValueError, match="is not a number; try"):
         floats.read(text)

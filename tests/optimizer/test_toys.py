@@ -51,7 +51,7 @@ def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
         (10, "no weight changes its sign"),
         (50, "After 1 step it is exactly 0"),
         (70, "the weights jump across 0"),
-        (100, "keeps the loss; then it falls. After 4 steps it is exactly 0"),
+        (100, "leaves the loss as it is; then it falls. After 4 steps it is exactly 0"),
         (150, "grows for 2 steps, to 5.03 times the start, then it falls. After 9"),
         (1_000, "grows for 99 steps, to 2.6e+65 times the start"),
     ],

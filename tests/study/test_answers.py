@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -85,7 +86,7 @@ def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, mo
 
 def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
     answer("tokenizer_experiments", "b", "More tokens.")
-    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "pydocs"]
+    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "docstrings"]
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     answer("tokenizer_experiments", "b", "More tokens.")
     assert [used["name"] for used in bundles[1][MIME]["corpora"]] == ["tinystories", "owt"]
@@ -132,7 +133,7 @@ def test_outside_a_notebook_an_answer_is_printed(capsys):
         (("unicode9", "a", "x"), ValueError, "did you mean 'unicode"),
         (("unicode1", "d", "x"), ValueError, "no part 'd'"),
         (("unicode1", None, "x"), ValueError, "say which part of unicode1"),
-        (("unicode1", "a", 7), TypeError, "expects its text as a str, got a int"),
+        (("unicode1", "a", 7), TypeError, "expects its text as a str, not int"),
         (("learning_rate_tuning", "a", "x"), ValueError, "has no parts"),
     ],
 )
@@ -206,7 +207,7 @@ def test_every_quantity_that_is_required_is_known():
         ("> A dog ran.\n\nIt stopped at its end token.", None),
         ("```\nA dog ran.<|endoftext|>\n```", None),
         ("> A dog ran to the park.\n\nFluent.", "about 8 tokens"),
-        (f"It wrote 60 tokens.\n\n> {STORY}", "60 tokens, asked are 256"),
+        (f"It wrote 60 tokens.\n\n> {STORY}", "60 tokens, but needs 256"),
         ("I asked for 256 tokens.\n\n> A dog ran to the park.", "about 8 tokens"),
     ],
 )
@@ -220,22 +221,34 @@ def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
     [
         ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
         ("no_pos_emb", "", "RoPE is better.", 1, None),
-        ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not name 128"),
+        ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
         ("batch_size_experiment", "", "From 1, over 64 and 128, to 512.", 1, None),
-        ("learning_rate", "a", "The best loss is 2.31.", 1, "lowest loss is 2.31, asked is 2"),
-        ("learning_rate", "a", "Validation loss fell from 4.10 at once: loss 1.44.", 1, None),
-        ("leaderboard", "", "We did our best.", 1, "it names no loss"),
+        ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
         ("train_bpe_tinystories", "a", "3.8 s at 47 MB; the longest is ` Everything`.", 0, None),
-        ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it names no time"),
+        ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it gives no time"),
         ("tokenizer_experiments", "c", "0.49 MB/s; the Pile takes 40.5 days.", 0, None),
         ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
         ("unicode2", "c", r"`b'\xc3\x28'` is none.", 0, None),
         ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
         ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
-        ("unicode2", "c", "Two bytes are none.", 0, "it names no example in bytes"),
+        ("unicode2", "c", "Two bytes are none.", 0, "it gives no example in bytes"),
         ("unicode1", "a", "", 0, None),
     ],
 )
 def test_what_is_missing_is_named(problem, part, text, figures, said):
     found = complaints(problem, part, text, figures)
     assert (not found) if said is None else said in found[0]
+
+
+def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_target():
+    text = "A validation loss of 6.2. The course asks for a loss of 1.45."
+    said = ["the loss is 6.2, but must be at most 2"]
+    assert complaints("learning_rate", "a", text, 1, 6.2) == said
+    assert complaints("learning_rate", "a", text, 1, 6.2, stand_in=True) == []
+    assert complaints("learning_rate", "a", text, 1, 1.44) == []
+
+
+@pytest.mark.parametrize("loss", ["1.4", True, math.nan, -1, math.inf])
+def test_a_loss_that_is_none_is_refused(loss):
+    with pytest.raises(ValueError, match="in nats per token, a positive number such as"):
+        answer("leaderboard", None, "Our entry.", loss=loss)

@@ -220,7 +220,7 @@ def test_a_file_that_was_run_is_gathered_too(tmp_path):
 
 def test_what_only_a_notebook_can_do_is_named():
     words = played(["def f():\n    !ls"], "f")[1]
-    assert "`def f():` has a magic or a shell command in it" in words
+    assert "`def f():` contains a magic or a shell command" in words
 
 
 def test_names_of_the_learners_own_files_are_found(tmp_path, monkeypatch):
@@ -249,7 +249,7 @@ def test_what_cannot_be_kept_says_why():
     assert "not your own" in played(["from math import floor"], "floor")[1]
     assert "it has no name" in played(["def f():\n    def g(): pass\n    return g"], "f()", "x")[1]
     made = "import sys\ndef f(): return stream\nsys.modules['__main__'].stream = sys.stderr"
-    assert "`stream` was made by no statement" in played([made], "f")[1]
+    assert "no statement of a cell or file has made `stream`" in played([made], "f")[1]
     with pytest.raises(NotKeptError, match="2 objects"):
         gather((1, 2), ("softmax",))
 
@@ -349,7 +349,7 @@ def square(x, dim):
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     softmax = problems.get("softmax")
     (kept, trouble), said = keeping.keep(tmp_path, softmax, square, "correct", Part())
-    assert trouble == "" and "imports by itself" in said
+    assert trouble == "" and "imported on its own" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
     monkeypatch.setattr(keeping, "why_not_alone", None)  # the same again is not proved again

@@ -42,6 +42,8 @@ CELLS = [
     *prose(2),
     cell("try", "b", "my_difference = ..."),
     cell("check", "b", 'check("unicode1", my_difference, part="b")'),
+    cell("evidence", "b", 'print("explained", chr(0))'),
+    cell("evidence", "b", 'print("and shown", repr(chr(0)))'),
     cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),
     *prose(3),
     cell("try", "c", "my_observation = 21"),
@@ -126,7 +128,8 @@ def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     expect(run(page, '"check" in')).to_contain_text("False")
     page.keyboard.press("F8")
     expect_active(page, '"check" in')
-    assert page.locator(".workbook-study, .workbook-open, .workbook-done").count() == 0
+    marks = ".workbook-study, .workbook-open, .workbook-done, .workbook-folded"
+    assert page.locator(marks).count() == 0
     expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
 
 
@@ -186,7 +189,41 @@ def test_what_is_done_is_passed_over(page, server):
     page.keyboard.press("Control+Enter")
     is_done(right)
     page.keyboard.press("F8")
-    expect(page.get_by_text("Every exercise of this notebook is done.")).to_be_visible()
+    expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
+
+
+def test_an_explanation_is_folded_until_the_exercise_is_done(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    shown, folded = page.locator(".workbook-folded-first"), page.locator(".workbook-folded")
+    explained = page.locator(".jp-CodeCell", has_text='"explained"')
+    page.keyboard.press("F8")
+    page.keyboard.press("F8")
+    page.keyboard.press("F8")
+    expect_active(page, WAY[2])
+    expect(shown).to_have_count(1)
+    expect(folded).to_have_count(2)
+    expect(explained.locator(".jp-InputArea-editor")).to_be_hidden()
+    page.screenshot(path=SCREENSHOTS / "folded.png")
+    run(page, WAY[3])  # the answer, which solves it
+    expect(folded).to_have_count(0)
+    expect(explained.locator(".jp-InputArea-editor")).to_be_visible()
+
+
+def test_an_explanation_unfolds_for_whoever_asks(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    for _ in range(3):
+        page.keyboard.press("F8")
+    expect_active(page, WAY[2])
+    page.locator(".workbook-folded-first").click()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
+    run(page, WAY[2])  # it stays unfolded, though the exercise is open
+    expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
+    expect(run(page, 'print("and shown"')).to_contain_text("and shown")
 
 
 def test_a_cell_is_marked_from_when_it_is_tagged(page, server):

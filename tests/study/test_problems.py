@@ -62,7 +62,9 @@ def test_both_spellings_give_the_same_problem():
 def test_every_record_is_whole(problem):
     assert set(problem.points) == set(problem.ids) == set(EDITIONS)
     assert (problem.kind == "code") == bool(problem.hand_in)
-    assert problem.nudge.endswith((".", "?")) and problem.idea.endswith((".", "?"))
+    assert tuple(problem.hints) == (problem.parts or ("",))
+    for nudge, idea in problem.hints.values():
+        assert nudge.endswith((".", "?")) and idea.endswith((".", "?"))
     assert problem.title and problem.notebook[:2].isdigit()
 
 

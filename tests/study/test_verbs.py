@@ -256,7 +256,7 @@ def test_an_attempt_that_hangs_is_stopped_and_told_so(monkeypatch):
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
     monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
     check_with(monkeypatch, lambda attempt, part: attempt(2))
-    assert "longer than 0.3 s together" in judged(sleeps, "wrong")
+    assert "longer than 0.3 s in total" in judged(sleeps, "wrong")
 
 
 def test_the_users_own_interrupt_passes():
@@ -319,7 +319,7 @@ def test_a_partly_written_class_says_what_is_missing(monkeypatch):
         (None, None, "expected a problem's id"),
         ("unicode1", "z", "there is no part 'z'"),
         ("train_bpe", "a", "has no parts"),
-        ("unicode1", 3, "expected a part such as 'a', got a int"),
+        ("unicode1", 3, "expected a part such as 'a', not int"),
     ],
 )
 def test_an_unknown_problem_or_part_is_named(problem, part, named):
@@ -387,7 +387,7 @@ def test_an_answer_is_checked_where_it_stands(study, capsys):
     printed = capsys.readouterr().out
     assert printed.index("U+0041") < printed.index("✗ unicode1 (a): wrong")
     verbs.answer("unicode1", "c", "It stays in the text.")
-    assert "[ ] printed, the text looks" in capsys.readouterr().out
+    assert "[ ] when printed, the text looks" in capsys.readouterr().out
 
 
 def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, capsys):
@@ -398,10 +398,10 @@ def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, 
 
 def test_facts_are_ticked_by_number_or_all(study):
     report = check("unicode1", "It stays in the text.", "c")
-    assert '`tick("unicode1", "c")`' in str(report) and "2. [ ] printed" in str(report)
+    assert '`tick("unicode1", "c")`' in str(report) and "2. [ ] when printed" in str(report)
     report = verbs.tick("unicode1", "(C)", 2)
     assert report.status == "read" and str(report).count("[x]") == 1
-    assert "☑ printed, the text looks" in report._repr_html_()
+    assert "☑ when printed, the text looks" in report._repr_html_()
     assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
     report = check("unicode1", "It stays in the text.", "c")
     assert str(report).count("[x]") == 3 and "tick(" not in str(report)
@@ -442,13 +442,27 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():
-    first, second, third = hint("unicode2"), hint("unicode2"), hint("unicode2")
+    first, second, third = (hint("train_bpe") for _ in range(3))
     assert len(first.steps) == 1 and len(second.steps) == len(third.steps) == 2
     assert "Run hint again" in str(first) and "Run hint again" not in str(second)
     assert first.steps[0] in str(second)
     assert "<ol>" in second._repr_html_()
     with pytest.raises(ValueError, match="did you mean"):
         hint("unicode3")
+
+
+def test_each_part_has_hints_of_its_own():
+    first, second = hint("unicode2", "a"), hint("unicode2", part="(A)")
+    assert len(first.steps) == 1 and len(second.steps) == 2
+    assert "Hint for unicode2, part a" in str(first)
+    other = hint("unicode2", "b")
+    assert len(other.steps) == 1 and other.steps != first.steps
+    (every,) = hint("unicode2").steps
+    assert every.startswith(f"(a) {first.steps[0]}") and f"(b) {other.steps[0]}" in every
+    with pytest.raises(ValueError, match="the parts a, b, c; there is no part 'd'"):
+        hint("unicode2", "d")
+    with pytest.raises(ValueError, match="no parts"):
+        hint("train_bpe", "a")
 
 
 class Example:

@@ -150,7 +150,7 @@ def executor(request):
 
 
 def refused(path):
-    return pytest.raises(ValueError, match=rf"{path} changed while it was read.* call again")
+    return pytest.raises(ValueError, match=rf"{path} changed while it was read.* try again")
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
     for left in (0, 5, 50, 128, 1000):
         write_tokens(tmp_path / "ids.npy", range(500), 500)
         os.truncate(tmp_path / "ids.npy", left)
-        with pytest.raises(ValueError, match=r"ids\.npy is not a whole token file .*remove it"):
+        with pytest.raises(ValueError, match=r"ids\.npy is not a complete token file .*remove it"):
             read_tokens(tmp_path / "ids.npy")
 
 
@@ -216,7 +216,7 @@ def test_the_command_encodes_both_splits(tmp_path, folder, capsys):
     printed = capsys.readouterr().out
     for split in ("train", "validation"):
         path = tmp_path / "tokens" / "stories-270" / f"{split}.npy"
-        assert f"{path}  {len(read_tokens(path)):,} ids" in printed
+        assert f"{path}  {len(read_tokens(path)):,} tokens" in printed
     record = json.loads((tmp_path / "tokens" / "stories-270" / "train.json").read_text())
     assert record["bytes"] == 40_000
     given = ["--vocab", str(folder / "vocab.json"), "--merges", str(folder / "merges.txt")]
@@ -290,7 +290,7 @@ def test_a_damaged_tokenizer_is_refused_by_name(folder, file, how):
     _, whole = tokenizer_for("stories")
     damage(folder / file, how)
     for _ in range(2):
-        with pytest.raises(ValueError, match=f"{folder / file} is not as .* remove {folder}, and"):
+        with pytest.raises(ValueError, match=f"{folder / file} has changed .* remove {folder},"):
             tokenizer_for("stories")
     shutil.rmtree(folder)
     assert_made_again(whole)
@@ -360,5 +360,5 @@ def test_processes_train_a_default_tokenizer_once(tmp_path):
 
 
 def test_a_corpus_that_there_is_not_has_no_tokenizer():
-    with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, pydocs"):
+    with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, docstrings"):
         tokenizer_for("nosuch")

@@ -45,7 +45,7 @@ def test_the_first_difference_is_counted_and_explained():
         ([(b"e", b"s")], 1, 9, 9, "a tie, and the greater pair is the second"),
         ([(b"x", b"y")], 1, 0, 9, "b'x' + b'y' (0 times) against b's' + b't' (9 times)"),
         ([*right[:3], (b"w", b"est")], 4, 6, 7, "the more frequent pair goes first"),
-        (right[:2], 3, 0, 7, "one list ends, the other goes on: nothing against"),
+        (right[:2], 3, 0, 7, "one list ends while the other goes on: nothing against"),
     ):
         found = first_difference(mine, right, TOY)
         assert (found.step, found.mine_count, found.other_count) == (step, mine_count, other_count)
@@ -76,7 +76,7 @@ def test_twins_are_told_once():
     merges = [(b"-", b"-"), (b"--", b"--"), (b"----", b"--")]
     assert outline(merges_behind(b"------", merges)).split("\n") == [
         "b'------'  merge 3",
-        "  b'----'  merge 2, of two alike",
+        "  b'----'  merge 2, of two equal halves",
         "    b'--'  merge 1",
         "  b'--'  merge 1",
     ]

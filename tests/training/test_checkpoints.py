@@ -81,7 +81,7 @@ def test_every_shortened_file_is_refused(tmp_path):
     whole = (tmp_path / "a.pt").read_bytes()
     for size in {0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1}:
         (tmp_path / "cut.pt").write_bytes(whole[:size])
-        refused(tmp_path / "cut.pt", "is empty|is no whole checkpoint")
+        refused(tmp_path / "cut.pt", "is empty|is not a complete checkpoint")
 
 
 def test_a_flipped_bit_in_a_weight_is_noticed(tmp_path):
@@ -104,15 +104,15 @@ def test_code_in_a_file_is_never_run(tmp_path, monkeypatch):
     torch.save({"kind": checkpoints.KIND, "model": Bomb()}, "zip.pt")
     refused(tmp_path / "zip.pt", "nothing in it was run")
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(Bomb()))
-    refused(tmp_path / "plain.pt", "is no whole checkpoint")
+    refused(tmp_path / "plain.pt", "is not a complete checkpoint")
     assert not (tmp_path / "exploded").exists()
 
 
 def test_files_of_others_are_refused(tmp_path):
     torch.save(pair()[0].state_dict(), tmp_path / "weights.pt")
-    refused(tmp_path / "weights.pt", "no checkpoint of the workbook")
+    refused(tmp_path / "weights.pt", "is not a workbook checkpoint")
     (tmp_path / "text.pt").write_text("step 2")
-    refused(tmp_path / "text.pt", "is no whole checkpoint")
+    refused(tmp_path / "text.pt", "is not a complete checkpoint")
 
 
 def test_an_exhausted_file_object_names_seek():
@@ -143,7 +143,7 @@ def test_another_optimizer_is_refused_before_anything_is_copied(tmp_path):
 
 @pytest.mark.parametrize("bad", [-1, 2.0, True, None])
 def test_what_is_no_step_is_refused(bad):
-    with pytest.raises(ValueError, match="is no step"):
+    with pytest.raises(ValueError, match="is not a step"):
         save_checkpoint(*pair(), bad, BytesIO())
 
 
@@ -191,7 +191,8 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
     last.write_bytes(last.read_bytes()[:-100])
     assert newest(tmp_path)["iteration"] == 1
     assert (
-        f"skipped, step-000000001.pt is used instead: {last} is no whole" in capsys.readouterr().err
+        f"using step-000000001.pt, and not a newer one: {last} is not a complete"
+        in capsys.readouterr().err
     )
     checkpoints.keep({"iteration": 2}, tmp_path, 3)
     assert newest(tmp_path)["iteration"] == 2

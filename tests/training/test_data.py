@@ -83,7 +83,7 @@ def test_windows_begin_where_they_are_asked_to():
 
 @pytest.mark.parametrize(
     ("length", "batch_size", "context_length", "message"),
-    [(4, 1, 4, "give 5 ids at least"), (0, 1, 1, "hold no window"), (9, 0, 4, "1 at least")],
+    [(4, 1, 4, "give at least 5 ids"), (0, 1, 1, "too few for a window"), (9, 0, 4, "at least 1")],
 )
 def test_what_cannot_be_cut_is_said(length, batch_size, context_length, message):
     with pytest.raises(ValueError, match=message):

@@ -56,5 +56,5 @@ def test_a_model_that_trains_goes_on_training(model):
 
 
 def test_too_little_text_is_said(model):
-    with pytest.raises(ValueError, match="no window of 16"):
+    with pytest.raises(ValueError, match="do not fill one window of 16"):
         evaluate(model, tiny_runs.ids(16), np.ones(64, np.int64), 16, 32)

@@ -136,7 +136,9 @@ def test_a_model_that_sees_a_little_ahead_is_caught(model, batch, reach):
 
 def test_logits_that_are_no_numbers_are_no_proof(model, batch):
     model.lm_head.weight.data[0, 0] = torch.nan
-    assert guards.looks_ahead(model, batch[0])
+    assert "before the first step: the forward pass overflows" in guards.looks_ahead(
+        model, batch[0]
+    )
 
 
 def test_shifted_targets_have_no_flag(batch):
@@ -191,6 +193,11 @@ def test_the_same_array_for_both_splits_is_caught_without_documents():
     data = tiny_runs.data(train=ids, validation=ids[:50], end_id=None)
     assert "the same tokens" in guards.splits_apart(data)
     assert guards.splits_apart(tiny_runs.data(end_id=None)) is None
+
+
+def test_a_loss_that_is_no_number_is_not_too_good_to_be_true():
+    nan = Evaluation(loss=math.nan, tokens=100, bytes=100)
+    assert guards.too_good(nan, tiny_runs.data()) is None
 
 
 def test_a_loss_below_the_floor_is_too_good_to_be_true():

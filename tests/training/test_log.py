@@ -27,6 +27,14 @@ def test_a_run_reads_back_as_a_table_by_step(tmp_path):
     assert runlog.config(tmp_path / "run") == {"batch_size": 8}
 
 
+def test_a_run_that_diverged_before_its_first_step_reads_back_with_both_losses(tmp_path):
+    runlog.claim(tmp_path / "run", {})
+    with RunLog(tmp_path / "run") as log:
+        log.append({"step": 0, "tokens": 0, "validation_loss": math.nan})
+    frame = runlog.read(tmp_path / "run")
+    assert frame[["train_loss", "validation_loss", "gradient_norm"]].isna().all(axis=None)
+
+
 def test_the_environment_names_the_machine_and_what_the_caller_adds():
     environment = runlog.environment(device="cpu")
     assert environment["device"] == "cpu"

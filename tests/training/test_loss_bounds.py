@@ -31,7 +31,7 @@ def test_every_corpus_has_a_floor_and_an_unknown_one_is_named():
         known = bounds(corpus)
         assert known.floor == STATED_FLOORS.get(corpus, known.floor) > 0
         assert known.lowest == nats_per_token(known.floor, known.bytes_per_token)
-    with pytest.raises(ValueError, match="is not a corpus; there are tinystories"):
+    with pytest.raises(ValueError, match="is not a corpus; choose from tinystories"):
         bounds("wikipedia")
 
 

@@ -110,7 +110,7 @@ def test_checkpoints_that_lose_state_are_replaced_and_it_is_said(tmp_path):
     interrupted(tmp_path / "broken", parts, 8)
     resumed = train(config, tmp_path / "broken", tiny_runs.data(), parts=parts)
     (flag,) = resumed.flags
-    assert flag.startswith("mine:save_checkpoint does not bring back optimizer['state']")
+    assert flag.startswith("mine:save_checkpoint does not restore optimizer['state']")
     assert resumed.log["train_loss"].equals(whole.log["train_loss"])
 
 

@@ -49,11 +49,11 @@ def test_every_field_of_every_config_has_an_option():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing"], "is not a preset; there are laptop"),
+        (["nothing"], "is not a preset; the presets are laptop"),
         (["laptop", "--batch-size", "0"], "batch_size=0 is not a positive whole number"),
         (["laptop", "--num-heads", "3"], "not a multiple of num_heads"),
-        (["laptop", "--min-learning-rate", "1"], "the smaller one first"),
-        (["laptop", "--decay", "after"], "torch's kernel decays before"),
+        (["laptop", "--min-learning-rate", "1"], "the minimum no larger than"),
+        (["laptop", "--decay", "after"], "update='fused' decays the weights before"),
         (["laptop", "--steps", "5"], "the warm-up of 20 steps is longer"),
     ],
 )

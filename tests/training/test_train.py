@@ -401,6 +401,19 @@ class TestATimeLimit:
         config = tiny_runs.tiny(max_seconds=seconds, **usual | changes)
         return train(config, folder, tiny_runs.data())
 
+    def test_is_not_passed_by_an_evaluation_that_is_due_shortly_before(self, tmp_path, monkeypatch):
+        clock, validation = Clock(monkeypatch), trainer.Trainer.validation
+
+        def slow(run):
+            clock.now += 4
+            return validation(run)
+
+        monkeypatch.setattr(trainer.Trainer, "validation", slow)
+        # Evaluations take 4 s: before the first step, at 17 s and at 34 s. The next one is due at
+        # 51 s, and another step after it would end at 56 s.
+        run = self.limited(53.0, tmp_path, eval_every=13)
+        assert (run.log.index[-1], run.log["seconds"].iloc[-1]) == (39, 51)
+
     def test_ends_a_run_in_time_evaluated_and_saved(self, tmp_path, monkeypatch):
         Clock(monkeypatch)
         run = self.limited(60.0, tmp_path)
@@ -540,7 +553,7 @@ class TestAFolder:
 
     def test_that_is_a_file_is_said(self, tmp_path):
         (tmp_path / "run").write_text("precious")
-        with pytest.raises(OSError, match="run is a file; rename it, or take another"):
+        with pytest.raises(OSError, match="run is a file; rename it, or name another"):
             train(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
 
     def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):

@@ -247,7 +247,7 @@ def test_a_sequence_that_is_too_long_is_refused_with_what_fits():
         with pytest.raises(ValueError, match="13 ids are more"):
             model(ids(1, 3), caches=caches)
     full = KeyValueCache(2)
-    with pytest.raises(ValueError, match="3 positions do not fit a cache of 2"):
+    with pytest.raises(ValueError, match="3 positions do not fit in a cache of 2"):
         full.extend(torch.zeros(1, 3, 4), torch.zeros(1, 3, 4))
 
 
@@ -260,9 +260,9 @@ def test_an_id_outside_the_vocabulary_is_named():
     ("changes", "said"),
     [
         ({"num_heads": 5}, "d_model=32 is not a multiple of num_heads=5; try 30 or 35"),
-        ({"num_heads": 32}, "RoPE turns them in pairs; try d_model=64"),
+        ({"num_heads": 32}, "RoPE rotates them in pairs; try d_model=64"),
         ({"num_layers": 0}, "num_layers=0 is not a positive whole number"),
-        ({"norm": "middle"}, "norm='middle' is none of 'pre', 'post', 'none'"),
+        ({"norm": "middle"}, "norm='middle' is not one of 'pre', 'post', 'none'"),
         ({"rope_theta": 0.0}, "rope_theta=0.0 is not positive"),
     ],
 )

@@ -78,7 +78,7 @@ def test_the_explorer_shows_bits_and_what_became_of_a_number():
     assert "float16 0 11111 0000000000 inf overflow: the largest number is 65504" in text
     assert "bfloat16 0 10001111 0001001 70144 off by 0.0021 of its size" in text
     view.controls["text"].value = "2^-25"
-    assert "underflow: the smallest number is 5.96e-08" in seen(view.html)
+    assert "underflow: the smallest positive number is 5.96e-08" in seen(view.html)
     view.controls["text"].value = "3e-6"
     assert "subnormal, its digits run out: off by 0.0066 of its size" in seen(view.html)
 
@@ -93,7 +93,7 @@ def test_the_buttons_halve_and_double_the_number():
     assert field.value == "6.0" and "Python holds 6.0" in seen(view.html)
     field.value = "six"
     double.click()
-    assert field.value == "six" and "'six' is no number. Try 0.1" in seen(view.html)
+    assert field.value == "six" and "'six' is not a number. Try 0.1" in seen(view.html)
 
 
 def test_the_switchboard_begins_with_what_is_asked():

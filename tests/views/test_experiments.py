@@ -53,14 +53,35 @@ def test_a_sweep_marks_what_diverged_the_levels_and_the_edge():
     assert ax.get_xscale() == "log"
 
 
-def test_an_ablation_shows_the_unchanged_sweep_near_the_rates_of_the_other():
-    usual = {rate: run(9, 2 + rate, seed=i) for i, rate in enumerate((1e-4, 1e-2, 1.0), 1)}
-    other = {rate: run(9, 3 + rate, norm="none", seed=i) for i, rate in enumerate((3e-3, 1e-2), 1)}
-    groups = {"unchanged": [usual[1e-2]], "no norm": [other[1e-2]]}
-    figure = draw.ablation(groups, {"unchanged": usual, "no norm": other})
-    left, right = figure.axes
-    assert labels(left) == labels(right) == ["unchanged", "no norm"]
-    assert [list(line.get_xdata()) for line in right.lines] == [[1e-2], [3e-3, 1e-2]]
+def test_an_ablation_shows_the_last_budget_s_seeds_and_every_budget_s_tuning():
+    left, right = drawn(draw.ablation).axes
+    assert labels(left) == ["unchanged", "no norm"]
+    assert set(labels(right)) == {"0.0 M tokens", "no norm", "diverged"}
+    tuned = [(line.get_linestyle(), [*line.get_ydata()]) for line in right.lines]
+    assert tuned == [("-", [2]), ("--", [2]), ("-", [2]), ("--", [3]), ("--", [])]
+
+
+def test_effects_are_means_with_errors_beside_what_is_reported():
+    left, right = drawn(draw.effects).axes
+    (costs,) = [line for line in left.lines if line.get_label() == "_child0"] or left.lines[:1]
+    assert [*costs.get_xdata()] == [400, 4_000]
+    assert [*costs.get_ydata()] == pytest.approx([0.0, 0.85])
+    assert [*right.lines[0].get_ydata()] == [0.1, 0.8]
+    assert [label.get_text() for label in right.get_xticklabels()] == ["no norm", "SiLU"]
+
+
+def test_training_curves_are_dashed_beyond_the_edge():
+    ax = drawn(draw.training_curves)
+    fine, lost = [line for line in ax.lines if line.get_gid() != "ceiling"]
+    assert (fine.get_linestyle(), lost.get_linestyle()) == ("-", "--")
+    assert lost.get_ydata().max() == draw.CEILING
+    assert len(ax.collections) == 1
+
+
+def test_more_settings_than_colours_are_all_drawn():
+    many = {f"rate {n}": [run(9, 3.0, 2.0 + n, seed=n)] for n in range(1, 17)}
+    ax = draw.curves(many)
+    assert len(ax.lines) == 16 and len({str(line.get_color()) for line in ax.lines}) == 16
 
 
 def test_batches_have_their_losses_their_rates_and_the_root():
@@ -68,7 +89,7 @@ def test_batches_have_their_losses_their_rates_and_the_root():
     assert left.lines[0].get_ydata().tolist() == [2.08, 2.32]
     root = right.lines[-1]
     assert root.get_linestyle() == "--"
-    assert root.get_ydata().tolist() == pytest.approx([0.01, 0.02])
+    assert root.get_ydata().tolist() == pytest.approx([0.005, 0.01])
     assert len(right.collections[0].get_offsets()) == 3
 
 
@@ -91,18 +112,18 @@ def test_runs_of_any_tokenizers_are_drawn_in_bits():
     assert ax.get_ylabel() == "validation loss (bits/byte)"
 
 
-def test_all_runs_are_there_against_steps_and_seconds():
+def test_all_runs_are_there_in_the_panel_of_their_experiment():
     figure = drawn(draw.everything)
+    assert [ax.get_title() for ax in figure.axes] == ["one", "two"]
     cut = [[line for line in ax.lines if line.get_gid() == "ceiling"] for ax in figure.axes]
-    assert [len(lines) for lines in cut] == [1, 1], "a loss of 100 is not drawn where it is"
-    assert [len(ax.lines) for ax in figure.axes] == [3 + 1, 3 + 1]
-    assert [ax.get_xlabel() for ax in figure.axes] == ["steps", "time (seconds)"]
+    assert [len(lines) for lines in cut] == [1, 0], "a loss of 100 is not drawn where it is"
+    assert [len(ax.lines) for ax in figure.axes] == [2 + 1, 1]
 
 
 def test_panels_share_their_losses():
     figure = drawn(draw.panels)
-    assert [ax.get_xscale() for ax in figure.axes] == ["log", "linear", "log"]
-    assert [ax.lines[0].get_ydata().tolist() for ax in figure.axes] == [[3, 2]] * 3
+    assert [ax.get_xscale() for ax in figure.axes] == ["log", "linear"]
+    assert [ax.lines[0].get_ydata().tolist() for ax in figure.axes] == [[3, 2]] * 2
 
 
 def test_standings_have_the_lowest_on_top_and_the_range_of_the_start():

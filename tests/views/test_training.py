@@ -55,6 +55,9 @@ def test_a_curve_is_told_in_words():
     assert "from 4.00 to 2.00 nats per token (perplexity 55 to 7.4) in 2 steps" in (
         training.words(LOG)
     )
+    assert "loss goes from 2.00 to 4.00" in training.words(
+        LOG.assign(validation_loss=[*LOG["validation_loss"]][::-1])
+    )
 
 
 def test_the_live_curve_follows_the_records():

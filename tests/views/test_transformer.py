@@ -39,7 +39,7 @@ def test_maps_share_one_scale_and_are_named():
 def test_arrows_are_numbered_by_position_where_there_is_room():
     fast, slow = drawn(transformer.turned).axes
     assert [text for text in texts(fast) if text] == ["0", "1", "2", "3", "4", "5"]
-    assert [text for text in texts(slow) if text] == ["0"]
+    assert [text for text in texts(slow) if text] == ["0-5"]
     arrow = fast.texts[2]  # an arrow, its number, an arrow ...
     assert np.allclose(arrow.xy, [np.cos(1), np.sin(1)])
 
@@ -57,7 +57,7 @@ def test_the_changed_position_stands_out():
     ax = drawn(transformer.by_position)
     usual = plots.BLUE.lower()
     assert colours(ax) == [usual, usual, plots.RED.lower(), usual]
-    assert texts(ax) == ["0", "0", "2", "1"]
+    assert texts(ax) == ["0", "0", "2.00", "1.00"]
 
 
 def test_shares_are_of_each_row_and_small_ones_are_not_labelled():
@@ -86,7 +86,7 @@ def test_only_the_distance_counts():
     view.controls["key_at"].value = 11
     assert score() == before
     view.controls["query_at"].value = 11
-    assert "the query is where the key is" in seen(view.html)
+    assert "the query is at the key's position" in seen(view.html)
     view.controls["query_at"].value = 10
     assert "1 position before the key" in seen(view.html)
 
@@ -110,8 +110,8 @@ def test_the_weights_of_a_query_stand_below_the_tokens():
 
     view = views.attention_viewer(list("abcdabcd"), MAPS, query=3)
     assert notes() == ["0%", "0%", "100%", "0%", "later", "later", "later", "later"]
-    assert "Position 3, d, looks most at position 2, c: 100% of its weight." in seen(view.html)
-    assert "4 later ones are out of sight." in seen(view.html)
+    assert "Position 3, d, attends most to position 2, c: 100% of its weight." in seen(view.html)
+    assert "The mask hides 4 later ones." in seen(view.html)
     view.controls["head"].value = "evenly"
     assert notes() == ["25%", "25%", "25%", "25%", "later", "later", "later", "later"]
     back, forward, _ = view.box.children[2].children

@@ -1,4 +1,4 @@
-"""What a model and its training cost, counted with a pencil and measured while torch runs.
+"""What a model and its training cost, counted on paper and measured while torch runs.
 
 Open `sizes` first: parameters and FLOPs by module, each a `Table` whose rows name their formula.
 `activations`, `training` and `peak` go on with bytes and seconds, `measured` counts the same while

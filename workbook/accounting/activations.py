@@ -1,4 +1,4 @@
-"""The tensors that a forward pass keeps for the backward pass: in our code, in the handout's list.
+"""The tensors a forward pass keeps for the backward pass: in our code and in the handout's list.
 
 Autograd keeps a tensor where the derivative of a step needs it. The same tensor is kept once,
 however many steps need it, and parameters are there anyway. `saved_activations` follows our two
@@ -21,7 +21,7 @@ def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = No
     """
     L, post = config.num_layers, config.norm == "post"
     # The vectors that a block reads or normalises, two per block, and the last ones; with post-norm
-    # those are a norm's output, and the input of the first block is none.
+    # these are outputs of norms, but the input of the first block is not.
     terms = [("token ids", STREAM, "8·B·T", 1)]
     terms += [("residual stream", STREAM, "4·B·T·d", 2 * L + (not post))]
     terms += [("embedded ids", STREAM, "4·B·T·d", 1)] * post
@@ -104,7 +104,7 @@ def handout_activations(
     terms += [("residual copies", STREAM, vectors, 2 * L * residual_copies)] * (residual_copies > 0)
     terms += [("ln1", NORM, vectors, L)]
     terms += [(name, ATTENTION, vectors, L) for name in ("Q", "K", "V")]
-    terms += [(name, ATTENTION, scores, L) for name in ("weights", "scores", "a third map")[:maps]]
+    terms += [(name, ATTENTION, scores, L) for name in ("scores", "softmax", "a third map")[:maps]]
     terms += [(name, ATTENTION, vectors, L) for name in ("weighted sum", "output projection")]
     terms += [("ln2", NORM, vectors, L)]
     terms += [(name, FFN, inner, L) for name in ("W1 x", "SiLU")]

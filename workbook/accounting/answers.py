@@ -124,7 +124,7 @@ def _of_memory(given: Assumptions) -> dict[str, Figure]:
 
 def _of_adamw(given: Assumptions) -> dict[str, Figure]:
     first, second = MOMENTS[given.moments]
-    # With a correction for each moment, the first includes α: the update is a multiplication less.
+    # With a correction for each moment, the first includes α: the update needs one FLOP less.
     folded = given.bias_corrections == 1
     each = adamw_operations(
         first_moment=first,
@@ -186,8 +186,8 @@ def _flops(given: Assumptions) -> dict[str, float]:
 def _config_of(given: Assumptions, only_matmuls: bool = False) -> ModelConfig:
     """The config that is assumed; what is left out or added is not part of it.
 
-    An inner width of 8/3·d_model has to be rounded. `only_matmuls` avoids that, where nothing but
-    the sizes of the matrices counts: two matrices of 4·d_model have exactly as many parameters.
+    An inner width of 8/3·d_model has to be rounded. `only_matmuls` avoids that if nothing but the
+    sizes of the matrices counts: two matrices of 4·d_model have exactly as many parameters.
     """
     if only_matmuls and (given.matrices, given.d_ff) == (3, "8/3"):
         return _config(given.size, given.context_length, 2, "4")

@@ -80,7 +80,7 @@ SWITCHES = (
     Switch("norms", "none", "the norms are left out"),
     Switch("scores", "none", "the scores and weighted sums (T × T) are left out", often=True),
     Switch("scores", "one", "one of the two matmuls of T × T is left out"),
-    Switch("scores", "half", "only the half of the scores that the mask lets pass is counted"),
+    Switch("scores", "half", "only the half of the scores that the mask lets through is counted"),
     Switch("scores", "wide", "each head's matmuls of T × T are counted with the whole d_model"),
     Switch("head", False, "the head is left out", often=True),
     Switch("projections", 3, "the output projection is left out"),

@@ -1,9 +1,9 @@
 """Which assumptions give someone's number: a search, fewest changes first.
 
-Every switch may be flipped, alone or with one other; switches that many people flip also by threes
-and fours. What comes out is compared with the digits that were written: in the unit that was
-written, in the one that may have been meant, and with a factor of 1,000 lost or gained. The more
-changes, the more numbers are reached by accident: so what is rare comes in pairs at the most.
+Every switch may be flipped, alone or with one other; those that many people flip also in threes and
+fours. The result is compared with the digits that were written: in the unit that was written, in
+the one that may have been meant, and with a factor of 1,000 lost or gained. The more changes, the
+more numbers are reached by accident: so rare switches come at most in pairs.
 """
 
 from bisect import bisect_left, bisect_right
@@ -43,7 +43,7 @@ UNITS = {  # as written: what is measured, and how many of its unit
     "hours": ("seconds", HOUR),
     "days": ("seconds", DAY),
 }
-# The units of figures that a kind of number may be meant in, where it is not only its own.
+# The units of figures that a kind of number may be meant in, if not only its own.
 _MEANT = {
     "count": ("count", "flops"),
     "flops": ("flops", "per parameter"),
@@ -59,7 +59,7 @@ class Amount:
     half: float  # half a unit of the last digit that is written
     kind: str  # what is measured: the first column of `UNITS`
     unit: str  # as written
-    digits: int  # that count
+    digits: int  # significant ones
     text: str  # number and unit as written
 
     @classmethod
@@ -70,7 +70,7 @@ class Amount:
         (5000000.0, 3)
         """
         if unit not in UNITS:
-            raise ValueError(f"no unit is called {unit!r}; there are {', '.join(UNITS)}")
+            raise ValueError(f"no unit is called {unit!r}; the units are {', '.join(UNITS)}")
         try:
             number = Decimal(str(value))
         except InvalidOperation:
@@ -114,7 +114,7 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """All that has to be changed, in words; none: it is what the problem asks for."""
+        """Everything that has to be changed, in words; none: it is what the problem asks for."""
         return tuple(switch.words for switch in self.flipped) + (self.slip,) * bool(self.slip)
 
     def __str__(self) -> str:
@@ -176,11 +176,11 @@ def ways(
     parts = sorted({p for name, p in FIELDS if name == problem})
     if not parts:
         known = ", ".join(dict.fromkeys(name for name, _ in FIELDS))
-        raise ValueError(f"nothing is counted in {problem!r}; there are {known}")
+        raise ValueError(f"nothing is counted in {problem!r}; choose from {known}")
     if part is not None and part not in parts:
         raise ValueError(f"{problem} has the parts {', '.join(parts)}; there is no part {part!r}")
     if edition not in EDITIONS:
-        raise ValueError(f"edition {edition!r} is none of {', '.join(EDITIONS)}")
+        raise ValueError(f"edition {edition!r} is not one of {', '.join(EDITIONS)}")
     best: dict[tuple, tuple[tuple, Explanation]] = {}
     for each in [part] if part else parts:
         for size in SIZES if (problem, each) == ("transformer_accounting", "d") else ("xl",):
@@ -213,7 +213,7 @@ def outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, 
 
 
 def _combinations(problem: str, part: str, base: Assumptions) -> Iterator[tuple[Switch, ...]]:
-    """Switches to flip together, fewest first; by threes and fours only those of many people."""
+    """Switches to flip together, fewest first; in threes and fours only those of many people."""
     options = switches(problem, part, base)
     usual = {field: tuple(s for s in some if s.often) for field, some in options.items()}
     for count in range(MOST_CHANGES + 1):
@@ -232,7 +232,7 @@ def _matches(
         if not value:
             continue
         half = max(amount.half * scale, 1e-9 * value)
-        if unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
+        if unit in ("batch", "per parameter"):  # whole numbers, which are never rounded
             half = 0.0 if float(amount.value).is_integer() else 1e-9
         low = bisect_left(some, value - half, key=lambda outcome: outcome.value)
         high = bisect_right(some, value + half, key=lambda outcome: outcome.value)
@@ -269,5 +269,5 @@ def _worth_telling(
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """Clauses joined to a sentence: "A, B and C"."""
+    """Clauses joined into a list: "A, B and C"."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

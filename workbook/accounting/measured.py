@@ -1,7 +1,7 @@
 """What a model costs as torch itself counts it: the measurements to compare formulas with.
 
-All but the clock work on the meta device too, where tensors have shapes and no values: so a model
-far too large for this machine is measured to the byte and to the FLOP, in seconds.
+They all work on the meta device too, where tensors have shapes but no values: so a model far too
+large for this machine is measured to the byte and to the FLOP, in seconds.
 """
 
 import weakref
@@ -31,9 +31,9 @@ for _direction in ("", "_backward"):
 def counted_flops(work: Work) -> int:
     """The FLOPs of the matmuls that are computed while `work()` runs, forward or backward.
 
-    A matmul of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else. A
-    kernel for attention counts with every score, those that a mask hides too; in the backward pass
-    it computes the scores again, so one more matmul.
+    A matmul of (n, k) by (k, m) counts 2 n k m: torch's own count, which leaves out all else. An
+    attention kernel counts every score, even those that a mask hides; in the backward pass it
+    computes the scores again, which is one more matmul.
     """
     with FlopCounterMode(display=False) as counter:
         work()
@@ -91,7 +91,7 @@ def elementwise_flops(work: Work) -> int:
         if name in ALLOCATIONS or func.namespace != "aten":  # such as the profiler's marks
             return
         if name not in ELEMENTWISE:
-            raise ValueError(f"how many FLOPs per value {name} costs is not in ELEMENTWISE")
+            raise ValueError(f"how many FLOPs per value {name} costs is missing in ELEMENTWISE")
         scaled = kwargs.get("alpha", 1) != 1  # a + alpha b: one multiplication more
         flops += (ELEMENTWISE[name] + scaled) * result.numel()
 
@@ -141,7 +141,7 @@ def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
     """The most bytes of tensors that live at once while `work()` runs.
 
     `already` are tensors that exist before, such as parameters: they count from the start. The
-    workspace of a kernel, and what an allocator rounds up, is not seen.
+    workspace of a kernel, and what an allocator rounds up, are not seen.
     """
     alive: dict[int, weakref.ref] = {}
     now = peak = 0

@@ -16,7 +16,7 @@ from workbook.config import ModelConfig
 def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
     """The bytes at the worst moment of a step, by kind, in float32.
 
-    No gradients are there at the beginning, as after `zero_grad()`.
+    There are no gradients at the beginning, as after `zero_grad()`.
     """
     activations = saved_activations(config, batch_size)
     weights = parameters(config)
@@ -39,7 +39,7 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
 def _backward(config: ModelConfig) -> list[tuple[list[str], Term]]:
     """Moments of a backward pass: the names of the parts that are done, and a temporary tensor."""
     fused = config.kernels == "fused"
-    # The gradients of two factors exist at once; SiLU by its own kernel needs no second.
+    # The gradients of two factors exist at once; SiLU's own kernel needs only one.
     inners = 1 if fused and config.ffn == "silu" else 2
     after_loss = ["loss", "head", "ln_final"]
     moments = [

@@ -1,7 +1,7 @@
 """Formulas of `workbook.accounting` beside what a model on the meta device really costs.
 
 Each function returns a table of terms with the columns formula, computed, measured and equal. The
-numbers that are compared come from two sides: a formula, and torch while it runs.
+numbers that are compared come from two sources: a formula, and torch while it runs.
 """
 
 from collections import Counter
@@ -19,10 +19,10 @@ from workbook.transformer.model import TransformerLM
 
 
 class _Step:
-    """The forward pass, loss and update of a model whose tensors have shapes and no values.
+    """The forward pass, loss and update of a model whose tensors have shapes but no values.
 
-    On the meta device torch takes fused attention to pieces, which is what its FLOPs are counted
-    from. For `memory` the kernel is called by name, so that what it keeps is that of a real one.
+    On the meta device torch takes fused attention apart, and its FLOPs are counted from the pieces.
+    For `memory` the kernel is called by name, so that it keeps what a real one keeps.
     """
 
     def __init__(self, config: ModelConfig, batch_size: int, memory: bool = False):
@@ -46,7 +46,7 @@ class _Step:
         self.optimizer.step()
 
     def tensors(self) -> Iterator[torch.Tensor]:
-        """All that is in memory between two steps; no list, which would keep old gradients."""
+        """All that is in memory between two steps; not a list, which would keep old gradients."""
         yield from (self.ids, self.targets, *self.model.parameters(), *self.model.buffers())
         yield from (parameter.grad for parameter in self.model.parameters())
         for state in self.optimizer.state.values():
@@ -144,7 +144,7 @@ def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
 def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
     """Bytes of a training step: all four kinds, those of the worst moment, and the most measured.
 
-    The four kinds are never there at once: gradients come while activations go.
+    The four kinds never exist in full at once: gradients come while activations go.
     """
     step = _Step(config, batch_size, memory=True)
     step()  # from the second on, the moments are there from the start

@@ -21,7 +21,7 @@ class Row:
     part: str  # what it belongs to, such as "feed-forward"
     formula: str  # of `each`, in the symbols B T V d d_ff h L
     each: int
-    times: int = 1  # a block's rows are there once for each layer
+    times: int = 1  # a block's rows count once per layer
     total: int = field(init=False)
 
     def __post_init__(self):
@@ -42,7 +42,8 @@ class Table(tuple):
         for row in self:
             if row.name == key:
                 return row
-        raise ValueError(f"no row is called {key!r}; there are {', '.join(r.name for r in self)}")
+        names = ", ".join(row.name for row in self)
+        raise ValueError(f"no row is called {key!r}; the rows are {names}")
 
     @property
     def total(self) -> int:
@@ -60,19 +61,19 @@ class Table(tuple):
         """What fraction of the total belongs to a part."""
         sums = self.by_part()
         if part not in sums:
-            raise ValueError(f"no part is called {part!r}; there are {', '.join(sums)}")
+            raise ValueError(f"no part is called {part!r}; the parts are {', '.join(sums)}")
         return sums[part] / self.total
 
 
 EMBEDDING, ATTENTION, FFN, NORM, HEAD = "embedding", "attention", "feed-forward", "norms", "head"
-PROJECTIONS, SCORES = "projections", "scores"
-Term = tuple[str, str, str, int]  # name, part, formula and times of a row, which is to be computed
+PROJECTIONS, SCORES = "projections", "scores + weighted sum"
+Term = tuple[str, str, str, int]  # name, part, formula and times of a row still to be computed
 
 
 def computed(
     terms: Iterable[Term], config: ModelConfig, batch_size: int = 1, seq: int | None = None
 ) -> Table:
-    """The table of some terms: each formula, a product such as "4·B·T·d", is what is computed."""
+    """The table of some terms: the value of each is its formula's, a product such as "4·B·T·d"."""
     symbols = {
         "B": batch_size,
         "T": seq or config.context_length,
@@ -116,7 +117,7 @@ def _matrices(config: ModelConfig) -> tuple[str, ...]:
 def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
     """The FLOPs of a forward pass by matmul; `seq` is the context length unless given.
 
-    Every score is counted, those that the causal mask hides too: that is how they are computed.
+    Every score is counted, even those that the causal mask hides: they are all computed.
     """
     L = config.num_layers
     terms = [(f"attn.{name}_proj", PROJECTIONS, "2·B·T·d·d", L) for name in "qkv"]
@@ -141,8 +142,8 @@ def backward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = N
 def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
     """The FLOPs of training on one token, forward and backward: 6·N + 12·L·T·d.
 
-    N are the parameters that a matmul uses: neither the embedding, which is looked up, nor the
-    norms. A tied embedding is used in one, at the head.
+    N is the number of parameters that matmuls use: neither the embedding, which is looked up, nor
+    the norms. A tied embedding is used in one, at the head.
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
     T = seq or config.context_length

@@ -58,7 +58,7 @@ def optimizer_bytes(config: ModelConfig) -> int:
 def training_bytes(config: ModelConfig, activations: Table) -> Table:
     """The bytes of a training step in float32 by kind; `activations` are those of one batch.
 
-    The sum takes all four to be in memory at once. That is an upper bound: during the backward pass
+    The sum assumes that all four are in memory at once. That is an upper bound: in a backward pass
     activations are freed while gradients are created.
     """
     weights = FLOAT * parameters(config).total
@@ -82,7 +82,7 @@ def memory_line(config: ModelConfig, **reading) -> tuple[int, int]:
 
 
 def largest_batch(per_sequence: int, fixed: int, memory: int = 80 * GB) -> int:
-    """The largest batch whose a·batch + b bytes fit into the memory; 0 where none does."""
+    """The largest batch whose a·batch + b bytes fit into the memory; 0 if none does."""
     return max((memory - fixed) // per_sequence, 0)
 
 
@@ -129,7 +129,7 @@ def training_seconds(
 ) -> float:
     """The time of `steps` steps on a device that reaches `utilisation` of its `peak` FLOP/s."""
     if not 0 < utilisation <= 1:
-        raise ValueError(f"utilisation={utilisation!r} is no share of the peak; 0.5 means half")
+        raise ValueError(f"utilisation={utilisation!r} is not a share of the peak; 0.5 means half")
     return flops_per_step * steps / (peak * utilisation)
 
 

@@ -42,7 +42,7 @@ def run(rounds: int, new_tokens: int = NEW_TOKENS) -> str:
 
 
 def compare(shape: ModelConfig, rounds: int, new_tokens: int) -> dict[str, list[float]]:
-    """The seconds of every run in each way, with a model of this shape whose window holds all."""
+    """The seconds of every run in each way; the model has this shape, and its window holds all."""
     torch.manual_seed(336)
     model = TransformerLM.from_config(
         replace(shape, context_length=max(shape.context_length, len(PROMPT) + new_tokens))

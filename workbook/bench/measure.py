@@ -68,7 +68,7 @@ def result_of(call: Future, name: str) -> Any:
         return call.result()
     except BrokenProcessPool as error:
         raise RuntimeError(
-            f"the process of {name!r} was killed; was memory enough? Close other programs, or"
+            f"the process of {name!r} was killed; was there enough memory? Close other programs, or"
             " measure something smaller"
         ) from error
 
@@ -92,10 +92,10 @@ class Measured:
 def measured(function: Callable, *args, **kwargs) -> Measured:
     """Call `function(*args, **kwargs)` in `own_process`; measure its time and its peak memory.
 
-    Nothing that was allocated before counts, and children do: the parent's memory alone would miss
-    a pool's workers, where the work may be. Memory that processes share counts once where the
-    system tells (Linux), and is sampled 20 times per second. An exception of the function is raised
-    here.
+    Nothing that was allocated before counts, but child processes do: the parent's memory alone
+    would miss a pool's workers, where the work may be. Memory that processes share counts once if
+    the system reports it (Linux). Memory is sampled 20 times per second. An exception in the
+    function is raised here.
     """
     tree = parent = 0
     with own_process() as process:
@@ -119,7 +119,7 @@ def _timed(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, float, i
 
 
 def own_peak_bytes() -> int:
-    """The peak memory of this process, without children; 0 where the system keeps no record."""
+    """The peak memory of this process, without children; 0 if the system keeps no record."""
     try:
         # Not `getrusage`: a child starts there with the peak of the process that spawned it.
         status = Path("/proc/self/status").read_text()
@@ -135,7 +135,7 @@ def _memory(pid: int) -> list[int]:
         for process in family(pid):
             with suppress(psutil.Error):  # it ended meanwhile
                 memory = process.memory_full_info()
-                # Pages that processes share count once where the system tells.
+                # Pages that processes share count once if the system reports it.
                 found.append(getattr(memory, "pss", memory.uss))
     return found
 
@@ -180,7 +180,7 @@ def _name(file: str, line: int, function: str) -> str:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long the call took."""
+    """How long the call takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -204,9 +204,9 @@ def table(
 ) -> str:
     """The speeds of competitors in every round as text, one row each.
 
-    `baseline` tells by the name of a competitor with whom it is compared, round by round: nobody
-    if there is none of that name. `columns` are more cells by row and heading; `winner` is the
-    heading of the ratios.
+    `baseline` gives, for the name of a competitor, the one that it is compared with, round by
+    round; if no competitor has that name, with none. `columns` are more cells by row and heading;
+    `winner` is the heading of the ratios.
     """
     rows = {}
     for name, each in speeds.items():
@@ -242,7 +242,7 @@ def machine(libraries: Sequence[str]) -> dict:
 
 
 def place(record: dict, used: str) -> str:
-    """Where a record was made: `used`, such as "one core", of which processor; the versions."""
+    """Where a record was made: `used`, such as "one core", the processor, and the versions."""
     where = record["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
     return f"{used} of {where['processor']} ({where['system']}, load {where['load']})\n{versions}"

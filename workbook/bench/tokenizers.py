@@ -1,9 +1,9 @@
 """Training and encoding beside other tokenizer libraries; more cores, and more text.
 
 `workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own that is
-held to one core where the system can do that. Only the work is timed: libraries are imported and
+restricted to one core if the system allows it. Only the work is timed: libraries are imported and
 compiled, and those that take strings have the text in memory, before the clock starts. We start
-from the file on disk, and our time includes reading it. What is slow gets a part of the text.
+from the file on disk, and our time includes reading it. Slow ones get only a part of the text.
 
 `workbook bench scaling` times our own engine with one and two workers:
 
@@ -64,7 +64,7 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
     tables = []
     for name, (path, usual) in texts.items():
         record = compare(path, vocab_size or usual, rounds)
-        data = config.data_folder() if file else None  # your own text is no part of the repository
+        data = config.data_folder() if file else None  # your own text is not part of the repository
         tables.append(measure.keep(f"tokenizer-{name}", record, table(record), data))
     return "\n\n".join(tables)
 
@@ -103,7 +103,7 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
                 for key, runs in took.items()
                 if not key.startswith("short")
             },
-            "seconds_of_a_call": {  # of short calls the quickest counts
+            "seconds_of_a_call": {  # the quickest of each short call
                 key: {text: min(run[text] for run in runs) for text in runs[0]}
                 for key, runs in took.items()
                 if key.startswith("short")
@@ -164,10 +164,10 @@ def table(record: dict) -> str:
 
 
 def prose(size: int) -> Path:
-    """Make a file of technical prose, unless it is there: what this Python's packages document.
+    """Make a file of technical prose from this Python's packages, unless it is there.
 
-    Sources and documents of the standard library and of the installed packages, each once, in a
-    random order. It differs from machine to machine; the record has its hash.
+    It has the sources and documents of the standard library and of the installed packages, each
+    once, in random order. It differs from machine to machine; the record has its hash.
     """
     target = config.data_folder() / "corpora" / "prose" / f"train-{size / 1e6:g}MB.txt"
     origin = {"corpus": "prose", "size": size, "python": sys.version}
@@ -312,7 +312,7 @@ def short_tiktoken(path: Path, vocab_size: int, folder: Path) -> dict[str, float
 
 
 def short_calls(encode: Callable) -> dict[str, float]:
-    """The seconds of one call on each short text, the best of many, its words met before."""
+    """The seconds of one call on each short text, the best of many, its words already seen."""
     return {
         text: min(timeit.repeat(lambda text=text: encode(text), number=200, repeat=50)) / 200
         for text in SHORT_TEXTS
@@ -342,7 +342,7 @@ def run_scaling(size: int, rounds: int) -> str:
     """Time one and two workers on `size` bytes of prose, and measure memory on twice as many.
 
     Returns the tables; keeps the record. The text is a smaller one ten times over, so that its
-    words stay the same: measured is the engine, not how many words a language has.
+    words stay the same: this measures the engine, not how many words a language has.
     """
     text = prose(size // 10)
     with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:

@@ -1,4 +1,4 @@
-"""Our trainer beside a naive loop, Hugging Face's Llama and nanoGPT's: `workbook bench train`.
+"""Our trainer beside a naive loop, Hugging Face's Llama and nanoGPT: `workbook bench train`.
 
     round 1    naive   llama   llama, our settings   nanogpt, our settings   workbook
     round 2    naive   llama   ...                                     a few steps each, in turns
@@ -7,8 +7,8 @@ All train a model of about the same size with AdamW, on batches of the same size
 loop is inside its step: loading the batch, clipping for nanoGPT's and ours, and the log for ours.
 
 The naive loop and Hugging Face's Llama at its defaults run as they would anywhere. "Our settings"
-are what `workbook train` chooses: the precision of matmuls, torch's fused AdamW, and how memory is
-kept, which holds for a whole process. So each loop has a process of its own; with our settings,
+are what `workbook train` chooses: the precision of matmuls, torch's fused AdamW, and keeping freed
+memory, a setting of the whole process. So each loop has a process of its own; with our settings,
 what is left to compare is the code. On a GPU, nanoGPT's loop and ours are timed compiled as well.
 """
 
@@ -75,7 +75,7 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     unwanted = [] if importlib.util.find_spec("transformers") else ["llama"]
     unwanted += [COMPILED] if place.type == "cpu" else []
     names = [name for name in RIVALS if not any(word in name for word in unwanted)]
-    # Ctrl-C stops the bench here; a loop that waits for its turn would only add a traceback.
+    # Ctrl-C stops the bench here; a loop waiting for its turn would only add a traceback.
     ignore_ctrl_c = signal.signal, signal.SIGINT, signal.SIG_IGN
     with ExitStack() as stack:
         works = {}
@@ -129,9 +129,9 @@ def step_seconds(process: Executor, name: str, config: TrainConfig, steps: int) 
 
 
 def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
-    """The shortest of some steps of a loop in this process; on a GPU, their mean.
+    """The shortest time of some steps of a loop in this process; on a GPU, their mean.
 
-    There steps overlap: while it computes one, the next is prepared.
+    On a GPU steps overlap: while it computes one, the next is prepared.
     """
     loop, device = running(name, config), devices.pick_device(config.device)
     if device.type == "cpu":
@@ -247,7 +247,7 @@ def plain_loop(
 
 
 def ours(config: TrainConfig, data: TrainData, parts: Parts | None = None) -> Loop:
-    """`workbook train`, its log included; of other parts where these are given."""
+    """`workbook train`, its log included; with other parts if they are given."""
     with open_trainer(config, data, parts) as trainer:
         while True:
             loss, norm = trainer.update()
@@ -322,7 +322,7 @@ class GPT(nn.Module):
 
 
 class GPTBlock(nn.Module):
-    """Attention and a feed-forward layer, each behind a norm and added to what came in."""
+    """Attention and a feed-forward layer, each after a norm and added to its input."""
 
     def __init__(self, d_model: int, num_heads: int):
         super().__init__()
@@ -388,7 +388,7 @@ def killed_run(config: TrainConfig, folder: Path, at_step: int) -> int:
 
 
 def _train_until(config: TrainConfig, folder: Path, at_step: int) -> None:
-    """Train until the step is logged, and kill this process: one that watches may come late."""
+    """Train until the step is logged, then kill this process: one that watches might be late."""
 
     def kill_at_step(record: dict) -> None:
         if record["step"] == at_step:

@@ -1,6 +1,6 @@
-"""The checks of the two accounting problems: is a number right, or which assumption gives it?
+"""The checks of the two accounting problems: is a number right, or what assumption gives it?
 
-Right is what the problem states, to the digits that are written. Where the course leaves a choice
+A number is right if the problem gives it, to the digits written. Where the course leaves a choice
 (how AdamW's operations are counted, which activations are kept, d_ff of the smaller models), every
 choice is right. A number that other assumptions give is wrong, and they are named.
 """
@@ -31,7 +31,7 @@ OPEN: dict[str, dict[str, tuple]] = {
     | {"moments": ("2 + 3",), "bias_corrections": (1, 2), "epsilon": (False,)}
     | {"embedding_output": (True,), "by_parameters": (True,)},
 }
-# How far a number may be off that is computed from rounded ones.
+# How far off a number may be that was computed from rounded ones.
 SLACK = {"seconds": 1e-2, "bytes per sequence": 1e-2, "factor": 1e-2}
 PARTS = {  # of the model, by their names
     "feed-forward": r"(?:swi?glu.|position.?wise.)?(?:ffns?|feed.?forward|mlps?|swi?glu|w[123])",
@@ -62,7 +62,7 @@ PLACES = {  # what the numbers of a tuple are
     (ADAMW, "a"): ("parameters", "gradients", "optimizer", "total"),
     (ADAMW, "b"): ("a", "b", "batch"),
 }
-# What a small number without a unit is of; a large one is of what most parts ask for.
+# What a small number without a unit measures; a large one measures what most parts ask for.
 SMALL = {
     (MODEL, "c"): "share",
     (MODEL, "e"): "factor",
@@ -70,25 +70,25 @@ SMALL = {
     (ADAMW, "c"): "per parameter",
     (ADAMW, "d"): "seconds",
 }
-NOT_ASKED = {(ADAMW, "c"): {"count"}, (ADAMW, "d"): {"flops", "count"}}  # on the way there
+NOT_ASKED = {(ADAMW, "c"): {"count"}, (ADAMW, "d"): {"flops", "count"}}  # intermediate results
 LARGE = {(MODEL, "a"): ("count", "bytes"), (ADAMW, "a"): ("bytes", "count")}
 HINTS = {  # where no assumption gives a number
     (
         MODEL,
         "e",
-    ): "With 16 times the tokens the T × T matmuls need 256 times as much, and all others "
-    "16 times: all together it lies between.",
+    ): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, and all "
+    "others 16 times as many: the total lies in between.",
     (
         ADAMW,
         "c",
-    ): "Count, for one parameter, each multiplication, addition, division and root of the "
-    "update of m, of v, of the step and of the decay: forward and backward pass are not asked for.",
+    ): "Count, for one parameter, each multiplication, addition, division and square root in "
+    "updating m and v, in the step and in the decay; the forward and backward passes do not count.",
 }
-WHY = {  # each other part needs less
-    "scores": "They grow with the square of the context, and 1,024 is less than the matrices add.",
+WHY = {  # every other part needs less
+    "scores": "They grow with the square of the context, but at 1,024 the weights need more.",
     "attention": "It has four matmuls of d × d and two of T × T, the FFN three of d × d_ff.",
     "projections": "They are d × d; a feed-forward matrix is d × d_ff.",
-    "head": "It is one large matmul, but there is only one of it; the blocks come 48 times.",
+    "head": "It is one large matmul, but there is only one of it, and there are 48 blocks.",
 }
 
 
@@ -108,7 +108,7 @@ class Handed(NamedTuple):
     size: str = ""
 
     def fits(self, way: Explanation) -> bool:
-        """True for a number of what is meant."""
+        """True if the number may be of this quantity."""
         size = way.quantity.partition("GPT-2 ")[2] or "xl"
         return self.of in way.quantity and self.size in ("", size)
 
@@ -130,7 +130,7 @@ class Handed(NamedTuple):
 class Verdict(NamedTuple):
     """What can be said about one number."""
 
-    rank: int  # 0: right, 1: right by a choice, 2: in the other edition, 3: wrong, 4: and no cause
+    rank: int  # 0: right, 1: by a choice, 2: in the other edition, 3: wrong, 4: no known cause
     handed: Handed
     ways: tuple[Explanation, ...] = ()
 
@@ -139,7 +139,7 @@ _RANK = itemgetter(0)
 
 
 def _judged(problem: str, part: str, attempt: Any) -> str | None:
-    """Praise for numbers that all fit; None where one of them is no number."""
+    """Praise for numbers that all fit; None if one of them is not a number."""
     asked_for = Part(problem, part, config.edition())
     if isinstance(attempt, list) and all(isinstance(e, tuple) and len(e) == 2 for e in attempt):
         attempt = dict(attempt)
@@ -165,7 +165,7 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     if (problem, part) == (MODEL, "e") and isinstance(attempt, list | tuple):
         short = next(way for way in _good(asked_for._replace(part="b")) if way.unit == "flops")
         if len(attempt) > 1 and (n := number(attempt[0])) and abs(n.value / short.value - 1) < 0.01:
-            attempt = attempt[1:]  # which stood there to compare
+            attempt = attempt[1:]  # which was given for comparison
     found = list(_handed(attempt, asked_for))
     if not found or None in found:
         return None
@@ -180,13 +180,13 @@ def _judged(problem: str, part: str, attempt: Any) -> str | None:
     if a and b and batch and batch != (80 * GB - b) // a:
         given = Words(f"(80 - {b / GB:.4g}) / {a / GB:.4g}, rounded down")
         right, got = Words(f"{(80 * GB - b) // a:g}"), Words(f"{batch:g}")
-        claim = "Your own a and b give another batch."
+        claim = "Your own a and b give a different batch size."
         raise Wrong(claim, given=given, expected=right, got=got)
     return _praise(verdicts, asked_for.edition)
 
 
 def _part_of_model(name: Any) -> str | None:
-    """The part of the model that a text is a name of, and nothing else."""
+    """The part of the model that a text names, if it says nothing else."""
     fillers = r"\W+$|\b(?:the|layers?|blocks?|networks?|parts?|matmuls?|products?)\b"
     name = name.replace("_", " ") if isinstance(name, str) else ""
     plain = " ".join(re.sub(fillers, "", name, flags=re.I).split())
@@ -213,7 +213,7 @@ def _sums_up(attempt: Any, part: Part) -> bool:
 
 
 def _by_part(attempt: Any) -> bool:
-    """True for a dict in which each of the model's parts stands once, attention in one piece."""
+    """True for a dict in which each of the model's parts occurs once, attention in one piece."""
     plain = isinstance(attempt, dict) and dict not in map(type, attempt.values())
     named = [*map(_piece, attempt)] if plain else []
     allowed = {"attention", "feed-forward", "head", ""}
@@ -221,7 +221,7 @@ def _by_part(attempt: Any) -> bool:
 
 
 def _flat(attempt: Any) -> Any:
-    """A dict without the dicts in it, whose entries are its own."""
+    """A dict with the entries of the dicts inside it moved up."""
     if not isinstance(attempt, dict):
         return attempt
     inner = {k: v if isinstance(v, dict) else {"": v} for k, v in attempt.items()}
@@ -240,7 +240,7 @@ def _operations(attempt: Any) -> Any:
 
 
 def _total(attempt: Any) -> int | None:
-    """The sum of four matmuls or more, if it is not said of each what it is of."""
+    """The sum of four matmuls or more, unless each of them is named."""
     found = entries(attempt) if isinstance(attempt, dict | list | tuple) else []
     known = isinstance(attempt, dict) and None not in map(_piece, attempt)
     if known or len(found) < 4 or not all(found):
@@ -256,7 +256,7 @@ def _piece(label: Any) -> str | None:
 
 
 def _handed(value: Any, part: Part, labels: tuple[str, ...] = ()) -> Iterator[list[Handed] | None]:
-    """What each number of an attempt may be meant as; None for what is no number."""
+    """What each number of an attempt may be meant as; None for what is not a number."""
     if isinstance(value, dict):
         for key, each in value.items():
             each = each if isinstance(each, dict | list | tuple) else entry(key, each)
@@ -282,15 +282,15 @@ def _handed(value: Any, part: Part, labels: tuple[str, ...] = ()) -> Iterator[li
 
 
 def _meant(found: Number, part: Part, label: str) -> list[Handed]:
-    """A number with the kinds that it may be of: its unit says it, or its label, or the problem."""
+    """A number with the kinds that it may be, from its unit, its label or the problem."""
     text = str(found)
     if float(found.digits) <= 0:
-        raise Wrong("That is no amount.", got=Words(text))
+        raise Wrong("An amount must be positive.", got=Words(text))
     size = next((size for size in (*SIZES, "xl") if size in label), "")
     label = " ".join(re.sub(r"gpt.?2|small|medium|large\b|xl", " ", label).split("-")).strip()
     of = _piece(label)
     if of is None:
-        raise NotAttempted(f"It is not known here what {label!r} is.")
+        raise NotAttempted(f"The check does not know what {label!r} is.")
     of = "all but" if (of, part[:2]) == ("whatever", (ADAMW, "a")) else of
     of = of or ("feed-forward" if part[:2] == (MODEL, "c") else "")
     of_part = part.problem == MODEL and of in {*PARTS, "blocks", "share"}
@@ -317,26 +317,26 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
     coarse = {"count", "bytes", "flops"} & {*kinds} and float(found.digits) * scale < 1e6
     if coarse or "" in kinds:
         raise NotAttempted(
-            f"Is {found.digits} in billions, or in which unit? Without one a number is taken as it"
-            ' stands: write 2.1e9, or a text such as "8.5 GB" or "3.5 TFLOPs".'
+            f"Is {found.digits} in billions, or in which unit? A number without a unit is taken as"
+            ' it is: write 1.2e8, or a text such as "0.5 GB" or "1.2 TFLOPs".'
         )
     kinds = ("flops",) if "flop" in label and kinds == ("seconds",) else kinds
     if {*kinds} <= NOT_ASKED.get(part[:2], {*()}):
         raise NotAttempted(f"{text} is not asked for here: leave it out, and hand in the rest.")
     if kinds == ("share",) and not of_part:
-        raise NotAttempted('Of which part is that the share? Hand in a dict, such as {"head": 12}.')
+        raise NotAttempted('Which part has that share? Hand in a dict, such as {"head": 12}.')
     found = found._replace(kind=kinds[0], scale=scale, unit=unit)
     amount = replace(_amount(found), text=text)
     if amount.kind == "batch" and not amount.value.is_integer():
-        mistake = "Round down: there is no room for a part of a sequence."
-        raise Wrong("A batch is a whole number.", got=Words(amount.text), mistake=mistake)
+        mistake = "Round down: there is no room for part of a sequence."
+        raise Wrong("A batch size is a whole number.", got=Words(amount.text), mistake=mistake)
     if of_part and amount.kind == "flops":  # is taken as a share of the total
         meant = Handed(amount, "FLOPs", size)
         total = next(way.value for way in _good(part) if way.unit == "flops" and meant.fits(way))
         share = {"value": amount.value / total, "half": amount.half / total, "kind": "share"}
         return [Handed(replace(amount, **share), of, size)]
     if amount.digits < 2 and amount.kind in ("count", "bytes", "flops", "seconds"):
-        raise NotAttempted("That is too coarse to be checked. Give two digits at least.")
+        raise NotAttempted("That is too coarse to be checked. Give at least two digits.")
     alone = part[:2] == (ADAMW, "a") and not label  # which asks for their sum
     return [
         Handed(replace(amount, kind=kind), "all but" if alone and kind == "bytes" else of, size)
@@ -345,7 +345,7 @@ def _meant(found: Number, part: Part, label: str) -> list[Handed]:
 
 
 def _amount(found: Number) -> Amount:
-    """A number with what its digits say: the zeros of 350,000,000,000 may only hold the place."""
+    """A number with its precision: the zeros of 350,000,000,000 may only be placeholders."""
     written = re.sub(r"(?<=\d{6})\.0$", "", found.digits)  # as Python shows a float
     plain, short = Decimal(written), Decimal(written).normalize()
     zeros = "." not in written and plain >= 1_000 and short.as_tuple().exponent > 1
@@ -357,7 +357,7 @@ def _amount(found: Number) -> Amount:
 
 @cache
 def _good(part: Part) -> tuple[Explanation, ...]:
-    """All numbers of a part that are right, those that make fewest choices first."""
+    """All right numbers of a part, those with the fewest choices first."""
     sizes = SIZES if part[:2] == (MODEL, "d") else ("xl",)
     every = [way for size in sizes for some in outcomes(*part, size).values() for way in some]
     if part[:2] == (MODEL, "d"):  # the largest belongs to the trend
@@ -378,7 +378,7 @@ def _is_open(way: Explanation, part: Part) -> bool:
 
 
 def _verdict(handed: Handed, part: Part) -> Verdict:
-    """The verdict on one number; other editions' values are right there, and said to be."""
+    """The verdict on one number; a value of the other edition is right there, and said to be."""
     if fitting := tuple(way for way in _good(part) if handed.agrees(way)):
         return Verdict(bool(fitting[0].changes), handed, fitting)
     (other,) = {*EDITIONS} - {part.edition}
@@ -402,13 +402,13 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     """What is wrong: the label, the assumptions that give the number, or how far off it is."""
     got, unbound = Words(handed.amount.text), Handed(handed.amount, "")
     if way := next(filter(unbound.agrees, _good(part)), None):
-        said = f"It is: {way.quantity}. Are labels or places mixed up?"
-        return Wrong("That is a right number, but of something else.", got=got, mistake=said)
+        said = f"It is: {way.quantity}. Are labels or positions mixed up?"
+        return Wrong("That is the right number for something else.", got=got, mistake=said)
     if ways:
         few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
         said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
         return Wrong(f"That is not the right number ({ways[0].quantity}).", got=got, mistake=said)
-    claim = "That is not the number, and no stated assumption gives it."
+    claim = "That is not the right number, and no assumption known here gives it."
     hint = HINTS.get(part[:2])
     ratios = [
         way.value / (handed.amount.value * scale)
@@ -420,7 +420,7 @@ def _wrong(handed: Handed, ways: tuple[Explanation, ...], part: Part) -> Wrong:
     off = f"{significant(abs(ratio - 1) * 100, 2)} % {'more' if ratio > 1 else 'less'}"
     off = off if 0.5 < ratio < 2 else f"about {ratio:.2g} times as much"
     off += ": is it a slip in a sum?" if abs(ratio - 1) < 0.03 else ""
-    other = "a number of another size, or in another unit"
+    other = "a number of a different size, or in a different unit"
     return Wrong(claim, expected=Words(off if 0.1 < ratio < 10 else other), got=got, mistake=hint)
 
 
@@ -431,12 +431,10 @@ def _praise(verdicts: list[Verdict], edition: Edition) -> str:
     for rank, handed, (way, *_) in verdicts:
         words = f"{way.quantity}."
         if rank == 1:
-            words = f"{way.quantity}, right where {listed(way.changes)}. Say so in the answer."
+            words = f"{way.quantity}, right if {listed(way.changes)}. Say so in the answer."
         elif rank == 2:
-            words = (
-                f"right in edition {other} of the handout ({way.quantity}). Here it is {edition}:"
-            )
-            words += f" set WORKBOOK_EDITION={other} if yours is that one."
+            words = f"right in edition {other} of the handout ({way.quantity}). The workbook is"
+            words += f" set to {edition}: set WORKBOOK_EDITION={other} if yours is that one."
         said.setdefault(words, []).append(handed.amount.text)
     return " ".join(f"{', '.join(dict.fromkeys(texts))}: {words}" for words, texts in said.items())
 

@@ -1,4 +1,4 @@
-"""A learner's code in a process of its own: it may crash, hang or multiply, and harms nobody.
+"""A learner's code in a process of its own: it may crash, hang or multiply without harm.
 
 The process runs a generator function of ours, and each value that it yields comes back as JSON as
 soon as it is there. So what was found before a crash is not lost.
@@ -45,10 +45,10 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
     Args:
         function: "module:name" of a function of ours.
-        arguments: what it is called with; anything that JSON can hold, as what it yields.
-        seconds: that each value may take to come.
+        arguments: what it is called with; anything that JSON can hold, like what it yields.
+        seconds: the time that each value may take.
 
-    When this generator is closed, the process and all that it started end.
+    When this generator is closed, the process and all that it started are ended.
     Raises: EndedError; ValueError and OSError of the function itself.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -115,7 +115,7 @@ def _lines(process, reader, seconds: float, printed: Path) -> Iterator[tuple[str
 
 def _tail(printed: Path) -> str:
     text = printed.read_text("utf-8", errors="replace").strip()[-TAIL:]
-    return f"it printed last: {text}" if text else "it printed nothing"
+    return f"its last output: {text}" if text else "it printed nothing"
 
 
 def end(pid: int) -> None:

@@ -49,7 +49,7 @@ from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
 END = "<|endoftext|>"
 QUICK, LONG = 5.0, 20.0  # seconds that a short text and a long one may take
-# Seconds that the smallest text takes, as where each call starts processes: fewer texts then.
+# If the smallest text takes more seconds, as when each call starts processes, fewer texts are run.
 SLOW, VERY_SLOW = 0.25, 2.0
 DYING = 64 + 4 * (os.cpu_count() or 1)  # processes that no call needs, unless its workers die
 
@@ -67,21 +67,21 @@ class Case(NamedTuple):
 
     @property
     def vocab_size(self) -> int:
-        """The size of a vocabulary with room for so many merges."""
+        """The size of a vocabulary with room for that many merges."""
         return 256 + len(self.special_tokens) + self.num_merges
 
 
-# The reference. It shares with `tokenization.bpe` what is plain; how counts are kept, it does anew.
+# The reference. It shares the plain parts with `tokenization.bpe`, but keeps its own counts.
 
 
 def documents(case: Case) -> list[str]:
-    """What stands between the special tokens."""
+    """The parts between the special tokens."""
     parts = cut_specials(decode(case.text.encode()), case.special_tokens)
     return [part for part, special in parts if not special]
 
 
 def pretoken_counts(case: Case) -> Counter[str]:
-    """How often each pre-token occurs, in the order in which they come."""
+    """How often each pre-token occurs, in order of first appearance."""
     parts = [pretokens(document) for document in documents(case)]
     return Counter(token for part in parts for token in part)
 
@@ -106,11 +106,11 @@ def train(case: Case) -> list[Pair]:
     return merges
 
 
-# What the edits of the reference need.
+# Helpers for the edits of the reference.
 
 
 def seen(words: list[tuple[Word, int]], tied: list[Pair]) -> list[Pair]:
-    """The tied pairs in the order in which the words hold them."""
+    """The tied pairs, in the order in which they occur in the words."""
     wanted = set(tied)
     return list(dict.fromkeys(p for word, _ in words for p in pairwise(word) if p in wanted))
 
@@ -122,7 +122,7 @@ def by_id(case: Case, merges: list[Pair]) -> Callable[[Pair], list[int]]:
 
 
 def apart(word: Word) -> Iterator[Pair]:
-    """The pairs of a word, of overlapping equal ones only each second."""
+    """The pairs of a word, skipping every second of overlapping equal ones."""
     last = None
     for pair in pairwise(word):
         last = None if pair == last else pair
@@ -131,10 +131,10 @@ def apart(word: Word) -> Iterator[Pair]:
 
 
 def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) -> None:
-    """Mend the counts around each place of the pair, perhaps on one side only.
+    """Update the counts around each occurrence of the pair, perhaps on one side only.
 
-    `left` and `right` are what is taken off the old pair and put on the new one, in times of n.
-    Not `fresh`: the neighbour on the left is taken from the old word, even if it was merged too.
+    `left` and `right` say how many times n is subtracted from the old pair and added to the new.
+    If not `fresh`, the left neighbour is read from the old word, even if it was merged too.
     """
     joined, done, at = pair[0] + pair[1], [], 0
     while at < len(word):
@@ -153,23 +153,23 @@ def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) ->
         at += step
 
 
-TIE = "Of equally frequent pairs the greater one is merged, as Python compares tuples of bytes: "
+TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
 TIES = mistakes("best = max(tied)", *(
     (TIE + words, *(f"best = {choice}" for choice in choices)) for words, *choices in (
         ("you took the first seen.", "seen(words, tied)[0]", "tied[0]"),
         ("you took the last seen.", "seen(words, tied)[-1]", "tied[-1]"),
         ("you took the smaller pair.", "min(tied)"),
-        ("you compared their ids. The greater id is only the later token.",
+        ("you compared their ids. A greater id only means a later token.",
          "max(tied, key=by_id(case, merges))", "min(tied, key=by_id(case, merges))"),
-        ("you compared the two parts joined to one string, and (b'a', b'bc') is less than "
-         "(b'ab', b'b') though abc is greater than abb.", "max(seen(words, tied), key=b''.join)"),
-        ("you compared decoded text, where bytes that are no whole character all look the same.",
+        ("you compared the two parts joined into one string, but (b'a', b'bc') is less than "
+         "(b'ab', b'b') although abc is greater than abb.", "max(seen(words, tied), key=b''.join)"),
+        ("you compared decoded text, where all bytes that form no whole character look the same.",
          *(f"max(seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
            for how in ("replace", "ignore"))),
-        ("you compared GPT-2's visible characters, where the space (Ġ) comes behind the letters.",
+        ("you compared GPT-2's visible characters, where the space (Ġ) comes after the letters.",
          "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
-        ("your key turns the bytes round (as for a heap) but puts a short string before the longer "
-         "one that begins with it, and b'ab' is greater than b'a'.",
+        ("your key inverts the bytes (as for a heap), which ranks a short string above a longer "
+         "one that begins with it, but b'ab' is greater than b'a'.",
          "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
         ("you compared only one part of the pair, or the second part first.",
          "max(seen(words, tied), key=lambda pair: pair[0])",
@@ -179,20 +179,20 @@ TIES = mistakes("best = max(tied)", *(
          "max(seen(words, tied), key=lambda pair: len(b''.join(pair)))",
          "max(tied, key=lambda pair: (len(b''.join(pair)), pair))",
          "min(seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
-        ("you compared what `str` or `repr` makes of them.", "max(tied, key=str)"),
+        ("you compared their `str` or `repr`.", "max(tied, key=str)"),
     )
 ))  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
     mistake(f"{LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
             "if not special]", "if True]"),
-    *(mistake(f"The special tokens were {how}: they are hard boundaries, and no pre-token and no "
-              "pair reaches across them.",
+    *(mistake(f"The special tokens were {how}: they are hard boundaries that no pre-token and "
+              "no pair crosses.",
               KEPT, "enumerate(parts)", BETWEEN, f"[{between!r}.join({BETWEEN})]")
-      for how, between in (("cut out, and the texts on both sides glued together", ""),
-                           ("replaced by a space", " "), ("replaced by a line end", "\n"))),
+      for how, between in (("cut out, and the text on both sides joined", ""),
+                           ("replaced by a space", " "), ("replaced by a newline", "\n"))),
     *mistakes(KEPT, (
-        "The text before the first special token, or behind it, or behind the last, was left out.",
+        "The text before the first special token, or after it, or after the last, was left out.",
         *(f"{KEPT} and {how}" for how in ("not at", "(at or len(parts) < 2)",
                                           "(at < len(parts) - 1 or len(parts) < 2)")))),
     mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
@@ -201,7 +201,7 @@ SPLITTING = (
 SYMBOLS, COUNTED = "split_bytes(token)", "pretoken_counts(case).items()]"
 JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
-BROKEN = "after a merge, take off the pairs that it broke up."
+BROKEN = "after a merge, subtract the pairs that it broke up."
 FRESH = "after a merge, count the pairs of the new token with its neighbours."
 NEAR = "near(pairs, word, best, n, {})".format
 STALE = (  # the words, then what the counts are mended by
@@ -216,65 +216,64 @@ STALE = (  # the words, then what the counts are mended by
         for what, times in (
             ("the neighbour", (0, 0)),
             ("the new pair with the neighbour", (1, 0)),
-            ("to take off the old pair with the neighbour", (0, 1)),
+            ("subtracting the old pair with the neighbour", (0, 1)),
         )
     ),
-    ("where a pair comes twice in a row (abab), the neighbour of the second is the new token.",
+    ("when a pair comes twice in a row (abab), the second one's left neighbour is the new token.",
      NEAR("fresh=False"), "pass"),
-    ("where pairs overlap (aaa), only the first of them is merged; step over both parts.",
+    ("when pairs overlap (aaa), only the first of them is merged; step over both parts.",
      NEAR("fresh=False, step=1"), "pass"),
 )  # fmt: skip
-RAN_OUT = "Before the vocabulary is full the text may run out of pairs: then training stops, "
+RAN_OUT = "The text may run out of pairs before the vocabulary is full: training then stops, "
 COUNTS = (
-    mistake("The last byte of the file was lost: the end of a slice, or of a part, is one further.",
+    mistake("The last byte of the file was lost: a slice, or a part, ends one past its last byte.",
             "case.text.encode()", "case.text.encode()[:-1].decode(errors='ignore').encode()"),
-    mistake("Each different pre-token was counted once: multiply its pairs by how often it occurs.",
+    mistake("Each distinct pre-token was counted once: multiply its pairs' counts by its own.",
             SYMBOLS + ", n)", SYMBOLS + ", 1)"),
     mistake("Each pre-token was counted once in each stretch between special tokens: count it as "
             "often as it occurs.",
             "for token in part)", "for token in dict.fromkeys(part))"),
     mistake("Pre-tokens that occur once were left out.", COUNTED, COUNTED[:-1] + " if n > 1]"),
-    mistake("Training started from characters: it starts from bytes, and é or 猫 is several of "
-            "them.",
+    mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
             SYMBOLS, "[character.encode() for character in token]"),
     *mistakes(
         "in pairwise(symbols):",
-        ("A pair that a word holds twice was counted once.",
+        ("A pair that occurs twice in a word was counted once.",
          "in dict.fromkeys(pairwise(symbols)):"),
         ("Overlapping pairs were not counted: in aaa the pair (a, a) counts twice.",
          "in apart(symbols):"),
-        ("The last pair of each word was not counted: a `range` that ends one too early.",
+        ("The last pair of each word was not counted: does a `range` end one too early?",
          "in pairwise(symbols[:-1]):"),
     ),
-    mistake("Only the first place of the pair in each word was merged.",
+    mistake("Only the first occurrence of the pair in each word was merged.",
             JOIN, "return [*merged, left + right, *symbols[at + 2 :]]"),
     mistake("Pairs were merged from right to left: aaa becomes aa a, not a aa.",
             MERGE, "merge_pair(word[::-1], best[::-1])[::-1]", JOIN, "merged.append(right + left)"),
     mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
             "becomes aa a.",
             "at += 2", "at += 1"),
-    mistake("After a merge one symbol was skipped: the next pair may begin right behind the new "
-            "token, and in a list that got shorter that is one place further, not two.",
+    mistake("After a merge one symbol was skipped: the next pair may begin right after the new "
+            "token, which in the shortened list is one place further on, not two.",
             JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1"),
-    mistake("The pair was also merged where it is only the end and the beginning of longer tokens: "
-            "compare whole tokens.",  # two bytes that stand in no UTF-8
+    mistake("The pair was also merged where it is only the end of one longer token and the "
+            "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
             MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
             '.split(b"\\xff\\xff")'),
-    *(mistake(f"The counts are stale: {words}",  # who does not mend takes the merged pair off
+    *(mistake(f"The counts are stale: {words}",  # without updates, the merged pair is dropped
               OLD, old, NEW, new, KEEP, f"pairs.pop(best)\n{KEEP}") for words, old, new in STALE),
     *mistakes(
         "case.num_merges",
         ("One special token was assumed: there is room for "
          "vocab_size - 256 - len(special_tokens) merges.", "case.vocab_size - 257"),
         ("There is one merge too few: off by one.", "case.num_merges - 1"),
-        ("There are too many merges: off by one, or the 256 bytes or the special tokens, which "
-         "belong to `vocab_size`, were forgotten.",
+        ("There are too many merges: off by one, or you forgot that `vocab_size` includes the "
+         "256 bytes and the special tokens.",
          "case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size"),
     ),
     *mistakes(
         "while pairs and",
-        ("Training stopped when the best pair occurs only once. That is a choice that some "
-         "libraries make, but the course's algorithm goes on while any pair is left.",
+        ("Training stopped when the best pair occurred only once. Some libraries choose to do "
+         "so, but the course's algorithm goes on while any pair is left.",
          "while max(pairs.values(), default=0) > 1 and"),
         (RAN_OUT + "with fewer merges.", "while"),
     ),
@@ -282,7 +281,7 @@ COUNTS = (
             "return merges", "return merges + merges[-1:] * (case.num_merges - len(merges))"),
 )  # fmt: skip
 
-# The texts. Each keeps a few usual mistakes apart; the first that fails is shown.
+# The texts. Each distinguishes a few common mistakes; the first that fails is shown.
 
 SMALL = (
     Case("hug hug hug pug", 3),
@@ -297,7 +296,7 @@ SMALL = (
     Case("banana bandana ananas nanny cabana " * 2, 14),
     # Ties between tokens of several bytes.
     Case("abc bca cab abb bab aab bba " * 2, 12),
-    # What begins with what, and bytes that are no whole character.
+    # Tokens that begin alike, and bytes that form no whole character.
     Case("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
     # Special tokens: at both ends, side by side, inside a word, beside line ends.
     Case(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
@@ -314,7 +313,7 @@ OTHER = Case("vw", 1)  # shares no letter with the first text
 
 
 def _larger() -> Iterator[Case]:
-    """Longer texts from a seed, for what short ones do not bring to light."""
+    """Longer texts drawn from a seed, for mistakes that short ones do not reveal."""
     rng = random.Random(336)
     syllables = [rng.choice("bdklmnrst") + rng.choice("aeio") for _ in range(12)]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(60)]
@@ -336,7 +335,8 @@ CORNERS = (
     Case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
     Case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
          SEVERAL),
-    Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",), "<|endoftext|> that is not in special_tokens"),
+    Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",),
+         "<|endoftext|> in the text but not in special_tokens"),
     Case(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
 )  # fmt: skip
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
@@ -346,29 +346,29 @@ OPEN = (  # what the course does not settle, and what to say of another result
         Case("bd<|end|>bc<|end|>bc<|end|>bcbd<|x<|end|>y|>", 1, ("<|end|>", "<|end|>b")),
         LONGEST + "or the longer one is cut apart.",
     ),
-    (Case("", 4), "An empty file gives the 256 bytes, the special tokens and no merge."),
+    (Case("", 4), "An empty file gives the 256 bytes, the special tokens and no merges."),
 )
 FRESH_START = (
     "Something is kept from call to call: a global, a default argument such as `merges=[]`, or a "
-    "cache; or chance decides between ties. Start every call with fresh lists and dicts."
+    "cache; or ties are broken at random. Start every call with fresh lists and dicts."
 )
 THROUGH_ALL = (
-    "Probably each merge goes through the whole text again. Count each different pre-token once, "
-    "with its number, and mend only the counts that a merge changes."
+    "Probably each merge goes through the whole text again. Store each distinct pre-token once, "
+    "with its count, and update only the counts that a merge changes."
 )
 CUT = (
-    "Probably the file is read in parts whose borders fall inside words, or inside the bytes of a "
-    "character. Move each border to a special token, or hold back the end of a part until the next "
-    "one is there."
+    "Probably the file is read in parts whose boundaries fall inside words, or inside the bytes of "
+    "a character. Move each boundary to a special token, or hold back the end of a part until the "
+    "next one is read."
 )
 AT_SIZE = (
-    "All short texts were right, so this shows at size only: counts that drift from merge to "
+    "All short texts were right, so this shows only on long ones: counts that drift from merge to "
     "merge, parts of the file counted twice or left out, or workers whose counts are not added up."
 )
-WORD = " Größenwahn"  # 13 bytes and 11 characters, so that borders at 4096, 65536 ... cut it
+WORD = " Größenwahn"  # 13 bytes and 11 characters, so that boundaries at 4096, 65536 ... cut it
 
 
-# What a learner's `train_bpe` returned, or in words what is wrong with it.
+# What a learner's `train_bpe` returned, or a description of what is wrong with it.
 
 FORM = Words("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
 BYTES = bytes | bytearray
@@ -383,12 +383,12 @@ def described(case: Case) -> Words:
 
 
 def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
-    """The vocabulary and the merges; raises `Wrong` where their form is not the asked.
+    """The vocabulary and the merges; raises `Wrong` if they are not in the form asked for.
 
-    An object that keeps them as attributes, as a trainer that returns nothing does, will do.
+    An object that keeps them as attributes, such as a trainer that returns nothing, will do.
     """
     if result is None:
-        raise NotAttempted("It returned None: is a `return vocab, merges` still to write?")
+        raise NotAttempted("It returned None: is `return vocab, merges` missing?")
     names = {meaning(name, ("vocab", "merges")): name for name in getattr(result, "__dict__", ())}
     if len(names.keys() & {"vocab", "merges"}) == 2:
         result = getattr(result, names["vocab"]), getattr(result, names["merges"])
@@ -406,7 +406,7 @@ def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
 
 
 def _odd_form(vocab: Any, merges: Any) -> tuple[str, str] | None:
-    """What in a result is not in the form asked for, and what to say of it."""
+    """The part of a result that is not in the form asked for, and what to say about it."""
     if isinstance(merges, Mapping) and not isinstance(vocab, Mapping):
         return shown((vocab, merges)), "The two are swapped: the vocabulary comes first."
     if not isinstance(vocab, Mapping):
@@ -434,7 +434,7 @@ def vocabulary(case: Case, merges: Iterable[Pair]) -> list[bytes]:
 
 
 def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case, given: Words) -> None:
-    """Raise `Wrong` unless the vocabulary is the one of the merges; ids in any order will do."""
+    """Raise `Wrong` unless the vocabulary matches the merges; ids in any order will do."""
     wanted, having = Counter(vocabulary(case, merges)), Counter(got.values())
     missing, extra = list((wanted - having).elements()), list((having - wanted).elements())
     stray = sorted(set(got) - set(range(len(got))))
@@ -447,13 +447,13 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case, giv
         likely = "The special tokens belong to the vocabulary, each with an id of its own."
     elif any(len(token) == 1 for token in missing):
         likely = (
-            "The vocabulary holds all 256 bytes, also those that are not in the text: the byte b "
+            "The vocabulary holds all 256 bytes, even those that are not in the text: the byte b "
             "is `bytes([b])`; `bytes(b)` is b zeros, and `chr(b).encode()` is UTF-8."
         )
     elif missing:
         likely = "Each merge adds a token to the vocabulary: its two parts joined, in order."
     elif extra:
-        likely = "A token has two ids, or was made by no merge."
+        likely = "A token has two ids, or no merge made it."
     elif stray and len(merges) == case.num_merges:
         claim, expected = "The ids of the vocabulary have gaps.", f"ids 0 to {len(got) - 1}"
         found = f"{len(got)} ids, among them {stray[:4]}"
@@ -471,17 +471,17 @@ def _among(tokens: list[bytes]) -> str:
     return f", among them {', '.join(map(repr, tokens[:4]))}{rest}" if tokens else ""
 
 
-# What is said of merges that are wrong, from the state in which they went wrong.
+# What to say about wrong merges, from the state in which they went wrong.
 
 
 def first_difference(one: list, other: list) -> int:
-    """The first index at which two lists differ; the shorter length where one begins the other."""
+    """The first index at which two lists differ; if one begins the other, the shorter length."""
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
-    """What is said of merges that are not the right ones: where they begin to be wrong, and why."""
+    """What to say about wrong merges: where they first go wrong, and why."""
     at = first_difference(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
     counts, before = count_pairs(words), Counter()
@@ -494,7 +494,7 @@ def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
         symptom = "The vocabulary has no room for more, or no pair is left: then training stops."
     elif at == len(got):
         claim = "There are too few merges."
-        symptom = f"There is room, and {right[at]} still occurs {_times(counts[right[at]])}."
+        symptom = f"There is room, but {right[at]} still occurs {_times(counts[right[at]])}."
     else:
         claim = f"Merge {at + 1} is not the expected one."
         symptom = _symptom(counts, before, right[:at], right[at], got[at])
@@ -505,22 +505,22 @@ def _symptom(counts: Counter, before: Counter, done: list[Pair], wanted: Pair, p
     """Why this pair is not the one to merge, but `wanted` is."""
     if pair in done:
         return (
-            f"{pair} was merged before, and is so again: merge it at every place of every word, "
-            "and take it off the counts. A list of the words that hold a pair must learn of new "
-            "pairs, too."
+            f"{pair} was merged before, and is merged again: merge it wherever it occurs, "
+            "and subtract it from the counts. A list of the words that contain each pair must be "
+            "updated with new pairs, too."
         )
     if not counts[pair]:
         return (
-            f"{pair} does not stand side by side any more, and its count is stale; or it never did "
-            "in one pre-token: merges may not reach across the borders that special tokens and "
-            "GPT-2's pattern set."
+            f"{pair} no longer occurs, and its count is stale; or it never occurred inside one "
+            "pre-token: merges may not cross the boundaries that special tokens and GPT-2's "
+            "pattern set."
         )
     if counts[pair] == counts[wanted]:
-        where = "is right, then a count is not, or a word is cut elsewhere than by GPT-2's pattern."
+        where = "is right, then a count is not, or a word is not cut where GPT-2's pattern cuts it."
         if before[pair] > counts[pair]:
             where = (
-                "is right, then an old count was taken, before an earlier merge lowered it: what "
-                "comes from a heap must be compared with the count of now."
+                "is right, then you used an old count, from before an earlier merge lowered it: "
+                "compare each count from the heap with the current one."
             )
         elif before[wanted] > counts[wanted]:
             where = (
@@ -531,8 +531,8 @@ def _symptom(counts: Counter, before: Counter, done: list[Pair], wanted: Pair, p
         return f"{TIE}{pair} and {wanted} both occur {times}. If your rule for ties {where}"
     return (
         f"{pair} occurs {_times(counts[pair])}, {wanted} {_times(counts[wanted])}. Look at how "
-        "often each pre-token is counted, and at the last pair. And a merge takes away the counts "
-        "of the pairs that it breaks up, and brings those of the new token with its neighbours."
+        "often each pre-token is counted, and at the last pair of each word. A merge also "
+        "subtracts the pairs that it breaks up, and adds the new token's with its neighbours."
     )
 
 
@@ -546,7 +546,7 @@ class Learner:
     def __init__(self, attempt: Callable, folder: str):
         self.attempt, self.folder, self.calls = attempt, Path(folder), 0
         self.kind: type = str  # of the path
-        self.needs_path: Wrong | None = None  # what became of a path that is a str
+        self.needs_path: Wrong | None = None  # the failure when the path is a str
 
     def __call__(self, case: Case, seconds: float | None = None, given: Words | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
@@ -584,9 +584,9 @@ def _processes() -> int:
 
 
 def _waits(failure: Wrong, started: int) -> Exception:
-    """What is said of a call that was stopped while it waited for its worker processes."""
+    """What to say about a call that was stopped while it waited for its worker processes."""
     if started > DYING:
-        failure.claim += f" {started} worker processes were started, each for one that had died."
+        failure.claim += f" {started} worker processes were started, each replacing one that died."
         failure.mistake = DIED
         return failure
     return NotAttempted(
@@ -595,7 +595,7 @@ def _waits(failure: Wrong, started: int) -> Exception:
 
 
 def merges_of(learner: Learner, case: Case) -> list[Pair]:
-    """The learner's merges; where they are right, the vocabulary must be so too."""
+    """The learner's merges; if they are right, the vocabulary must be too."""
     vocab, merges = learner(case)
     if merges == BPE.expected(case):
         expect_vocabulary(vocab, merges, case, described(case))
@@ -603,7 +603,7 @@ def merges_of(learner: Learner, case: Case) -> list[Pair]:
 
 
 def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case that fails too, and in which no other corner is met."""
+    """The smallest case that still fails, and that meets no other corner."""
     if case.what:
         return case
     best = case
@@ -618,7 +618,7 @@ def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
 
     def fewer_merges() -> None:
         low = 1
-        while low < best.num_merges:  # whoever fails with some merges fails with more
+        while low < best.num_merges:  # an attempt that fails with some merges fails with more
             middle = (low + best.num_merges) // 2
             low = low if still(num_merges=middle) else middle + 1
 
@@ -637,8 +637,8 @@ BPE = Exercise(
             "while pairs": "when training stops",
             "most =": "how the most frequent pair is found",
             "tied =": "how the most frequent pair is found",
-            "pairs.subtract": "the counts that a merge takes away",
-            "pairs.update": "the counts that a merge brings",
+            "pairs.subtract": "the counts that a merge subtracts",
+            "pairs.update": "the counts that a merge adds",
         },
     ),
     mistakes=(*TIES, *SPECIALS, *SPLITTING, *COUNTS, *CUTTING, *READING),
@@ -661,7 +661,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         learner = Learner(attempt, folder)
         exercise, seconds = BPE, _seconds(learner)
-        if seconds > SLOW:  # it starts processes at each call: the same power in fewer calls
+        if seconds > SLOW:  # each call starts processes: cover as much in fewer calls
             exercise = replace(BPE, cases=(EVERYTHING, LARGER[0]), corners=CORNERS[:2])
         else:
             _expect_no_memory(learner)
@@ -672,8 +672,8 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
         _name_corners(found)
         with found("corner"):
             if failure := learner.needs_path:
-                failure.claim = "With a path that is a str, it raised an error; a `Path` will do."
-                failure.mistake = "`Path(input_path)` makes a Path of either."
+                failure.claim = "It raised an error for a path that is a str; a `Path` works."
+                failure.mistake = "`Path(input_path)` accepts either."
                 raise failure
         if not found and seconds < SLOW:
             with found("style"):
@@ -683,7 +683,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
 
 
 def _seconds(learner: Learner) -> float:
-    """How long the smallest text takes, the first call apart. Raises: Wrong where it is stopped."""
+    """How long the smallest text takes, again if it was slow. Raises: Wrong if it is stopped."""
     for _ in range(2):
         started = time.monotonic()
         try:
@@ -698,7 +698,7 @@ def _seconds(learner: Learner) -> float:
 
 
 def _name_corners(found: Findings) -> None:
-    """Say in what corner a finding is; leave out what only follows from another one."""
+    """Name the corner of each finding; drop findings that only follow from another."""
     told = {}
     for wrong in found.found:
         cause = wrong.mistake or wrong
@@ -713,7 +713,7 @@ def _name_corners(found: Findings) -> None:
 
 
 def _expect_no_memory(learner: Learner) -> None:
-    """Raise `Wrong` where a call is not what it was before, or knows an earlier text."""
+    """Raise `Wrong` if a repeated call differs, or shows traces of an earlier text."""
     try:
         results = [learner(case)[1] for case in (SMALL[0], OTHER) * 2]
     except Wrong:
@@ -722,14 +722,14 @@ def _expect_no_memory(learner: Learner) -> None:
     alien = any(b"".join(pair).decode(errors="replace") in SMALL[0].text for pair in other)
     if alien or results[:2] != results[2:]:
         case, got = (OTHER, other) if alien else (SMALL[0], again)
-        claim = "An earlier call, or chance, changes the result."
+        claim = "The result depends on an earlier call, or on chance."
         right = BPE.expected(case)
         raise Wrong(claim, given=described(case), expected=right, got=got, mistake=FRESH_START)
 
 
 @lru_cache
 def _long_texts() -> tuple[tuple[Case, str, str], ...]:
-    """Long texts: the case, what the file holds in words, and the likely mistake."""
+    """Long texts: each case, the file described in words, and the likely mistake."""
     rng, times = random.Random(336), 160_001
     letters, often = "etaoinshrdlucmfwypvbgkjqxz", [1 / rank for rank in range(1, 1201)]
     words = ["".join(rng.choices(letters, often[:26], k=rng.randint(2, 9))) for _ in often]
@@ -749,7 +749,7 @@ def _long_merges(case: Case) -> list[Pair]:
 
 
 def _expect_long_texts(learner: Learner) -> None:
-    """Raise `Wrong` where a long file is read in parts that cut words, or takes far too long."""
+    """Raise `Wrong` if a long file is read in parts that cut words, or takes far too long."""
     for case, held, likely in _long_texts():
         call = f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
         given, right = Words(f"{call}; the file holds {held}"), _long_merges(case)
@@ -757,18 +757,18 @@ def _expect_long_texts(learner: Learner) -> None:
             _, merges = learner(case, LONG, given)
         except Wrong as failure:
             if failure.mistake == ENDLESS:
-                failure.claim = f"It is hopelessly slow: stopped after {LONG:g} s."
+                failure.claim = f"It is far too slow: stopped after {LONG:g} s."
                 failure.mistake = THROUGH_ALL
             raise
         if merges != right:
             end = first_difference(right, merges) + 1
-            claim = f"Merge {end} of a long text is not the expected one, though short ones are."
+            claim = f"Merge {end} of a long text is wrong, though short texts are right."
             expected, got = right[:end], merges[:end]
             raise Wrong(claim, given=given, expected=expected, got=got, mistake=likely)
 
 
 def _remarks(learner: Learner, seconds: float) -> Iterator[str]:
-    """What to tell about inputs that the course leaves open; none of it makes a solution wrong."""
+    """Remarks on inputs that the course leaves open; none of them makes a solution wrong."""
     if seconds >= SLOW:
         yield (
             f"a call took {seconds:.1f} s for a text of {len(SMALL[0].text)} bytes. If it starts "

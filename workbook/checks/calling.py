@@ -1,9 +1,9 @@
-"""Call a learner's part as its own signature asks: arguments by name first, then by place.
+"""Call a learner's part as its own signature asks: arguments by name first, then by position.
 
 A problem names its arguments as the handout does; a learner may have other names, another order,
-a config object, or more parameters. `bind` gives each value to the parameter that means it. What a
-signature has no place for is told in those words, and no value ever lands on a parameter, such as
-`device` or `use_rope`, that means something else.
+a config object, or more parameters. `bind` gives each value to the parameter that means it. If a
+signature has no place for a value, the learner is told so, and no value ever lands on a parameter,
+such as `device` or `use_rope`, that means something else.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 from workbook.checks.verdicts import CALLED, Words, Wrong, call, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
-# letters are left to their place: `d` is d_model, d_k or d_ff.
+# letters are matched by position: `d` is d_model, d_k or d_ff.
 SYNONYMS = {
     # sizes
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
@@ -110,7 +110,7 @@ SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()
 
 
 def _joined(firsts: str, lasts: str, others: str = "") -> frozenset[str]:
-    """Each of the first words with each of the last ones; a space at the end adds the empty one."""
+    """Each of the first words with each of the last ones; a trailing space adds an empty word."""
     both = {first + last for first in firsts.split(" ") for last in lasts.split(" ")}
     return frozenset({*both, *others.split()})
 
@@ -148,7 +148,7 @@ SYNONYMS |= {
         "path dir file folder directory to root", "checkpoint ckpt out save output",
     ),
 }  # fmt: skip
-# A model is made with these, by the names of the handout.
+# The arguments of a model, by the handout's names.
 SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
 # Parameters that say how, not what: left alone, or filled where they have no default.
 HOW = {
@@ -206,11 +206,11 @@ def bind(
     Args:
         values: by the handout's names, in the handout's order.
         optional: names of values that a signature need not have a place for.
-        extras: values by such names for parameters that the handout does not have, as `d_v` or
-            `tokenizer`: only where the signature has one without a default.
+        extras: values, by name, for parameters that the handout does not have, such as `d_v` or
+            `tokenizer`: used only if the signature has one without a default.
         given: the call in words, for the report.
-        partly: whether any value may be left over, as where a class takes some and its call others.
-        rope: where the signature has a switch for RoPE, such as `use_rope`: on or off.
+        partly: whether any value may be left over, as when a class takes some and its call others.
+        rope: on or off, for a signature that has a switch for RoPE, such as `use_rope`.
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
@@ -234,14 +234,14 @@ def bind(
         if p.name not in meant
         and not _says_how(p)
         and not is_config(p)
-        # `weights=None` is no place for a number that another name stands for, nor is `mode="pre"`.
+        # Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
         and (p.default is p.empty or not (meaning(p.name, SYNONYMS) or type(p.default) is str))
     ]
     for name in [name for name in left if name not in optional]:
         if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):
             bound[unknown.pop(0).name] = left.pop(name)
     for parameter in parameters:
-        # A config with a default is made all the same, for values that have no other place.
+        # A config is made even if it has a default, when values have no other place.
         wanted = is_config(parameter) and not partly and left.keys() - {*optional}
         if parameter.name in bound or (parameter.default is not parameter.empty and not wanted):
             continue
@@ -256,7 +256,7 @@ def bind(
         elif optional_left := [name for name in left if name in optional]:
             bound[parameter.name] = left.pop(optional_left[0])
         else:
-            raise _misfit(function, given, f"nothing that the problem names is `{parameter.name}`")
+            raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
     by_place, rest = [p for p in parameters if p.kind is p.POSITIONAL_ONLY], ()
     if takes_rest and not partly:
         by_place = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.name in bound]
@@ -283,11 +283,11 @@ def part_of(
     given: Any = None,
     seconds: float = 5.0,
 ) -> Callable[[], Any]:
-    """A learner's function with the arguments that a problem names, to be called at will.
+    """A learner's function bound to the arguments that a problem names, to be called at will.
 
-    A class in its place is made, and its method that does the work is called: `Softmax(dim)(x)`
-    and `Trainer(vocab_size).train(path)` do. Where the method returns nothing, the instance is the
-    result. Raises, here and when called: Wrong and NotAttempted, as `verdicts.call` does.
+    If it is a class, an instance is made and the method that does the work is called, as in
+    `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`. If that returns nothing, the instance is
+    the result. Raises, here and when called: Wrong and NotAttempted, as `verdicts.call` does.
     """
     options, instance, work = {"extras": extras, "given": given}, None, "__call__"
     if inspect.isclass(attempt):
@@ -316,7 +316,7 @@ def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> A
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:
-    """What a learner's part is given, with the fields of a config object in its place."""
+    """The parameters of a learner's part, with those of a config object in its place."""
     return [
         each
         for parameter in signature_of(function) or ()
@@ -327,8 +327,8 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
 
 
 def signature_of(function: Any) -> list[inspect.Parameter] | None:
-    """The parameters of a function, without `| None`; None of a builtin, which may tell none."""
-    for evaluated in (True, False):  # annotations may be texts, and name what is not there
+    """The parameters of a function, without `| None`; None for a builtin that reveals none."""
+    for evaluated in (True, False):  # annotations may be strings, and name what is not defined
         with suppress(Exception):
             signature = inspect.signature(function, eval_str=evaluated)
             return [
@@ -345,7 +345,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def meaning(name: str, names: Collection[str]) -> str | None:
-    """Which of the handout's `names` a learner's name of a parameter means; None: none of them."""
+    """The one of the handout's `names` that a learner's parameter name means, or None."""
     exact = [each for each in names if _is(name, each)]
     alike = [each for each in names if _is_synonym(name, each)]
     return next(iter(exact + alike), None)
@@ -369,8 +369,8 @@ def _by_name(
     """The handout's name by the learner's, for the parameters whose names say it.
 
     Exact names are dealt out first, then synonyms, beginning with those that mean one thing only:
-    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first. What is not to
-    `prefer` comes last: d_k, which `dim` may mean as well, is asked for by few.
+    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first. Names that are
+    not in `prefer` come last: few signatures ask for d_k, which `dim` may mean as well.
     """
     meant: dict[str, str] = {}
     for names in (prefer, [name for name in values if name not in prefer]):
@@ -399,7 +399,7 @@ def switches_rope(parameter: inspect.Parameter) -> bool:
 
 
 def _says_how(parameter: inspect.Parameter) -> bool:
-    """Whether a parameter means how something is done, so that no value belongs there by place."""
+    """Whether a parameter means how something is done, so that no value goes there by position."""
     plain = _plain(parameter.name)
     return (
         plain in HOW
@@ -411,7 +411,7 @@ def _says_how(parameter: inspect.Parameter) -> bool:
 
 
 def _how(name: str) -> Any:
-    """What a parameter without a default is given that says how."""
+    """The value for a parameter that says how and has no default."""
     return HOW.get(_plain(name), not OFF.match(name))
 
 
@@ -427,7 +427,7 @@ def is_config_class(parameter: inspect.Parameter) -> bool:
 
 
 def _config(kind: Any, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
-    """A config object: of the class that is annotated, else one that answers by any usual name."""
+    """A config object: of the annotated class, or else one that answers to any usual name."""
     if inspect.isclass(kind) and kind not in (inspect.Parameter.empty, dict):
         options = {"optional": values, "extras": extras, "given": given, "rope": rope}
         args, kwargs, _ = bind(kind, values, **options)
@@ -436,7 +436,7 @@ def _config(kind: Any, values: Mapping, extras: Mapping, given: Any, rope: bool 
 
 
 class _Config:
-    """Settings that answer by any usual name, as attributes and by key."""
+    """Settings that answer to any usual name, as attributes and as keys."""
 
     def __init__(self, values: Mapping[str, Any], rope: bool | None):
         self._values, self._rope = values, rope
@@ -448,8 +448,8 @@ class _Config:
             turned = "rope" in name.lower() and self._rope is not None
             return self._rope != bool(OFF.match(name)) if turned else _how(name)
         if meaning(name, SYNONYMS):
-            return None  # a setting that this case does without, as `theta` without RoPE
-        raise AttributeError(f"the settings have no {name}: {', '.join(self._values)}")
+            return None  # a setting that this case does without, such as `theta` without RoPE
+        raise AttributeError(f"the settings have no {name}, only {', '.join(self._values)}")
 
     __getitem__ = __getattr__
 
@@ -458,7 +458,7 @@ class _Config:
 
 
 def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
-    """What is asked where a value has no place: "your third argument is `use_rope`; ..."."""
+    """The question to ask when a value has no place: "your third argument is `use_rope`; ..."."""
     places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
     for place, parameter in zip(places, parameters, strict=False):
         if parameter.name not in bound:
@@ -468,19 +468,19 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
     advice = (
-        "Give it these arguments, in any order; what else it takes needs a default. Or hand in a "
-        "small function that takes them, and calls yours with what they mean there."
+        "Give it these arguments, in any order; any others need a default. Or hand in a small "
+        "function that takes these and passes them on to yours."
     )
     return Wrong(
         "It cannot be called with the arguments that the problem names.",
         given=given,
-        got=Words(f"a signature of {inspect.signature(function)}: {why}"),
+        got=Words(f"the signature {inspect.signature(function)}: {why}"),
         mistake=advice,
     )
 
 
 def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:
-    """The result itself, or the first item of a tuple where that is what fits.
+    """The result itself, or the first item of a tuple if only that fits.
 
     Many return `(output, cache)` or `(loss, logits)`: the result comes first.
     """

@@ -1,4 +1,4 @@
-"""The check of checkpointing: a run is saved and goes on; from the file it goes on the same way."""
+"""The check of checkpointing: a run is saved and goes on, and from the file it must do the same."""
 
 import copy
 import io
@@ -22,17 +22,17 @@ ITERATION = 7
 WHOLE = re.compile(rb"torch\.(nn\.modules|optim)")  # in a file that holds a model or an optimizer
 # A piece of an error's text, and what it usually comes from.
 ERRORS = {
-    r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be files that are open, and "
-    "these have no path: `torch.save` and `torch.load` take both, so hand them on as they are.",
+    r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
+    "path: `torch.save` and `torch.load` take both, so pass them on as they are.",
     r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path as well as a str: "
-    "`os.fspath` makes a str of either.",
+    "`os.fspath` turns either into a str.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
-    "loading them can run any code. Store `state_dict()` of both.",
+    "loading them can run any code. Store the `state_dict()` of both.",
     r"EOFError|Ran out of input|not a ZIP|PytorchStreamReader|invalid load key|Unsupported operand":
-    "What was written is not what is read: the file is not finished, it is read in another form, "
-    "or an open one is read twice, and the second time begins at its end.",
+    "What is read is not what was written: the file is incomplete, it is read in another format, "
+    "or an open one is read twice, and the second reading starts at its end.",
     r"parameter group|size mismatch|Missing key": "What was stored does not fit: store the "
-    "`state_dict()` of the model and that of the optimizer, and load each into its own.",
+    "`state_dict()` of the model and that of the optimizer, and load each into its counterpart.",
 }  # fmt: skip
 
 
@@ -47,7 +47,7 @@ class SmallRun:
         self.optimizer = torch.optim.AdamW(self.parameters, lr=0.01)
 
     def steps(self, *numbers: int) -> "SmallRun":
-        """The run itself, after the steps with these numbers; a schedule sets the rate of each."""
+        """The run itself, after the steps with these numbers; a schedule sets each one's lr."""
         for number in numbers:
             for group in self.optimizer.param_groups:
                 group["lr"] = 0.01 * number
@@ -68,25 +68,25 @@ class SmallRun:
         )
 
     def now(self, iteration: Any) -> dict[str, Any]:
-        """All that a checkpoint restores, by what is said where it does not."""
+        """Everything that a checkpoint restores, by the claim to make if it does not."""
         held = zip(self.model.parameters(), self.parameters, strict=True)
         same, (weights, moments) = all(p is old for p, old in held), self.held()
         if isinstance(iteration, torch.Tensor | np.integer):
             iteration = int(iteration)
         if type(iteration) is not int:
-            iteration = "nothing" if iteration is None else "something but an int"
+            iteration = "nothing" if iteration is None else "something other than an int"
         return {
-            "The model has other parameters than before.": "the old ones" if same else "new ones",
+            "The model's parameters were replaced.": "the old ones" if same else "new ones",
             "The weights are not those that were saved.": weights,
-            "The optimizer is not as it was.": moments,
-            "Its settings are not as they were.": f"lr={self.optimizer.param_groups[0]['lr']:g}",
-            "The step's number does not come back.": iteration,
-            "The resumed run is another one after three steps.": self.steps(4, 5, 6).held()[0],
+            "The optimizer's state is not what was saved.": moments,
+            "The optimizer's settings differ.": f"lr={self.optimizer.param_groups[0]['lr']:g}",
+            "The step number that comes back is not the saved one.": iteration,
+            "The resumed run differs after three steps.": self.steps(4, 5, 6).held()[0],
         }
 
 
 class Form(NamedTuple):
-    """In what a checkpoint is written: as code, and made of the path of a file."""
+    """What a checkpoint is written to: as code, and made from the path of a file."""
 
     code: str
     make: Callable[[Path], Any]
@@ -111,24 +111,24 @@ def restored(form: Form) -> dict[str, Any]:
 MODEL, OPTIMIZER = "new.model.load_state_dict(model)", "new.optimizer.load_state_dict(optimizer)"
 MISTAKES = (
     *instead_of(MODEL, {
-        "pass": "The model that was handed in is as before. `model = ...`, or `p = ...` in a loop, "
+        "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a loop, "
         "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
         "new.model.load_state_dict({k: v.half() for k, v in model.items()})": "The weights are "
-        "rounded: store them in the type that they have.",
-        "new.model.load_state_dict(model, assign=True)": "The optimizer holds the old parameters, "
-        "and will move these: write into them, as `load_state_dict` does.",
+        "rounded: store them in the dtype that they have.",
+        "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
+        "parameters, and will update those: write into them, as `load_state_dict` does.",
     }),
     *instead_of(OPTIMIZER, {
-        "pass": "Only the model was restored, or another optimizer than the one that was handed "
+        "pass": "Only the model was restored, or an optimizer other than the one that was passed "
         "in: AdamW's averages begin at zero again, and the loss jumps.",
         f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store the `param_groups` of "
         "`optimizer.state_dict()` as well.",
     }),
-    mistake("That is the run as it went on: it is kept in memory, and not read from the file.",
+    mistake("Those are the weights of the run that went on, from memory and not from the file.",
             "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
     *instead_of("new.now(ITERATION)", {
-        "new.now(None)": "Nothing is returned: end with the number of the step that was saved.",
-        "new.now('an int')": "Return the number of the step alone, as an int.",
+        "new.now(None)": "Nothing is returned: return the step number that was saved.",
+        "new.now('an int')": "Return the step number alone, as an int.",
         "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
         "new.now(0)": "The number is lost: store it beside the two state dicts.",
     }),
@@ -136,15 +136,15 @@ MISTAKES = (
 
 
 def _beside(form: Form, asked: dict, got: dict) -> Wrong:
-    """What is said of the first thing that is not restored."""
+    """The verdict on the first thing that is not restored."""
     claim = next(claim for claim in asked if asked[claim] != got[claim])
     expected, value = (Words(shorten(str(each[claim]), 80)) for each in (asked, got))
-    lost = "Something is lost or changed on the way: store and load all of both `state_dict()`."
+    lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
     return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
 
 
 class Pair(NamedTuple):
-    """A learner's two functions, and what to tell of them."""
+    """A learner's two functions, and what to say about them."""
 
     save: Callable
     load: Callable
@@ -166,12 +166,12 @@ class Pair(NamedTuple):
                 names = [file.name + "/" * file.is_dir() for file in path.parent.iterdir()]
                 found = ", ".join(names)
                 raise Wrong(
-                    "Nothing is in `out` afterwards, or it is closed.",
+                    "`out` is empty afterwards, or closed.",
                     given=str(form),
                     got=Words(f"beside it: {found}" if found else "nothing"),
                     mistake="Write to `out` itself, as `torch.save(state, out)` does, and leave an "
                     "open file open: what is kept in memory, in a folder, or under another name or "
-                    "ending, is not there when another process loads `src`.",
+                    "extension is not there when another process loads `src`.",
                 )
             run.steps(4, 5, 6)
             path = path.rename(path.with_name("moved.pt"))  # another process knows `src` alone
@@ -179,13 +179,13 @@ class Pair(NamedTuple):
             if WHOLE.search(data):
                 self.notes["whole"] = (
                     "The file holds whole objects, and loading it runs code from the file: store "
-                    "`state_dict()` of both."
+                    "the `state_dict()` of both."
                 )
             new = SmallRun(seed=1)
             values = {"src": src, "model": new.model, "optimizer": new.optimizer}
             iteration = call_part(self.load, values, given=str(form))
         if not new.model.training:
-            self.notes["eval"] = "Loading switched the model to `eval()`, and training goes on."
+            self.notes["eval"] = "Loading switched the model to `eval()`, but training goes on."
         try:
             return new.now(iteration)
         except Exception as error:
@@ -193,9 +193,9 @@ class Pair(NamedTuple):
                 "After loading, training cannot go on.",
                 given=str(form),
                 got=Words(shorten(f"{type(error).__name__}: {error}", 160)),
-                mistake="Hand the optimizer's state to `optimizer.load_state_dict(...)`, which "
-                "puts each average beside its parameter: `state` and `param_groups`, set by hand, "
-                "hold numbers in place of parameters.",
+                mistake="Pass the optimizer's state to `optimizer.load_state_dict(...)`, which "
+                "assigns each average to its parameter: if you set `state` and `param_groups` by "
+                "hand, they hold indices in place of parameters.",
             ) from error
 
     def write(self, run: SmallRun, out: Any, form: Form) -> None:
@@ -228,13 +228,13 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
         with found("style"):
             expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair[:2])
     elif found.found[0].weight == "corner":
-        found.passes.append("With a path as a str everything is restored.")
+        found.passes.append("With a str as the path, everything is restored.")
     praise = "A new model and optimizer go on exactly as the saved ones did."
     return found.verdict(praise, pair.notes.values())
 
 
 def _pair(attempt: Any) -> Pair:
-    """The two functions; their names tell which is which. Raises unless there are two."""
+    """The two functions; their names show which is which. Raises unless there are two."""
     pair = list(attempt.values()) if isinstance(attempt, dict) else attempt
     two = isinstance(pair, tuple | list) and len(pair) == 2
     if two and any(one is None or one is ... or is_stub(one) for one in pair):

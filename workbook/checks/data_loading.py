@@ -1,6 +1,6 @@
 """The check of `get_batch`: windows, targets, types, and where the windows may begin.
 
-The ids of each data set follow one another, so that a batch tells where it was cut out.
+The ids of each data set follow one another, so that a batch shows where it was cut out.
 """
 
 import random
@@ -35,57 +35,58 @@ UNEVEN = re.compile(
     "equal size|of length|out of bounds|out of range|inhomogeneous|broadcast|expand|index|"
     "same shape|same size"
 )
-INT64 = "An embedding and the cross-entropy take int64: convert windows, as by `astype(np.int64)`."
+INT64 = "An embedding and the cross-entropy take int64: convert windows, say by `astype(np.int64)`."
 FAULTS = {  # by a word: what is said, what is expected, and the likely mistake
     fault: (claim, expected, mistake)
     for claim, expected, mistakes in (
         ("It does not return two tensors.", "a tuple (inputs, targets)", {
             "form": "End with `return inputs, targets`, two tensors: each call gives one batch.",
         }),
-        ("The batch has another shape.", (ROWS, CONTEXT), {
+        ("The batch has the wrong shape.", (ROWS, CONTEXT), {
             "turned": "Rows and columns are swapped: a window is a row.",
             "shape": "A batch has batch_size rows, each of them context_length tokens long.",
         }),
-        ("The batch has another type.", torch.int64, {"type": INT64}),
-        ("A row is no stretch of the data.", "a row of neighbours, such as 7, 8, 9", {
-            "scattered": "Draw one start for each row, and take the context_length tokens there.",
+        ("The batch has the wrong type.", torch.int64, {"type": INT64}),
+        ("A row is not a contiguous piece of the data.", "consecutive tokens, such as 7, 8, 9", {
+            "scattered": "Draw one start for each row, and take context_length tokens from there.",
         }),
-        ("The targets are not the tokens that come next.", "those of the inputs, one later", {
+        ("The targets are not the tokens that come next.", "the next token of each input", {
             "inputs": "The targets are the inputs: they must be the same window, one token later.",
-            "shifted": "The targets must be shifted by 1, and are shifted in another way.",
-            "end": "The last target is made up, or rolled round: read the token behind the window.",
-            "apart": "The targets are cut out for themselves: take the starts of the inputs, + 1.",
+            "shifted": "The targets must be shifted by 1, but are shifted differently.",
+            "end": "The last target is made up, or wrapped around: read the token after the "
+            "window.",
+            "apart": "The targets have starts of their own: take those of the inputs, plus 1.",
         }),
         ("A window reaches past the end.", f"starts from 0 to {LAST}", {
             "late": "With n tokens and a context of m the last start is n - m - 1: its last target "
             "is the last token.",
         }),
-        ("The rows do not begin at random places.", "a start for each row, others in each call", {
+        ("The rows do not begin at random places.", "a new random start for each row and call", {
             "one start": "One start was drawn for the whole batch: draw one for each row.",
             "in a row": "The rows follow one another: draw a start for each.",
-            "seeded": "The generator is seeded inside of the function, or nothing is drawn at all.",
+            "seeded": "The generator is seeded inside the function, or nothing is random at all.",
         }),
         ("Some windows are never drawn.", f"every start from 0 to {LAST}", {
             "no last": "The last start is never drawn: with n tokens and a context of m it is "
-            "n - m - 1. `randint` of numpy and torch leaves its upper end out: give it n - m.",
+            "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
             "no first": "The first start is never drawn: positions count from 0.",
             "neither": "The first and the last start are never drawn: they are 0 and n - m - 1.",
-            "gaps": "Windows may overlap: each position from 0 to n - m - 1 is a start.",
+            "gaps": "Windows may overlap: each position from 0 to n - m - 1 may be a start.",
         }),
-        ("Some windows are drawn far more often than others.", "every start about as often", {
-            "uneven": "Every start from 0 to n - m - 1 must be equally likely: one draw of a whole "
-            "number, without clamping what falls outside.",
+        ("Some windows are drawn far more often than others.", "every start equally often", {
+            "uneven": "Every start from 0 to n - m - 1 must be equally likely: draw one integer, "
+            "and do not clamp what falls outside.",
         }),
         ("Large token ids change on the way.", f"tokens from {LARGE[0]} to {LARGE[-1]}", {
-            "small type": "A type in between is too small: int16 ends at 32,767, uint8 at 255.",
+            "small type": "An intermediate type is too small: int16 ends at 32,767, uint8 at 255.",
         }),
-        ("The batch is on another device.", "both tensors on meta", {
+        ("The batch is on the wrong device.", "both tensors on meta", {
             "device": "`device` is not used: end with `.to(device)`, for both tensors.",
         }),
     )
     for fault, mistake in mistakes.items()
 }  # fmt: skip
-UINT16 = "Token files hold uint16, which few operations know: convert each window to int64 first."
+UINT16 = "Token files hold uint16, which few operations take: convert each window to int64 first."
 
 
 def data_loading(attempt: Any, part: str | None = None) -> str:
@@ -99,7 +100,7 @@ def data_loading(attempt: Any, part: str | None = None) -> str:
             with found("use"):
                 check()
         if found:
-            found.passes.append("Targets are the inputs one token later.")
+            found.passes.append("The targets are the inputs, one token later.")
     if not found:
         with found("style"):
             expect_from_scratch(lambda: [*loader.batches(FEW, 1)], [attempt])
@@ -118,7 +119,7 @@ def file_of_ids() -> Iterator[np.memmap]:
 
 
 class Loader:
-    """A learner's function, and what to tell of it."""
+    """A learner's function, and what to say about it."""
 
     def __init__(self, attempt: Callable):
         self.attempt, self.notes, self.given = attempt, {}, Words("")
@@ -130,7 +131,7 @@ class Loader:
         return part_of(self.attempt, values, optional=["device"], given=self.given)
 
     def wrong(self, fault: str, got: Any) -> Wrong:
-        """What is said of a fault."""
+        """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
         expected, got = Words(expected), Words(got)
         return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
@@ -147,7 +148,7 @@ class Loader:
             raise
 
     def pair(self, result: Any) -> list[Tensor]:
-        """The two tensors of a result, as int64. Raises: Wrong where the form is another."""
+        """The two tensors of a result, as int64. Raises: Wrong if it has another form."""
         if result is None:
             raise NotAttempted
         tensors = isinstance(result, tuple | list) and [isinstance(t, Tensor) for t in result]
@@ -178,7 +179,7 @@ class Loader:
                     by = {*(targets - inputs).flatten().tolist()}
                     fault = "inputs" if by == {0} else "shifted" if len(by) == 1 else "apart"
                     fault = "end" if y[:-1] == x[1:] else fault
-                    raise self.wrong(fault, f"{y}, in the row of inputs {x}")
+                    raise self.wrong(fault, f"{y}, for the inputs {x}")
             starts.append(inputs[:, 0].tolist())
             steps = {b - a for batch in starts[:2] for a, b in pairwise(batch)}
             if len(starts) == 2 and (len(steps) == 1 or starts[0] == starts[1]):
@@ -197,10 +198,11 @@ class Loader:
         mean = len(starts) / len(counts)
         spread = (mean * (1 - 1 / len(counts))) ** 0.5
         if max(abs(count - mean) for count in counts) > SIGMAS * spread:
-            raise self.wrong("uneven", f"{counts} times, each {mean:.0f} give or take {spread:.0f}")
+            fair = f"{mean:.0f} give or take {spread:.0f}"
+            raise self.wrong("uneven", f"{counts} times; fair is {fair} each")
 
     def expect_ids(self) -> None:
-        """Raise `Wrong` where large ids of a memory-mapped uint16 file do not arrive."""
+        """Raise `Wrong` if large ids of a memory-mapped uint16 file are changed."""
         said = f"np.memmap(path, dtype=np.uint16, ...) of the tokens {LARGE[0]} to {LARGE[-1]}"
         with file_of_ids() as file:
             try:
@@ -213,7 +215,7 @@ class Loader:
                 raise self.wrong("small type", row)
 
     def expect_device(self) -> None:
-        """Raise `Wrong` where the device is ignored: "meta" is there on every machine."""
+        """Raise `Wrong` where the device is ignored: every machine has "meta"."""
         try:
             ((inputs, targets),) = self.batches(FEW, 1, device="meta")
         except (Wrong, NotAttempted):  # it may well refuse a device that holds no numbers
@@ -222,15 +224,15 @@ class Loader:
             raise self.wrong("device", f"{inputs.device} and {targets.device}")
 
     def slow(self) -> list[str]:
-        """What to tell of a function that is right, and reads a whole file for each batch."""
+        """What to say about a function that is right but reads the whole file for each batch."""
         with file_of_ids() as file:
             parts = self.part(FEW), self.part(file)
             few, large = (min(repeat(each, timer=process_time, number=1)) for each in parts)
         if large < SLOW or large < SLOWER * few:
             return []
         return [
-            f"A batch of a file of {LENGTH:,} tokens took {large * 1000:.0f} ms, and one of "
+            f"A batch from a file of {LENGTH:,} tokens took {large * 1000:.0f} ms, and one from "
             f"{len(FEW)} tokens {few * 1000:.2f} ms. Probably the whole memory map is copied or "
-            "converted each time, or a number is drawn for each of its places: draw the starts, "
-            "cut the windows out, and convert only these."
+            "converted each time, or a random number is drawn for each position: draw only the "
+            "starts, cut out the windows, and convert only these."
         ]

@@ -1,9 +1,9 @@
-"""The check of `decode`: new tokens where there is no choice, and how often each where there is.
+"""The check of `decode`: new tokens when there is no choice, and how often each when there is.
 
-Two models without any learning are asked, whose answers can be worked out on plain numbers: the
-new tokens of one that leaves no choice, and the probabilities of the next token of one that always
-says the same. The course fixes no signature. So a learner's function is called as its own names
-say, with ids or with a text and a tokenizer, and may return ids or text, with the prompt or not.
+Two untrained models are used, whose results can be worked out on plain numbers: the new tokens of
+one that leaves no choice, and the probabilities of the next token of one that always gives the
+same. The course fixes no signature, so a learner's function is called as its argument names say,
+with ids or with a text and a tokenizer; it may return ids or text, with the prompt or without.
 """
 
 import inspect
@@ -45,11 +45,11 @@ NAMES = (*ASKED, "tokenizer", "context_length", "device")
 SIZES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
 DRAWS = 250  # tokens drawn at each setting
-RAISED = 3.0  # which changes no probability: logits are no logarithms
+RAISED = 3.0  # which changes no probability: logits need not be log-probabilities
 SURE = 40.0  # a logit so far above the others that the rest is never drawn
-IDS = 13  # that the model gives that leaves no choice
-# Not in order, so that a place in the sorted list is not the id; no sum of them is near a `top_p`.
-# The last is never drawn: either model has such an id, for an end token that does not come.
+IDS = 13  # that the model without a choice gives
+# Not in order, so that a position in the sorted list is not the id; no sum is near a `top_p`.
+# The last is never drawn: each model has such an id, for an end token that never comes.
 SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04, 1e-26)
 
 
@@ -64,11 +64,11 @@ class Case(NamedTuple):
     top_p: float = 1.0
 
 
-# Where the model leaves no choice.
+# When the model leaves no choice.
 
 
 def follower(ids: Sequence[int]) -> int:
-    """The token that comes next: each of the last three counts, and where it stands."""
+    """The token that comes next: each of the last three counts, and so does its position."""
     return sum((place + 2) * (token + 1) for place, token in enumerate(ids[-3:])) % IDS
 
 
@@ -85,41 +85,41 @@ def written(case: Case) -> list[int]:
 
 COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
 END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
-GOES_ON = "It goes on behind the end token: stop where its id comes. A text never equals an id."
-NO_END = "It goes on behind the end token: there is no argument that tells which token that is."
+GOES_ON = "It goes on after the end token: stop when its id comes. A str never equals an id."
+NO_END = "It goes on after the end token: there is no argument that says which token that is."
 TELL_THE_END = {"end_token", "tokenizer", None}  # None: an argument whose name says nothing
 CHAIN_MISTAKES = (
     *instead_of(RETURN, {
-        f"{RETURN}[-1:]": "Only the last new token is returned: collect them.",
-        "return ids[2 * len(case.prompt) :]": "As many tokens are cut off in front as the prompt "
-        "has characters: count its tokens.",
+        f"{RETURN}[-1:]": "Only the last new token is returned: collect them all.",
+        "return ids[2 * len(case.prompt) :]": "One token is cut off in front for each character "
+        "of the prompt: count its tokens.",
     }),
     *instead_of(END, {
         "if False:": GOES_ON,
         "if new_id == 0:": "It stops at id 0, whichever id the end token has: ask the tokenizer.",
-        "if case.end_id and new_id == case.end_id:": "It does not stop where `end_id` is 0, which "
-        "is false in an `if`: ask `is not None`.",
+        "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, which "
+        "is false in an `if`: test `is not None`.",
     }),
     *instead_of(COUNT, {
-        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt ends it: "
-        "look at the new token alone.",
+        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt stops "
+        "it: look at the new token only.",
         "range(case.max_new_tokens + 1)": "It writes one token too many.",
         "range(case.max_new_tokens - 1)": "It writes one token too few.",
-        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, and "
-        "`max_new_tokens` counts new tokens alone.",
+        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
+        "`max_new_tokens` counts only new tokens.",
     }),
     *instead_of(SEEN, {
-        "case.prompt[-case.context_length :]": "The model sees the prompt alone each time: put "
-        "each new token behind it.",
-        "ids[-1:]": "The model sees the last token alone: it needs all that come before it, too.",
-        "ids[-1:] if len(ids) > len(case.prompt) else ids": "The model sees the last new token "
-        "alone: it needs all that come before it, too.",
+        "case.prompt[-case.context_length :]": "The model sees only the prompt each time: append "
+        "each new token to it.",
+        "ids[-1:]": "The model sees only the last token: it needs all those before it, too.",
+        "ids[-1:] if len(ids) > len(case.prompt) else ids": "The model sees only the last new "
+        "token: it needs all those before it, too.",
         "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
-        "others: it belongs behind them.",
+        "others: it belongs after them.",
         "ids[:1]": "The logits of the first position were taken: those of the last say what comes "
         "next.",
         "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
-        "ids[: case.context_length]": "Where there are more tokens than the context holds, the "
+        "ids[: case.context_length]": "When there are more tokens than the context holds, the "
         "first are kept: keep the last.",
     }),
 )  # fmt: skip
@@ -140,7 +140,7 @@ def agree(right: list[int], new: list[int]) -> bool:
     return right[: max(len(new), getattr(new, "enough", ENDLESS))] == new
 
 
-# Where the same probabilities hold for every token.
+# When the same probabilities hold for every token.
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -168,12 +168,12 @@ WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
 TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
 NO_SUM = (
-    "What top-p leaves adds up to less than 1, and the rest falls to the last token: divide by its "
+    "What top-p keeps adds up to less than 1, and the rest goes to the last token: divide by the "
     "sum."
 )
 TWICE = "The kept probabilities go through a second softmax: divide them by their sum."
-EQUALLY = "All kept tokens are drawn equally often: draw by their probabilities."
-PLACE = "That is the place in the sorted list, and not the id that stands there: look it up."
+EQUALLY = "All kept tokens are drawn equally often: draw according to their probabilities."
+PLACE = "That is the index in the sorted list, not the id at that index: look it up."
 CHOICE_MISTAKES = (
     *instead_of(TEMPERED, {
         "softmax(logits)": "yours changes nothing.",
@@ -185,33 +185,33 @@ CHOICE_MISTAKES = (
             BELOW, "(before < case.top_p) | (case.top_p == 1)"),
     mistake("All tokens are drawn equally often: the logits are not used.",
             TEMPERED, "softmax(0 * logits)"),
-    mistake("Token 0 can never be drawn, and no token is forbidden: is there a logit that is set "
-            "to minus infinity?", LOGITS, "np.log(SHARES) - SURE * np.eye(len(SHARES))[0]"),
+    mistake("Token 0 can never be drawn, though no token is forbidden: is its logit set to minus "
+            "infinity?", LOGITS, "np.log(SHARES) - SURE * np.eye(len(SHARES))[0]"),
     *instead_of(BELOW, {
         "before < 2": "yours keeps all.",
         "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
         "token that reaches p.",
-        "np.append(0, before[:-1]) < case.top_p": "yours keeps one more.",
+        "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
         "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
         "single probability with p.",
         "(shares[order] >= case.top_p * max(shares)) | (case.top_p == 1)": "yours keeps what has "
         "at least p times the largest probability, which is min-p.",
-        "(before <= 1 - case.top_p) | (case.top_p == 1)": "sorted upwards, tokens are dropped as "
-        "long as their sum is below 1 - p, and yours drops them as long as it is below p.",
+        "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are dropped "
+        "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
     }, TOP_P),
     *instead_of(ORDER, {
-        "np.argsort(shares)": "yours begins with the least likely: sort downwards.",
+        "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
         "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
     }, TOP_P),
-    mistake("The mask of what top-p keeps is in sorted order, and yours is laid on what is in the "
-            "order of the ids: take it there by the indices of `sort`, or mask what is sorted.",
+    mistake("The mask of what top-p keeps is in sorted order, but yours is applied in the order of "
+            "the ids: map it back with the indices of `sort`, or mask the sorted values.",
             KEPT, "np.flatnonzero(before < case.top_p)"),
-    *(mistake("What top-p leaves out has the logit 0, which is e to the power 0 and no small "
-              "probability: its logit must be minus infinity.",
+    *(mistake("What top-p leaves out has the logit 0, and e to the power 0 is 1, not a small "
+              "share: its logit must be minus infinity.",
               RETURNED, f"raised = (np.log(SHARES) + RAISED) / case.temperature\nreturn {code}")
       for code in ("softmax(np.where(drawn > 0, raised, 0)) if case.top_p < 1 else drawn",
                    "softmax(np.where(drawn > 1e-20, raised, 0))")),
-    mistake("Top-p looks at the probabilities after the temperature, and yours at those before.",
+    mistake("Top-p looks at the probabilities after the temperature, but yours at those before.",
             SUMS, "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]"),
     mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
             KEPT, "order[: max(1, int(case.top_p * len(order)))]"),
@@ -223,9 +223,9 @@ CHOICE_MISTAKES = (
         "softmax(shares[kept])": TWICE,
         f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
         f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
-        "softmax(logits[kept])": TEMPERATURE + "yours draws from those before.",
-        "np.eye(len(kept))[0]": "It always takes the likeliest token: draw, with "
-        "`torch.multinomial`.",
+        "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
+        "np.eye(len(kept))[0]": "It always takes the likeliest token: draw one "
+        "with `torch.multinomial`.",
     }),
     *instead_of(DRAWN, {
         "drawn[: len(kept)]": PLACE,
@@ -242,16 +242,16 @@ CHOICES = (
     Case(temperature=3.0, top_p=0.7),
 )
 ERRORS = {
-    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Nothing, or less than all, is left "
-    "to draw from: top-p always keeps the likeliest token, and what it keeps is divided by its "
+    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw "
+    "from: top-p always keeps the likeliest token, and what it keeps is divided by its "
     "sum.",
-    "takes a tensor": "Make a tensor of int64 with the shape (1, T) of the ids, for the model.",
-    "is out of bounds": "A sum in float32 may end below 1, and no token reaches a `top_p` of 1: "
-    "take the last at most.",
-    "values to unpack": "The model returns the logits alone, (1, T, vocab_size).",
-    "CUDA|NVIDIA": "There is no GPU here: put the ids where the model is, "
+    "takes a tensor": "Make the ids an int64 tensor of shape (1, T) for the model.",
+    "is out of bounds": "A sum in float32 may end below 1, and then no token reaches a `top_p` of "
+    "1: go no further than the last.",
+    "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
+    "CUDA|NVIDIA": "There is no GPU here: put the ids on the model's device, "
     "`next(model.parameters()).device`.",
-    "prob_dist must be 1 or 2 dim": "There is one number left, and no probabilities. Give the "
+    "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the "
     "model a batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
     "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
@@ -262,16 +262,16 @@ NOTES = {
     "end": "The end token is returned with the rest, which the course leaves open.",
     "gradients": "Every call of the model keeps what a backward pass would need: decode under "
     "`torch.no_grad()`.",
-    "context": "A model cannot look at more tokens than its `context_length`, and yours is shown "
-    "all: show it the last ones.",
+    "context": "A model cannot look at more tokens than its `context_length`, but yours is given "
+    "all: give it only the last ones.",
     "eval": "The model is left in `eval()`, though it was in `train()` before.",
-    "greedy": "Temperature 0 stands for the likeliest token each time, where it is allowed at all; "
+    "greedy": "Temperature 0, if it is allowed at all, means the likeliest token each time; "
     "yours gives something else.",
 }
 
 
 class Model(nn.Module):
-    """Logits for ids. It answers by any usual name of what it is asked, and notes how."""
+    """Logits for ids; its sizes have any usual name, and it notes how it is called."""
 
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
         super().__init__()
@@ -285,7 +285,7 @@ class Model(nn.Module):
         ids = next(iter([*args, *named.values()]))
         if not isinstance(ids, Tensor) or ids.is_floating_point():
             kind = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
-            raise TypeError(f"the model takes a tensor of whole numbers (1, T), and got {kind}")
+            raise TypeError(f"the model takes a tensor of integers, (1, T), but got {kind}")
         self.calls += 1
         if self.calls > self.most_calls:
             raise RuntimeError(f"the model was called more often than {self.most_calls} times")
@@ -316,7 +316,7 @@ def sure(context_length: int) -> Model:
 
 
 def undecided() -> Model:
-    """A model that says the same of each next token, whatever came before."""
+    """A model that gives the same logits for each next token, whatever came before."""
     row = torch.tensor(SHARES).log() + RAISED
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
@@ -349,13 +349,13 @@ class Letters:
         return "".join(self.texts[int(i)] for i in np.asarray(ids).reshape(-1))
 
     def __getattr__(self, name: str) -> Any:
-        """What learners' tokenizers have besides: the end token, a vocabulary turned round."""
+        """What else learners' tokenizers have: the end token, an inverted vocabulary."""
         plain = name.lower().replace("_", "")
         if re.search("eo[st]|end", plain):
             return self.ids[END_OF_TEXT] if "id" in plain else END_OF_TEXT
         if re.search("special|id|inv|rev|2i", plain):
             return self.ids
-        raise AttributeError(f"the tokenizer of the check has no {name}")
+        raise AttributeError(f"the check's tokenizer has no {name}")
 
 
 PROMPTS: dict[str, Callable[[list[int], Letters], Any]] = {
@@ -378,7 +378,7 @@ class Form(NamedTuple):
 class Tokens(list):
     """New ids, or how often each was drawn, with the call that they come from.
 
-    `enough` is how many have to come.
+    `enough` is how many there must be.
     """
 
     def __init__(self, values: Sequence[int], given: Words, enough: int = ENDLESS):
@@ -387,7 +387,7 @@ class Tokens(list):
 
 
 class Learner:
-    """The learner's function or class: how it wants its arguments, and what to tell of it."""
+    """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
         self.attempt, self.form, self.notes, self.with_prompt = attempt, Form(), set(), False
@@ -402,12 +402,12 @@ class Learner:
             if "tokenizer" not in self.parameters:
                 bind(attempt, dict.fromkeys([*ASKED, *self.about]), optional=self.about)
                 self.optional = self.about
-        # A `context_length` that is asked for instead of a number of tokens is that of the result.
+        # A `context_length` asked for instead of a number of tokens is the length of the result.
         instead = not self.parameters.keys() & {"max_new_tokens", None} and self.about[:1]
         self.limit = "context_length" if instead == ["context_length"] else "max_new_tokens"
 
     def find_form(self) -> None:
-        """Learn how the arguments are to be given: the form that gives most."""
+        """Find how the arguments are to be given: the form with the most right results."""
         end, limit = self.parameters.get("end_token"), self.parameters.get(self.limit)
         kind = f"{end.annotation} {type(end.default).__name__}" if end else "int"
         said = re.search(r"\b(list|str|int)\b", kind)
@@ -506,7 +506,7 @@ class Learner:
 
 
 def ids_of(result: Any, given: Words, tokenizer: Any) -> list[int]:
-    """What was returned as a list of ids: a list, a tensor, a list of tensors, or a text."""
+    """The ids in what was returned: a list, a tensor, a list of tensors, or a text."""
     if result is None:
         raise NotAttempted
     why = "Without a tokenizer there is no text: return the ids."
@@ -519,11 +519,11 @@ def ids_of(result: Any, given: Words, tokenizer: Any) -> list[int]:
         ids = np.ravel([x.tolist() if isinstance(x, Tensor) else x for x in result])
         if not ids.size or ids.dtype.kind in "iu":
             return ids.tolist()
-        why = "Ids are whole numbers: make a list, or a tensor of int64."
+        why = "Ids are integers: make a list, or a tensor of int64."
     except (KeyError, TypeError, ValueError, RuntimeError):
         pass
     raise Wrong(
-        "It returns neither ids nor the text of them.",
+        "It returns neither ids nor their text.",
         given=given,
         expected=Words("a list of the new ids"),
         got=Words(kind_of(result)),
@@ -532,9 +532,9 @@ def ids_of(result: Any, given: Words, tokenizer: Any) -> list[int]:
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
-    """True where fair draws with these probabilities may well give these counts.
+    """True if fair draws with these probabilities may well give these counts.
 
-    Of two references both are probabilities, and must agree.
+    For two references, both are probabilities, which must agree.
     """
     if isinstance(shares, Tokens):  # both are drawn
         return True
@@ -566,7 +566,7 @@ def _counts_beside(case: Case, asked: list[float], got: Tokens) -> Wrong:
             f"{got.given}, with a model that gives the ids 0 to {len(SHARES) - 2} the "
             f"probabilities {list(SHARES[:-1])}"
         ),
-        expected=Words(f"each about so often: {[round(DRAWS * share) for share in asked]}"),
+        expected=Words(f"each about this often: {[round(DRAWS * share) for share in asked]}"),
         got=Words(str(list(got))),
     )
 
@@ -625,10 +625,10 @@ def decoding(attempt: Any, part: str | None = None) -> str:
         if chain and not draws:
             found.passes.append("Each token is drawn as often as it should be.")
         elif draws and not chain:
-            found.passes.append("Where there is no choice the new tokens are right.")
+            found.passes.append("When there is no choice, the new tokens are right.")
     if chain and chain.mistake == GOES_ON and not learner.parameters.keys() & TELL_THE_END:
         chain.mistake = NO_END
-    if not found:  # a model that leaves no choice says the end token again and again
+    if not found:  # a model without a choice would repeat the end token
         with found("use"):
             new = learner.run(undecided(), Case(end_id=0))
             if len(new) > DRAWS // 2:
@@ -644,15 +644,15 @@ def decoding(attempt: Any, part: str | None = None) -> str:
         with found("corner"):
             one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
             if one == other and not learner.seeds:
-                seeded = "The generator is seeded inside: let the caller seed."
+                seeded = "The generator is seeded inside: let the caller set the seed."
                 raise Wrong("Every call draws the same tokens.", mistake=seeded)
-        with suppress(Wrong, NotAttempted):  # to refuse temperature 0 is as good
+        with suppress(Wrong, NotAttempted):  # refusing temperature 0 is just as good
             greedy = learner.run(undecided(), Case(max_new_tokens=5, temperature=0.0))
             if greedy != [SHARES.index(max(SHARES))] * 5:
                 learner.notes.add("greedy")
         with found("corner"):
             if "changed" in learner.notes:
-                again = "A second call with it begins elsewhere: copy it first."
-                raise Wrong("The prompt that is handed in is changed.", mistake=again)
+                again = "A second call would start from a different prompt: copy it first."
+                raise Wrong("The prompt that was passed in is changed.", mistake=again)
     praise = "The new tokens are right, and each is drawn as often as it should be."
     return found.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])

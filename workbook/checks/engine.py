@@ -27,34 +27,34 @@ PATIENCE = 2.0  # seconds for more cases once one has failed, and for mutants
 FOR_PAIRS = 1.0  # seconds for pairs of mistakes
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
-FEW = 40  # parts: so few that stretches are dropped from every place
-# Errors of sizes that do not fit each other, whatever their type: torch, numpy and einops differ.
+FEW = 40  # parts: with no more than that, stretches are dropped at every position
+# Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
-# A pattern of "Type: text" of an error, from its beginning, and what it usually comes from.
+# By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
-    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing before, or "
+    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
-    r"^IndexError: .*index .*out of (range|bounds)": "An index goes beyond the end: print it, and "
-    "the length.",
-    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "Sizes that do not fit meet in this line: "
-    "print the shapes that stand there.",
-    r"^KeyError": "This key is not in the dict: was it put there before?",
-    r"^ZeroDivisionError": "The divisor is 0 here: which case is that?",
+    r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
+    "length.",
+    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "The shapes in this line do not fit: "
+    "print them.",
+    r"^KeyError": "This key is not in the dict: was it ever added?",
+    r"^ZeroDivisionError": "The divisor is 0 here: in which case does that happen?",
     r"^RecursionError": "The function calls itself for ever: which call should end it?",
-    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "It is another kind of "
-    "value than this line takes it for: print its type.",
-    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "Text and bytes "
-    "meet in this line, or two arguments are swapped: print the types.",
-    r"^TypeError: .*(unsupported operand|not supported between)": "Values of two kinds meet in "
-    "this line, or the operator is not theirs: print the types.",
-    r"^UnicodeDecodeError": "These bytes end or begin inside a character: cut text elsewhere, and "
-    "keep tokens as bytes.",
-    r"^TypeError: .*argument": "This function takes other arguments: compare their number "
-    "and order.",
-    r"^RuntimeError: (a|Boolean value of) Tensor with": "`item()` and `if` take a tensor of a "
-    "single number; `is not None` asks whether there is a tensor.",
+    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "This is not the kind "
+    "of value that the line expects: print its type.",
+    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
+    "mixes text and bytes, or two arguments are swapped: print the types.",
+    r"^TypeError: .*(unsupported operand|not supported between)": "This line combines values "
+    "of two types, or of a type that lacks this operator: print the types.",
+    r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
+    "elsewhere, and keep tokens as bytes.",
+    r"^TypeError: .*argument": "This function takes different arguments: compare their "
+    "names, number and order.",
+    r"^RuntimeError: (a|Boolean value of) Tensor with": "`item()` and `if` take a tensor with "
+    "a single element; `is not None` asks whether there is a tensor at all.",
 }
 
 
@@ -62,7 +62,7 @@ class Mistake(NamedTuple):
     """A sentence for a learner whose code does what the reference does after these edits."""
 
     words: str
-    edits: tuple[tuple[str, str], ...]  # (a piece of the reference's source, what stands there)
+    edits: tuple[tuple[str, str], ...]  # (a piece of the reference's source, what replaces it)
 
 
 def mistake(words: str, *edits: str) -> Mistake:
@@ -71,7 +71,7 @@ def mistake(words: str, *edits: str) -> Mistake:
 
 
 def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mistake, ...]:
-    """Make the mistakes in one piece of the source: by what stands there, the words."""
+    """Make the mistakes in one piece of the source: `codes` has the words by what replaces it."""
     return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
 
 
@@ -91,7 +91,7 @@ class Program:
 
     `places` says what a line is for, by a piece of it: where a mutant of that line does what the
     learner's code does, they are told to look there. `call` says how the last function is called
-    with a case, where it takes no case.
+    with a case, if it does not take the case itself.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class Program:
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
     def edited(self, mistakes: tuple[Mistake, ...] = ()) -> Callable | None:
-        """The function after the edits; None where a piece is not there exactly once.
+        """The function after the edits; None if a piece does not occur exactly once.
 
-        Two mistakes may meet in one place, and then do not go together.
+        Two mistakes may edit the same place, and then cannot be combined.
         """
         source = self.source
         for old, new in (edit for each in mistakes for edit in each.edits):
@@ -164,15 +164,15 @@ class Exercise:
     cases: tuple[Any, ...]  # of ordinary use, the smallest first
     run: Callable[[Any, Any], Any]  # (attempt, case) -> result; raises Wrong
     same: Callable[[Any, Any], bool]  # (expected, result)
-    report: Callable[[Any, Any, Any], Wrong]  # (case, expected, result) -> what is said of them
+    report: Callable[[Any, Any, Any], Wrong]  # (case, expected, result) -> the verdict
     errors: dict[str, str] = field(default_factory=dict)  # a pattern of "Type: text" -> mistake
     smaller: Callable[[Any, Callable[[Any], bool]], Any] | None = None  # (case, fails) -> a case
-    corners: tuple[Any, ...] = ()  # cases of the handout's letter that ordinary use seldom meets
+    corners: tuple[Any, ...] = ()  # edge cases that the handout's wording covers
     pairs: bool = True  # whether two mistakes at once are tried
 
     @lru_cache(maxsize=100_000)  # noqa: B019 - exercises are few and stay
     def expected(self, case: Any, mistakes: tuple[Mistake, ...] = ()) -> Any:
-        """The reference's result with these mistakes; None where they do not go together."""
+        """The reference's result with these mistakes; None if they cannot be combined."""
         function = self.program.edited(mistakes)
         return None if function is None else _result(function, case, raises=not mistakes)
 
@@ -203,10 +203,10 @@ class Outcome(NamedTuple):
 def judge(exercise: Exercise, attempt: Any) -> Findings:
     """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
 
-    The cases of ordinary use come first, and the first that fails is told. An error is no more
-    than a corner in a case that is `seldom` met, such as attention without a mask. Where nothing
-    goes wrong in use, every corner that fails is told; corners that follow each other with the
-    same `what` are one. Raises: NotAttempted.
+    The cases of ordinary use come first, and the first that fails is reported. In a case that is
+    `seldom` met, such as attention without a mask, an error counts only as a corner. If nothing
+    goes wrong in use, every corner that fails is reported; consecutive corners with the same
+    `what` count as one. Raises: NotAttempted.
     """
     found, outcomes, refused = Findings(), [], []
     with found("use"):
@@ -234,7 +234,7 @@ def _go_through(
     refused: list[Outcome] | None = None,
     others: Sequence = (),
 ) -> None:
-    """Raise `Wrong` for the first case that fails; add what becomes of those before it."""
+    """Raise `Wrong` for the first case that fails; add the outcome of each case that counts."""
     for place, case in enumerate(cases, start=1):
         outcome = tried(exercise, attempt, case)
         error = outcome.failure and outcome.failure.error
@@ -270,7 +270,7 @@ def refusal(
 ) -> Wrong:
     """Say what is wrong with the last outcome: the smallest failing input, the likely mistake.
 
-    The cases in `more` are run as well, to tell mistakes apart that agree on those before.
+    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
     failed, until = outcomes[-1], time.monotonic() + PATIENCE
     if failed.failure and (failed.failure.mistake or failed.failure.timed_out):
@@ -284,7 +284,7 @@ def refusal(
     if exercise.smaller:
         failed = _shrunk(exercise, attempt, failed)
         outcomes.append(failed)
-    with warnings.catch_warnings():  # of references that are wrong
+    with warnings.catch_warnings():  # from references with mistakes in them
         warnings.simplefilter("ignore")
         words = likeliest(exercise, failed, outcomes)
     if failed.failure:
@@ -298,10 +298,10 @@ def refusal(
 
 
 def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) -> str | None:
-    """Name the mistake, or the two, that explain most; a mutant's place where none does.
+    """Name the one or two mistakes that explain most, or else a mutant's place.
 
-    They must give the failed outcome, must not spoil a right one, and must give `ENOUGH` of the
-    wrong ones: one small case alone looks like many a mistake.
+    They must give the failed outcome and `ENOUGH` of the wrong ones, and must not spoil a right
+    one: a single small case fits many mistakes.
     """
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
@@ -351,7 +351,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
 
 
 def usual(error: BaseException | None) -> str | None:
-    """Say what an error usually comes from, where its type and text tell it."""
+    """Say what an error usually comes from, if its type and text show it."""
     return _known(error, USUAL)
 
 
@@ -362,11 +362,11 @@ def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | No
 
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:
-    """Say what the cases that fail have in common, where their `what` tells it."""
+    """Say what the cases that fail have in common, if their `what` shows it."""
     failed = [outcome for outcome in outcomes if not outcome.right]
     traits = [getattr(outcome.case, "what", "") for outcome in failed]
-    if len(failed) < len(outcomes) and all(traits):
-        return f"What fails has this in common: {traits[0]}."
+    if len(failed) < len(outcomes) and len({*traits}) == 1 and traits[0]:
+        return f"The failing cases have this in common: {traits[0]}."
     return None
 
 
@@ -395,13 +395,14 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
     except (Wrong, NotAttempted):
         pass
     return (
-        "The same call gave another result the second time: something is random, kept from call "
+        "The same call gave a different "
+        "result the second time: something is random, kept from call "
         "to call, or never filled (`torch.empty`)."
     )
 
 
 def _result(function: Callable, case: Any, raises: bool = False) -> Any:
-    """What a reference makes of a case; its error is a result too, but for the right one."""
+    """The result of a reference for a case; an error is a result too, unless it `raises`."""
     try:
         return function(case)
     except Exception as error:
@@ -411,10 +412,10 @@ def _result(function: Callable, case: Any, raises: bool = False) -> Any:
 
 
 def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
-    """A text, made of parts of `text`, that fails too and of which no character can be spared.
+    """A text, made of parts of `text`, that fails too and from which no character can be dropped.
 
-    It is greedy: words go first, then ever smaller stretches. When the time is over, the shortest
-    text so far is the answer.
+    It is greedy: words go first, then ever smaller stretches. When time runs out, the shortest
+    text so far is returned.
     """
     until = time.monotonic() + seconds
 
@@ -426,7 +427,7 @@ def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) 
 
 
 def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
-    """A list, made of some of the items, that fails too and of which none can be spared."""
+    """A list, made of some of the items, that fails too and from which none can be dropped."""
     return _reduced(items, still_fails, time.monotonic() + seconds)
 
 

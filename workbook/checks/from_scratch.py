@@ -1,4 +1,4 @@
-"""What a right solution takes ready-made from torch, or from this package, and should be written.
+"""What a right solution takes ready-made from torch or this package, but should write itself.
 
 Only what really runs counts: one call is made under a profiler, which sees every function that the
 learner's own lines call, in Python and in C.
@@ -20,10 +20,10 @@ from workbook.config import PACKAGE
 TORCH = str(Path(torch.__file__).parent)
 OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
 OPTIMIZERS, BASES = str(Path(TORCH, "optim")), ("optimizer.py", "lr_scheduler.py", "sgd.py")
-# What calls an attempt, and holds nothing that is to be written.
+# Code that calls an attempt, and contains nothing that learners are to write.
 CALLERS = tuple(str(PACKAGE / room) for room in ("checks", "study", "mine"))
 LIBRARY = sysconfig.get_path("stdlib")
-# What there is to write. Others, such as `one_hot` and `pad`, are only helpers.
+# What learners are to write. Others, such as `one_hot` and `pad`, are only helpers.
 MODULES = (
     "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
     "Softmax LogSoftmax MultiheadAttention TransformerEncoderLayer CrossEntropyLoss NLLLoss"
@@ -36,10 +36,10 @@ FUNCTIONS = (
 # In C, and as methods of tensors: but `torch.sigmoid` is allowed.
 BUILTINS = {*FUNCTIONS.split(), "_softmax", "_log_softmax", "cross_entropy_loss"} - {"sigmoid"}
 INSTEAD = (
-    "From scratch means here: of `torch.nn` only `Module`, `Parameter`, containers and "
-    "`nn.init.trunc_normal_`, and nothing that `torch.nn.functional` does for you."
+    "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
+    "`nn.init.trunc_normal_`, and nothing from `torch.nn.functional` that does the work for you."
 )
-OURS = "Hand in what you wrote yourself: the workbook's own code stands beside it to compare."
+OURS = "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
 WAYS = {
     "linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
@@ -51,7 +51,7 @@ WAYS = {
 def expect_from_scratch(
     run: Callable[[], Any], made: Iterable[Any] = (), allowed: Collection[str] = ()
 ) -> None:
-    """Raise `Wrong` for what should be written and is ready-made.
+    """Raise `Wrong` for what is ready-made and should have been written.
 
     Args:
         run: makes one call of the attempt, which is right.
@@ -135,7 +135,7 @@ def _is_torchs(function: Any) -> bool:
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
     raise Wrong(
-        "The values are right, but not from scratch yet.",
+        "The values are right, but the code is not from scratch yet.",
         expected=Words("your own code"),
         got=Words(thing),
         mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,

@@ -1,7 +1,7 @@
-"""Keep an attempt from outlasting or damaging the notebook: a time limit, and a state put back.
+"""Keep an attempt from outlasting or damaging the notebook: a time limit, and state put back.
 
-`limited` stops code that nobody can trust to stop by itself, also where it swallows the stop.
-`isolated` restores whatever an attempt may have changed around itself. This is no sandbox: it keeps
+`limited` stops code that may not stop by itself, even if it swallows the stop. `isolated` restores
+whatever an attempt may have changed around itself. This is not a sandbox: it keeps
 an honest mistake in one cell from spoiling the next one.
 """
 
@@ -39,18 +39,18 @@ except ImportError:  # Windows has no such limits
     resource = None
 
 STDLIB = sysconfig.get_path("stdlib")
-# Files that no line of a learner's is in.
+# Files that contain none of the learner's lines.
 NOT_THEIRS = (str(PACKAGE), *{STDLIB, sysconfig.get_path("purelib")}, "<frozen")
 TIDYING = (str(PACKAGE), STDLIB, "<frozen")  # files whose lines are not stopped: they tidy up
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
-NEAR = 50  # frames: what the end of a `limit` calls is never as deep
+NEAR = 50  # frames: `limit.__exit__` never calls that deep
 end_process, process_id = os._exit, os.getpid  # as they are before an attempt can replace them
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
-KEPT_OUTPUT = 2_000  # bytes of print-out that a report may quote from
+KEPT_OUTPUT = 2_000  # bytes of printed output that a report may quote from
 GRACE_SECONDS = 0.3  # for threads and processes that are about to end by themselves
 # What an attempt may change for everybody else. Functions that it may replace:
 PATCHED = "os sys time math random signal atexit numpy torch torch.nn.functional builtins"
-# Settings: an attribute, or the function that reads it, where the one that writes begins with set.
+# Settings: an attribute, or the function that reads it, the one that writes it begins with set.
 SETTINGS = """
     random.getstate numpy.random.get_state torch.get_rng_state
     sys.getrecursionlimit sys.getswitchinterval sys.gettrace sys.getprofile
@@ -79,7 +79,7 @@ class EndedProcess(Exception):  # noqa: N818 - read as a fact
 class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     """A block that is stopped after `seconds`; `TimedOut` is raised where it ends.
 
-    On the main thread of Unix an alarm signal interrupts even a sleep. Elsewhere the exception is
+    On the main thread on Unix an alarm signal interrupts even a sleep. Elsewhere the exception is
     planted from a second thread, and arrives when the interpreter runs its next line. Neither
     breaks into one long call of C code, such as `sum(range(10**12))`: it stops when that returns.
 
@@ -91,10 +91,10 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
     number of nested `try` blocks outlasts it.
 
     A stop that breaks into a destructor, or into a callback of the garbage collector, is thrown
-    away by the interpreter. The next one comes, so nobody needs to be told of it.
+    away by the interpreter. Another one follows, so it need not be reported.
 
-    A child process that the block forked ends where it would leave the block: it is a copy of us,
-    and would go on with our work beside us.
+    A child process that the block forked ends where it would leave the block: it is a copy of
+    this process, and would repeat the work that follows.
     """
 
     has_tripwire = hasattr(sys, "monitoring")
@@ -103,7 +103,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
         self.seconds = seconds
         self.expired = False
         self.tool = None  # the tripwire, by its number among the tools of `sys.monitoring`
-        self.stop = type("Stopped", (Stopped,), {})  # one class a block: blocks may be nested
+        self.stop = type("Stopped", (Stopped,), {})  # one class per block: blocks may be nested
 
     def __enter__(self) -> "limit":
         self.active = True
@@ -142,7 +142,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self.tool = None
         with suppress(AttributeError):
             del self.stop.__del__
-        if self.by_signal:  # an outer limit, or another user, has its handler and its time again
+        if self.by_signal:  # give an outer limit, or another user, its handler and time back
             signal.setitimer(signal.ITIMER_REAL, 0)
             if self.old_handler is not None:  # None: set by C code, cannot be put back from Python
                 signal.signal(signal.SIGALRM, self.old_handler)
@@ -165,7 +165,7 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
             self.stop.__del__ = staticmethod(trip)
 
     def _expire(self) -> None:
-        """Note that the time is over; the second time, the first stop was swallowed."""
+        """Note that time is up; the second time, the first stop was swallowed."""
         if self.expired and self.has_tripwire and self.tool is None:
             watch = sys.monitoring
             self.tool = next((i for i in reversed(range(6)) if watch.get_tool(i) is None), None)
@@ -186,8 +186,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 
     def _on_alarm(self, signum, frame) -> None:
         # Raised inside `__exit__`, the stop would leave the alarm on after the block. Only the
-        # nearest frames are asked: to walk millions of them, as an endless recursion leaves, takes
-        # longer than the alarm waits to ring again, and it would never come to the `raise`.
+        # nearest frames are checked: walking millions of them, as an endless recursion leaves,
+        # takes longer than the alarm's interval, and the `raise` would never be reached.
         leaving = limit.__exit__.__code__
         near = islice(traceback.walk_stack(frame), NEAR)
         if self.active and not any(each.f_code is leaving for each, _ in near):
@@ -208,8 +208,8 @@ class limit:  # noqa: N801 - read as a phrase: `with limit(5):`
 def limited(seconds: float, function: Callable[[], Any]) -> Any:
     """Return what the function returns. Raises: TimedOut.
 
-    Safer than the bare block on other threads than the main one: there, a stop that is on its way
-    while the block ends breaks into the first line of `limit.__exit__`, and nothing was taken away.
+    Safer than the bare block on threads other than the main one: there, a stop that arrives while
+    the block ends interrupts the first line of `limit.__exit__`, before anything is cleaned up.
     """
     block = limit(seconds)
     try:
@@ -221,7 +221,7 @@ def limited(seconds: float, function: Callable[[], Any]) -> Any:
 
 
 class Isolation(io.BufferedIOBase):
-    """What happened inside: the beginning of the print-out, warnings, and the user's own Ctrl-C."""
+    """What happened inside: the beginning of the output, warnings, and the user's own Ctrl-C."""
 
     def __init__(self):
         self.kept, self.total = bytearray(), 0
@@ -249,7 +249,7 @@ class Isolation(io.BufferedIOBase):
         """What was printed, as far as it was kept, then each warning on a line."""
         rest = self.total - len(self.kept)
         text = self.kept.decode("utf-8", errors="ignore")
-        text = f"{text}... and {rest:,} bytes more" if rest else text.rstrip()
+        text = f"{text}... and {rest:,} more bytes" if rest else text.rstrip()
         notes = [f"{w.category.__name__}: {w.message}" for w in self.warnings[:5]]
         return "\n".join(filter(None, [text, *notes]))
 
@@ -274,11 +274,11 @@ def isolated() -> Iterator[Isolation]:
         sys.unraisablehook = threading.excepthook = lambda info: None
         isolation.warnings = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("default")
-        warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not asked about
+        warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
         _catch_output(isolation, finally_do)
         with suppress(ValueError):  # on another thread than the main one
             signal.signal(signal.SIGINT, isolation.on_interrupt)
-        # These are ended while their noise is still caught.
+        # These are ended while their output is still caught.
         finally_do(_end_threads, set(threading.enumerate()))
         with suppress(psutil.Error, OSError):  # such as without /proc
             finally_do(_end_processes, set(psutil.Process().children(recursive=True)))
@@ -322,7 +322,7 @@ def _state() -> Iterator[tuple[Callable, Callable]]:
     yield lambda: root.manager.disable, logging.disable
     contents = [vars(sys), vars(builtins), os.environ, sys.path, sys.argv, root.handlers]
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if hasattr(numpy, "geterr"):  # not where it is loaded in part only
+    if hasattr(numpy, "geterr"):  # not if it is only partly imported
         yield numpy.geterr, lambda saved: numpy.seterr(**saved)
         yield numpy.get_printoptions, lambda saved: numpy.set_printoptions(**saved)
     if hasattr(torch, "get_default_device"):
@@ -370,12 +370,12 @@ def _set_limit(kind: int, saved: tuple[int, int]) -> None:
 
 def _set_mask(mask: set) -> None:
     with suppress(ValueError):  # on another thread than the main one
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # one that waited is not to end us
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # a pending one must not end this process
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _catch_output(isolation: Isolation, finally_do: Callable) -> None:
-    """Keep the beginning of print-outs; send what child processes or C code write to nowhere."""
+    """Keep the beginning of what is printed; discard what child processes or C code write."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
@@ -402,7 +402,7 @@ def _end_threads(before: set[threading.Thread]) -> None:
 
 
 def _raiser(thread: int, error: type[BaseException]) -> Callable[[], Any]:
-    """A function of C that plants an exception in a thread, where it arrives with the next line."""
+    """A C function that plants an exception in a thread, where it is raised at the next line."""
     plant = ctypes.pythonapi.PyThreadState_SetAsyncExc
     return partial(plant, ctypes.c_ulong(thread), ctypes.py_object(error))
 
@@ -434,7 +434,7 @@ def _tame_functions(registered: list) -> None:
     register, set_recursion_limit = atexit.register, sys.setrecursionlimit
 
     def no_input(prompt=""):
-        raise EOFError("a check answers no questions: pass values as arguments, not with input()")
+        raise EOFError("a check cannot answer input(): pass values as arguments instead")
 
     def register_and_note(function, *args, **kwargs):
         if not sys._getframe(1).f_code.co_filename.startswith(NOT_THEIRS):
@@ -452,7 +452,7 @@ def _tame_functions(registered: list) -> None:
 
 
 def _refused(name: str) -> Callable:
-    """`os._exit` or `os.abort` for this process; its children may end themselves."""
+    """A stand-in for `os._exit` or `os.abort` that still lets child processes end themselves."""
     end, process = getattr(os, name), process_id()
 
     def refuse(*status):

@@ -1,8 +1,8 @@
 """How a learner's class is made and called, and how it gets the weights of a case.
 
 Classes differ in their arguments (`calling` finds out which is which), and in how they keep their
-weights: under other names, several in one matrix, one for each head, transposed. What a right
-class still needs is looked at here too: gradients and first weights.
+weights: under other names, several in one matrix, one for each head, transposed. What else
+a right class needs is checked here too: gradients and initial weights.
 """
 
 import inspect
@@ -54,7 +54,7 @@ class Learner:
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
-            raise NotAttempted("`__init__` is still to write.")
+            raise NotAttempted("`__init__` is still missing.")
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
@@ -62,7 +62,7 @@ class Learner:
         # was the right one last.
         self.form = (False, 0)
         self.transposed: bool | None = None  # how weights are stored, once it is known
-        self.own_rope: type | None = None  # that is handed in, in place of ours
+        self.own_rope: type | None = None  # to be handed in instead of ours
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
@@ -90,7 +90,7 @@ class Learner:
         results = [each for each in outcomes if isinstance(each, Tensor)]
         if not results:
             raise outcomes[0]
-        return results[0]  # a result says more than that another form of positions is refused
+        return results[0]  # a result says more than the refusal of another form of positions
 
     def ways(self, case: Case) -> list["Layout"]:
         """The ways to fill the last module with the weights of a case."""
@@ -98,12 +98,12 @@ class Learner:
             ways = layouts(self.module, case.weights, case.arguments.get("num_heads", 1))
         except Wrong:
             if not any(True for _ in self.module.parameters()):
-                self.run(case)  # a skeleton, of which nothing comes back: raises NotAttempted
+                self.run(case)  # a skeleton that returns nothing: raises NotAttempted
             raise
         return [way for way in ways if way.transposed == self.transposed] or ways
 
     def gradients(self, case: Case) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-        """By name, the gradients of the last module, and those that the weights of a case say."""
+        """By name, the gradients of the last module, and those expected, as weights of a case."""
         way = self.ways(case)[self.form[1]]
         for name, parameter in own_parameters(self.module).items():
             yield name, parameter.grad, way.weights[name]
@@ -120,9 +120,9 @@ class Learner:
         return self.rope(theta, d_k, length)
 
     def takes_own_rope(self) -> bool:
-        """Hand in the learner's own RoPE from now on; False where none is beside the class.
+        """Hand in the learner's own RoPE from now on; False if none is beside the class.
 
-        What it is called with, and what it returns, only their classes know.
+        Only their classes know what it is called with, and what it returns.
         """
         beside = vars(sys.modules.get(self.attempt.__module__, self.attempt)).values()
         ropes = [each for each in beside if inspect.isclass(each) and _is_rope(each)]
@@ -134,7 +134,7 @@ class Learner:
         return bool(_asked(self.attempt, *names) or _asked(self.forward, *names))
 
     def turns(self) -> bool:
-        """Whether RoPE is there whatever the class is given: no switch, and θ is never None."""
+        """Whether RoPE is always applied: there is no switch, and θ is never None."""
         return not any(map(switches_rope, parameters_of(self.attempt))) and any(
             each.default is each.empty or isinstance(each.default, float | int)
             for each in _asked(self.attempt, *THETA, "rope")
@@ -155,7 +155,7 @@ class Learner:
                 values = {name: value for name, value in values.items() if name not in THETA}
                 if _asked(maker, "rope"):
                     values["rope"] = self.ready(case)
-            else:  # RoPE may have a way of its own to make the class, such as `with_rope`
+            else:  # the class may have a constructor for RoPE, such as `with_rope`
                 ways = [getattr(maker, n) for n, v in vars(maker).items() if type(v) is classmethod]
                 maker = next((way for way in ways if _asked(way, *THETA)), maker)
         if theta is not None and any(each.default is None for each in _asked(maker, "d_k")):
@@ -178,7 +178,7 @@ class Learner:
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
             raise Wrong(
-                "It is no module of torch.",
+                "It is not a torch module.",
                 expected=Words("a class that inherits from `torch.nn.Module`"),
                 got=Words(kind_of(self.attempt)),
                 mistake="Only what a module holds is trained, saved and moved with the model. "
@@ -190,7 +190,7 @@ class Learner:
         """What the last module makes of copies of the inputs of a case."""
         module, given = self.module, Words(str(case))
         if is_stub(type(module).forward):
-            raise NotAttempted("`forward` is still to write.")
+            raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = (), {}
         forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
@@ -220,7 +220,7 @@ class Learner:
         return tensor_of(result, given)
 
     def remarks(self, case: Case) -> list[str]:
-        """What is worth knowing of a right class."""
+        """Remarks on a right class."""
         found = []
         if case.weights and "dtype" in inspect.signature(self.attempt).parameters:
             try:
@@ -232,7 +232,7 @@ class Learner:
         if self.form[0]:
             found.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
         if self.in_tuple:
-            found.append("It returns a tuple, of which the first was taken as the result.")
+            found.append("It returns a tuple, whose first item was taken as the result.")
         if not case.weights and self.module.state_dict():
             found.append("Its tables are saved with the model: `persistent=False` keeps them out.")
         return found
@@ -249,7 +249,7 @@ def _is_rope(kind: type) -> bool:
 
 
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
-    """The parameters that mean one of these, and take more than yes or no."""
+    """The parameters that mean one of these, and are more than yes/no switches."""
     return [p for p in parameters_of(function) if meaning(p.name, names) and not is_switch(p)]
 
 
@@ -263,7 +263,7 @@ def _takes_positions(forward: Any) -> bool:
 
 
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
-    """Call a learner's class or module, with what is compiled as it is written."""
+    """Call a learner's class or module, without `torch.compile`."""
     try:
         with uncompiled():
             return call(function, *args, seconds=QUICK, given=given, **kwargs)
@@ -275,10 +275,10 @@ def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Let `torch.compile` do nothing: it takes many times as long as any case of a check.
+    """Make `torch.compile` do nothing: it takes many times as long as any case of a check.
 
-    Its code is exchanged, because an attempt may have it under another name; to stop it in the
-    middle would leave torch's compiler half imported.
+    Its code is replaced, because an attempt may have it under another name; stopping it midway
+    would leave torch's compiler half imported.
     """
     code, COMPILE.__code__ = COMPILE.__code__, _as_it_is.__code__
     loaded = "torch._dynamo" in sys.modules  # otherwise nothing is compiled yet
@@ -296,7 +296,7 @@ def _as_it_is(model: Callable | None = None, **options: Any) -> Callable:
     return model or (lambda model: model)
 
 
-# Weights by name. The course's names always work; others are understood where they say the same:
+# Weights by name. The course's names always work; others are understood if they mean the same:
 # `wq` or `query` for `q_proj`, `norm1` for `ln1`. Several parameters may share one weight, as a
 # list of heads does, and one may hold several, as a fused `qkv` does.
 
@@ -331,7 +331,7 @@ LEAVES = {
     rf"{_BEFORE}(?:out|output|logits|vocab){_AFTER}|linear",
     "token_embeddings": r".*emb.*|wte|tok.*",
 }
-# What may be in a part of the block that says by its name what it is, misspelt or not.
+# What a part of the block may hold if its name says what it is, misspelt or not.
 _NOT_NORM = rf"(?!.*{_NORM})"
 INSIDE = {
     rf"{_ATTENTION}|{_NOT_NORM}(?:.*att.*|mu.*head.*)": {
@@ -358,7 +358,7 @@ def layer_of(name: str, wanted: Collection[Place]) -> int | None:
 
 
 def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
-    """Where a learner's name belongs among the wanted places; None where it says nothing."""
+    """Where a learner's name belongs among the wanted places; None if it says nothing."""
     parts = name.lower().split(".")
     layer = layer_of(name, wanted)
     there = {other.leaf for other in wanted if other.layer == layer}
@@ -374,10 +374,10 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
 
 # Weights by shape.
 
-TRIED = 24  # ways to understand one module that are tried
+TRIED = 24  # at most so many ways to read one module are tried
 TRANSPOSED = (
-    "The weight is stored transposed. The course keeps one row for each output: (d_out, d_in) of a "
-    "linear layer, (vocabulary, d_model) of an embedding."
+    "The weight is stored transposed. The course keeps one row for each output: (d_out, d_in) in a "
+    "linear layer, (vocabulary, d_model) in an embedding."
 )
 Weights = Mapping[str, Tensor]
 
@@ -386,14 +386,14 @@ class Layout(NamedTuple):
     """A way to fill in the weights, by the learner's names."""
 
     weights: dict[str, Tensor]
-    transposed: bool | None  # None where nothing tells, because all are vectors
+    transposed: bool | None  # None if nothing shows it, because all are vectors
 
 
 def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]:
-    """The ways to fill the parameters: one where names are clear, several for a fused matrix.
+    """The ways to fill the parameters: one if names are clear, several for a fused matrix.
 
-    Where shapes do not tell whether matrices are transposed, both ways are among them.
-    Raises: Wrong where parameters are missing, too many, of another shape or not to be told apart.
+    If shapes do not show whether matrices are transposed, both ways are included.
+    Raises: Wrong if parameters are missing, too many, of another shape or indistinguishable.
     """
     own = own_parameters(module)
     _expect_some(module, own, weights)
@@ -439,7 +439,7 @@ def _ways(own: Weights, weights: Weights, heads: int, axis: int = 0) -> list[dic
 
 
 def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
-    """Raise `Wrong` where parameters are not registered, or there are some that should not be."""
+    """Raise `Wrong` if parameters are not registered, or some should not be there."""
     hidden = [
         name
         for part in module.modules()
@@ -452,7 +452,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     claim = None
     if own and not weights:
         claim = "There is nothing to learn here, but the module has parameters."
-        mistake = "Keep what is only computed with `register_buffer`, not as an `nn.Parameter`."
+        mistake = "Store computed tables with `register_buffer`, not as an `nn.Parameter`."
     elif hidden:
         claim = f"Some parameters are hidden from torch: `{hidden[0]}` is a plain list of modules."
         mistake = (
@@ -463,12 +463,12 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         claim = "There is a bias."
         mistake = f"The course's layers have no bias: leave out {_listed(biases)}."
     elif learned:
-        claim = "Vectors for positions are learned."
-        mistake = f"The course has RoPE in place of them: leave out {_listed(learned)}."
+        claim = "Position embeddings are learned."
+        mistake = f"The course uses RoPE instead: leave out {_listed(learned)}."
     elif weights and not own:
         claim = "The module has no parameters."
         mistake = (
-            "Wrap the tensor into an `nn.Parameter` and set it on `self`, so that torch knows what "
+            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that torch knows what "
             "to train."
         )
     if claim:
@@ -476,17 +476,17 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
 
 
 REPEATED = (
-    "`[Block(...)] * n` repeats one block: make each anew, as "
+    "`[Block(...)] * n` repeats one block: make each one separately, as "
     "`[Block(...) for _ in range(n)]` does."
 )
-TIED = "One shares the weight of the other: the course gives each its own."
+TIED = "They share one weight: in the course each has its own."
 LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 
 
 def _groups(
     own: Weights, by_place: dict[Place, Tensor]
 ) -> tuple[dict[Place, list[str]], list[dict[str, Tensor]]]:
-    """The parameters at each place that names tell, and the ways to match the others by shape."""
+    """The parameters at each place that names show, and the ways to match the others by shape."""
     groups: dict[Place | None, list[str]] = {}
     for name in own:
         groups.setdefault(place_of_learners(name, by_place), []).append(name)
@@ -527,9 +527,10 @@ def _by_names(
     heads: int,
     axis: int,
 ) -> Iterator[dict[str, Tensor]]:
-    """A fused matrix may hold its parts in any order, one after the other or head by head.
+    """The ways to fill the parameters whose names are clear.
 
-    A weight of three axes may have them in any order, which its shape does not always tell.
+    A fused matrix may hold its parts in any order, one after the other or head by head. A weight
+    of three axes may have them in any order, which its shape does not always show.
     """
     fused = sorted({at.leaf for at in groups} & HOLDS.keys())
     orders = [list(permutations(HOLDS[leaf])) for leaf in fused]
@@ -554,7 +555,7 @@ def _by_names(
 
 
 def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list[Tensor] | None:
-    """A weight cut into pieces of these shapes; None where they do not add up to it."""
+    """A weight cut into pieces of these shapes; None if they do not add up to it."""
     if len(shapes) == 1 and len(shapes[0]) == 3:
         by_head = whole.unflatten(int(leaf == "output_proj"), (heads, -1))
         turns = (by_head.permute(turn) for turn in permutations(range(3)))
@@ -570,7 +571,7 @@ def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list
 
 
 def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
-    """Say why the weights find no place: one is shared, or has another shape or name."""
+    """Say why the weights do not fit: one is shared, or has another shape or name."""
     seen: dict[int, str] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
@@ -596,7 +597,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
     mistake += f" Missing: {_listed(missing)}." if missing else ""
     mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
     raise Wrong(
-        "The parameters have other names, or shapes, than those of the course.",
+        "The parameters have names or shapes other than those of the course.",
         expected=_names(weights),
         got=_names(own),
         mistake=mistake,
@@ -605,7 +606,7 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
 
 def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
     return Wrong(
-        f"The parameter `{name}` has another shape.",
+        f"The parameter `{name}` has the wrong shape.",
         expected=Words(tuple(asked.shape)),
         got=Words(tuple(own.shape)),
         mistake=_about_shape(own.shape, asked.shape),
@@ -615,17 +616,17 @@ def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
 def _about_shape(own: torch.Size, asked: torch.Size) -> str:
     if len(own) == 2 == sum(o == a or o % 64 == 0 for o, a in zip(own, asked, strict=True)):
         return (
-            "d_ff is rounded to a multiple of 64: take the d_ff that is handed in, and round "
+            "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
             "where you choose it."
         )
     if own == asked[::-1]:
         return (
-            "Its axes are swapped, and not those of every other: it is stored transposed, or has "
-            "the name of another one."
+            "Its axes are swapped, but not those of all the others: it is stored transposed, or "
+            "has another parameter's name."
         )
     if math.prod(own) == math.prod(asked):
         return "The numbers would fit, but not in this shape."
-    return "Which sizes is this part made of? Another one stands where this one belongs."
+    return "Check the sizes that this part is made with: one is used where another belongs."
 
 
 def _names(weights: Weights) -> Words:
@@ -640,10 +641,10 @@ def _listed(names: list[str]) -> str:
 # Gradients.
 
 CUT = (
-    "Something cuts the way back: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
-    "tensor made of numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
+    "Something cuts off the gradient: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
+    "tensor made from numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
-PADDING = "Row 0 learns nothing: it is no padding, but a vector like any other."
+PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = (
     "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
     "whose name ends in _). Make a new one."
@@ -656,7 +657,7 @@ def check_gradients(
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs, and of the parameters of a learner's module, are compared with the
-    reference's. Returns remarks on what is allowed, but no good habit.
+    reference's. Returns remarks on what is allowed, but not good practice.
     """
     leaves, given = _leaves(case.inputs), Words(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
@@ -666,7 +667,7 @@ def check_gradients(
     except Wrong as failure:
         if "in-place" in str(failure.error):
             failure.mistake = IN_PLACE
-        failure.claim = "It raised an error when gradients are asked for."
+        failure.claim = "It raised an error when its inputs required gradients."
         raise
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
@@ -676,7 +677,7 @@ def check_gradients(
         (result * factors).sum().backward()
     except RuntimeError as error:
         got = Words(str(error).partition(". ")[0])
-        claim = "The result is right, but it cannot be trained: the way back fails."
+        claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
     values, weights = _leaves(case.inputs), _leaves(case.weights)
     again = replace(case, inputs={**case.inputs, **values}, weights=weights)
@@ -688,15 +689,15 @@ def check_gradients(
         pairs += learner.gradients(right)
     for name, got, expected in pairs:
         if got is None:
-            raise Wrong(f"No gradient comes back to `{name}`.", given=given, mistake=CUT)
+            raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
         if not alike(got, expected, 1e-3):
-            claim = f"The result is right, but the gradient that comes back to `{name}` is not."
+            claim = f"The result is right, but the gradient that reaches `{name}` is not."
             padded = not got[:1].any() and expected[:1].any()
             right, shown = beside(expected, got)
             mistake = PADDING if padded else CUT
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
-        claim = "The result is right, but the tensor that came in is changed."
+        claim = "The result is right, but the input tensor is changed."
         raise Wrong(claim, given=given, mistake=IN_PLACE)
     if result.dtype == case.dtype:
         return []
@@ -704,28 +705,29 @@ def check_gradients(
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Copies of what can have a gradient, which want one."""
+    """Copies, which require gradients, of all tensors that can have one."""
     tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
     return {n: t.clone().requires_grad_() for n, t in tensors.items() if t.is_floating_point()}
 
 
-# First weights.
+# Initial weights.
 
 CUT_AT = 3  # standard deviations
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
 def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
-    """Find the gains of a large module that do not start at 1, and what is not drawn as asked.
+    """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
-    A gain counts as used; so does the scale of what a layer draws, but not what stands in a larger
-    part. What nothing fills is a corner, since the model may fill it; in the model it is not.
+    A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
+    that is a corner. So is a weight that nothing fills, since the model may do so; in the model
+    itself it is not.
     """
     torch.manual_seed(0)
     with _marked_where_empty():
         learner.module = module = learner.make(case)
     own = {name: each.detach().double() for name, each in own_parameters(module).items()}
-    # Weights that are numbers of their own tell which of them a parameter holds.
+    # Weights filled with distinct numbers show which of them a parameter holds.
     marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
     (way, *_), weights = learner.ways(replace(case, weights=marked)), [*case.weights.items()]
     is_model = "num_layers" in case.arguments
@@ -735,7 +737,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
                 f"Nothing fills `{empty}`.",
                 given=Words(f"a new {case.name}"),
                 mistake="`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
-                "itself, even where the model draws those of all its layers anew.",
+                "itself, even if the model draws those of all its layers again.",
             )
     if empty:
         return
@@ -760,7 +762,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
 
 @contextmanager
 def _marked_where_empty() -> Iterator[None]:
-    """Let `torch.empty` and its like hold nan, as torch does where it has to be repeatable."""
+    """Make `torch.empty` and the like hold NaN, as torch does in its deterministic mode."""
     before = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode("warn")
     try:
@@ -770,7 +772,7 @@ def _marked_where_empty() -> Iterator[None]:
 
 
 def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:
-    """Raise `Wrong` unless a large matrix looks like N(0, std²) cut at three deviations.
+    """Raise `Wrong` unless a large matrix looks like N(0, std²) truncated at three deviations.
 
     The std is 1 for an embedding, and √(2 / (d_in + d_out)) for a matrix of one of these shapes.
     Another form of the distribution, of about that std, is no more than a corner.
@@ -784,7 +786,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
         about = False
         mistake = (
             "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
-            "in the layer itself, even where a model draws the weights of all its layers anew."
+            "in the layer itself, even if a model draws the weights of all its layers again."
         )
     elif abs(mean) > 0.1 * spread:
         about = False
@@ -792,15 +794,15 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     elif largest < 1.9 * spread:
         mistake = "The numbers are uniform, not normal."
     elif about and largest <= 2.001 * std:
-        mistake = "The distribution is cut too early: the limits are ±3 standard deviations."
+        mistake = "The distribution is truncated too early: its limits are ±3 standard deviations."
     elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
         asked = "1" if is_table else "√(2 / (d_in + d_out))"
-        mistake = f"The standard deviation should be {asked}, and is {_formula(spread, shapes)}."
+        mistake = f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}."
         about = False
     elif largest > CUT_AT * std * 1.001:
         mistake = (
-            "The distribution is not cut at 3 standard deviations. The limits of `trunc_normal_` "
-            f"are numbers, not multiples: a=-{cut}, b={cut}."
+            "The distribution is not truncated at 3 standard deviations. The limits of "
+            f"`trunc_normal_` are values, not multiples of the std: a=-{cut}, b={cut}."
         )
     elif is_table and not weight.any(-1).all():
         about, mistake = False, "A row of a new embedding is 0: no id is padding."
@@ -809,7 +811,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     wrong = Wrong(
         "The weight is not drawn as the course asks.",
         given=Words(made),
-        expected=Words(f"numbers from N(0, {std:.4g}²), cut at ±{cut}"),
+        expected=Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}"),
         got=Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"),
         mistake=mistake,
     )
@@ -818,9 +820,9 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
 
 
 def _formula(spread: float, shapes: Sequence[tuple]) -> str:
-    """The usual formula that gives a standard deviation; the number where none does."""
+    """The usual formula that gives a standard deviation; the number if none does."""
     formulas = [("1 (plain `randn`)", 1.0), ("GPT-2's 0.02", 0.02)]
-    formulas.append(("that of a bare `trunc_normal_`, 1 cut at ±2", 0.8796))
+    formulas.append(("that of a bare `trunc_normal_`, 1 truncated at ±2", 0.8796))
     for d_out, d_in in shapes:
         sizes = {"d_in": d_in, "d_out": d_out, "(d_in + d_out)": d_in + d_out}
         formulas.append(("2 / (d_in + d_out): the root is missing", 2 / (d_in + d_out)))

@@ -1,4 +1,4 @@
-"""The checks of the learning rate's schedule, of gradient clipping and of AdamW."""
+"""The checks of the learning rate schedule, of gradient clipping and of AdamW."""
 
 import copy
 import inspect
@@ -81,18 +81,18 @@ SCHEDULE_MISTAKES = (
         **dict.fromkeys((
             "(it + 1) / (warmup + 1) * highest", "it / (warmup + 1) * highest",
             "it / max(1, warmup - 1) * highest",
-        ), "yours divides by one too many or too few."),
+        ), "yours divides by a number one too large or too small."),
         "it / end * highest": "yours divides by cosine_cycle_iters.",
         "it // warmup * highest": "yours rounds down to 0, with //.",
-        "it / warmup": "yours lacks the maximum.",
-        "lowest + it / warmup * (highest - lowest)": "yours begins at the minimum, not at 0.",
-        "highest": "yours is at the maximum at once.",
+        "it / warmup": "yours does not multiply by max.",
+        "lowest + it / warmup * (highest - lowest)": "yours starts at the minimum, not at 0.",
+        "highest": "yours is at the maximum right away.",
         "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
     }, "The warm-up is it / warmup_iters * max: "),
     *instead_of("(it - warmup) / (end - warmup)", {
-        "it / end": "yours does not begin at the maximum.",
-        "(it - warmup) / end": "yours does not get to the minimum.",
-        "it / (end - warmup)": "yours does not subtract warmup_iters above the line.",
+        "it / end": "yours does not start at the maximum.",
+        "(it - warmup) / end": "yours does not reach the minimum.",
+        "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         **dict.fromkeys((
             "(it - warmup) / (end - warmup + 1)", "(it - warmup) / (end - warmup - 1)",
             "(it - warmup + 1) / (end - warmup)",
@@ -104,12 +104,12 @@ SCHEDULE_MISTAKES = (
         "done": "π is missing.",
         "180 * done": "`cos` takes radians, not degrees.",
         "2 * math.pi * done": "2π is a whole turn.",
-        "math.pi / 2 * done": "π/2 is only half of the way.",
+        "math.pi / 2 * done": "π/2 is only half the way.",
         "math.acos(2 * math.cos(math.pi / 2 * done) - 1)": "yours is the bare cosine up to π/2.",
-    }, "The cosine goes from 0 to π: "),
+    }, "The cosine's angle goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
-        "1 / 2 + math.cos(math.pi * done)": "the 1/2 belongs to the whole sum.",
+        "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
         "math.cos(math.pi * done)": "you took the bare cosine.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
@@ -118,8 +118,8 @@ SCHEDULE_MISTAKES = (
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of("lowest + share * (highest - lowest)", {
         "share * (highest - lowest)": "min is not added.",
-        "lowest + share * highest": "yours goes up by max in place of max - min.",
-        "share * highest": "yours falls to 0, and not to min.",
+        "lowest + share * highest": "yours has the factor max instead of max - min.",
+        "share * highest": "yours falls to 0, not to min.",
         "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
         "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
         "cos(...) are missing.",
@@ -131,42 +131,42 @@ SCHEDULE_MISTAKES = (
         **dict.fromkeys((
             f"if it > {late} > warmup:\n    it = warmup + (it - warmup) % (end - warmup)\n{OVER}"
             for late in ("end - 1", "end")
-        ), ": yours begins the cosine anew."),
+        ), ": yours starts the cosine again."),
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {
-        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours is a factor of the maximum, as "
-        "`LambdaLR` takes it: the learning rate itself is asked for.",
+        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor, as `LambdaLR` "
+        "expects: return the learning rate itself.",
         f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped: max comes "
         "first.",
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from step 0, not from the warm-up's "
         "end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
         f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
-        "if it <= warmup:": "With warmup_iters = 0 there is no warm-up: ask `it < warmup_iters` "
+        "if it <= warmup:": "With warmup_iters = 0 there is no warm-up: check `it < warmup_iters` "
         "before dividing.",
     }),
-    mistake("With cosine_cycle_iters = warmup_iters there is no cosine: ask "
+    mistake("With cosine_cycle_iters = warmup_iters there is no cosine: check "
             "`it > cosine_cycle_iters` before dividing.",
             OVER, "if (it - warmup) / (end - warmup) > 1:"),
 )  # fmt: skip
 
 
 def learning_rates(schedule: Any, case: Steps) -> list[float]:
-    """The learner's rates. Raises: Wrong."""
+    """The learner's learning rates. Raises: Wrong."""
     names = ("max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
     settings, rates = dict(zip(names, case[:4], strict=True)), []
     for it in case.steps:
         value = call_part(schedule, {"it": it, **settings}, given=one(it, case))
         try:
-            rates.append(float(value + 0.0))  # to a text nothing can be added
+            rates.append(float(value + 0.0))  # a str cannot be added to
         except (TypeError, ValueError, RuntimeError):
             raise Wrong(
-                "It returns no number.",
+                "It does not return a number.",
                 given=one(it, case),
                 expected=Words("a float"),
                 got=Words(kind_of(value)),
-                mistake="One of the three branches has no `return`, or no branch fits this step."
+                mistake="One of the three branches has no `return`, or no branch covers this step."
                 if value is None
                 else None,
             ) from None
@@ -179,12 +179,12 @@ def one(it: int, case: Steps) -> Words:
 
 
 def _first_wrong_step(case: Steps, asked: list[float], got: list[float]) -> Wrong:
-    """What is said of rates that are wrong: the first step, and the stage that it belongs to."""
+    """What to say about wrong learning rates: the first step, and its stage."""
     at = next(i for i in range(len(asked)) if not same(asked[i : i + 1], got[i : i + 1]))
     it = case.steps[at]
-    stage = "warm-up" if it < case.warmup else "cosine" if it <= case.end else "rest"
+    stage = "warm-up" if it < case.warmup else "cosine" if it <= case.end else "constant part"
     return Wrong(
-        f"The learning rate of step {it} is not right. It belongs to the {stage}.",
+        f"The learning rate of step {it} is wrong. The step belongs to the {stage}.",
         given=one(it, case),
         expected=Words(f"{asked[at]:.6g}"),
         got=Words(f"{got[at]:.6g}"),
@@ -199,7 +199,7 @@ SCHEDULE = Exercise(
             "it / warmup": "the warm-up",
             "if it <": "where the warm-up ends",
             "if it >": "where the cosine ends",
-            "done =": "how far the cosine has come",
+            "done =": "how far along the cosine a step is",
             "share =": "the cosine",
             "return lowest +": "how the cosine becomes a learning rate",
         },
@@ -211,7 +211,7 @@ SCHEDULE = Exercise(
     ),
     corners=(
         Steps(1.0, 0.0, 0, 10, tuple(range(15)), "warmup_iters = 0"),
-        # Where the cosine has no room, step 6 itself may have either learning rate: not asked for.
+        # With no room for the cosine, step 6 itself may have either learning rate: not checked.
         Steps(1.0, 0.1, 6, 6, (0, 3, 5, 7, 10), "cosine_cycle_iters = warmup_iters"),
     ),
     run=learning_rates,
@@ -226,7 +226,7 @@ def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     for wrong in list(found.found):
         if wrong.weight == "corner" and isinstance(wrong.error, ValueError | AssertionError):
             found.found.remove(wrong)  # refusing such settings is a choice; a wrong rate is not
-            remarks.append(f"{wrong.case.what} is refused, and may be asked for.")
+            remarks.append(f"{wrong.case.what} is refused, though a caller may ask for it.")
     if not found:
         with found("style"):
             expect_from_scratch(lambda: learning_rates(attempt, SCHEDULE.cases[0]), [attempt])
@@ -243,7 +243,7 @@ class Gradients(NamedTuple):
 
     gradients: tuple[tuple | None, ...]
     limit: float
-    generator: bool = False  # the parameters can be gone through only once
+    generator: bool = False  # the parameters can be iterated over only once
 
     def parameters(self) -> list[nn.Parameter]:
         """New parameters with these gradients."""
@@ -280,12 +280,12 @@ CLIPPING_MISTAKES = (
         "max(g.abs().max() for g in gradients)": "you took the largest entry.",
         "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
         "torch.sqrt(total / sum(g.numel() for g in gradients))": "you took a mean.",
-        f"sum({OWN})": "you added the norms of the parameters: add squares.",
+        f"sum({OWN})": "you added the parameters' norms: add their squares.",
         f"max({OWN})": "you took the largest of the parameters' norms.",
         f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
         "sum(g.sum() ** 2 for g in gradients) ** 0.5": "you squared sums: square each entry.",
-        "gradients[-1].norm()": "you took the last parameter's.",
-        "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the parameters.",
+        "gradients[-1].norm()": "you took the last gradient's norm.",
+        "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the parameters.",
     }, THE_NORM),
     mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
             NORM, "torch.zeros(())", WANTED, f"norm = torch.hypot(norm, g.norm())\n{WANTED}"),
@@ -295,35 +295,35 @@ CLIPPING_MISTAKES = (
         f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own, which changes the "
         "direction of the step.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
-        "if 0 < norm < case.limit:": "The condition is turned round: scale above the limit.",
+        "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
         "if norm**2 > case.limit:": "The square of the norm is compared with max_l2_norm: take the "
         "root first.",
-        "if norm > 1:": "The norm is compared with 1, and not with max_l2_norm.",
+        "if norm > 1:": "The norm is compared with 1, not with max_l2_norm.",
         f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
-        "computed anew after some are scaled: compute it once, before the loop.",
+        "recomputed after some gradients are scaled: compute it once, before the loop.",
         "if g.zero_().any():": "All gradients have become 0.",
     }),
     *instead_of(CHANGE, {
         "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
-        "g.mul_(1 / norm)": "The gradients are scaled to the norm 1, and not to max_l2_norm.",
+        "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
         "g.mul_(case.limit)": "The factor is not divided by the norm.",
         "g.mul_(case.limit / norm**2)": "The factor is divided by the square of the norm.",
         **dict.fromkeys((f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
-                        "ε is too large: 1e-6 only keeps the norm from being 0."),
-        "pass": "The gradients are as before: nothing that was computed reached them. `grad = grad "
+                        "ε is too large: 1e-6 is enough to keep the divisor from being 0."),
+        "pass": "The gradients are unchanged: nothing that was computed reached them. `grad = grad "
         "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
     }),
-    mistake("Each entry is cut to the limit for itself, which changes the direction of the step: "
-            "scale all by one factor.",
+    mistake("Each entry is clipped to the limit on its own, which changes the direction of the "
+            "step: scale all by one factor.",
             WANTED, "if True:", CHANGE, "g.clamp_(-case.limit, case.limit)"),
     mistake("A gradient is gone: scale it, and leave it where it is.",
             "value for g in gradients for", "value for g in () for"),
     *instead_of(LOOP, {
         "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-        "for g in gradients[:1]:": "Only the first gradient is scaled: does a `return` stand in "
+        "for g in gradients[:1]:": "Only the first gradient is scaled: is there a `return` inside "
         "the loop?",
         "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
-        "which can be gone through only once: make a list of it first.",
+        "which can be iterated over only once: make a list of it first.",
     }),
 )  # fmt: skip
 GRADIENTS = (
@@ -342,7 +342,7 @@ GRADIENTS = (
 
 
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
-    """All gradients after the learner's clipping. Raises: Wrong where anything else was changed."""
+    """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
     parameters, given = case.parameters(), Words(case)
     handed_in = (p for p in parameters) if case.generator else list(parameters)
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
@@ -378,7 +378,7 @@ CLIPPING = Exercise(
         "The gradients are wrong.", given=Words(case), expected=row(asked), got=row(got)
     ),
     errors={
-        r"ZeroDivisionError": "Where all gradients are 0 the norm is 0: add ε to it.",
+        r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
@@ -398,7 +398,7 @@ def gradient_clipping(attempt: Any, part: str | None = None) -> str:
         if parameter.grad is not before:
             remarks.append(
                 "`p.grad` is a new tensor each time; `p.grad.mul_(scale)` would change the old one "
-                "in place and need no memory."
+                "in place and need no extra memory."
             )
     return found.verdict("All gradients are scaled together, and only where they must be.", remarks)
 
@@ -406,7 +406,7 @@ def gradient_clipping(attempt: Any, part: str | None = None) -> str:
 # AdamW.
 
 Values = tuple[float, ...]
-ALMOST_NONE = 1e-7  # a weight decay that changes nothing that float32 can tell; 0 may be refused
+ALMOST_NONE = 1e-7  # a weight decay too small to show in float32; 0 may be refused
 LOSS = torch.tensor(3.0)  # what a closure returns
 
 
@@ -419,11 +419,11 @@ class Moves(NamedTuple):
     lr: float = 0.1
     betas: tuple[float, float] = (0.8, 0.96)
     eps: float = 1e-8
-    rates: Values = ()  # of each step, set in `param_groups`, where a schedule changes it
+    rates: Values = ()  # learning rates by step, set in `param_groups`, as a schedule does
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
     own: tuple[str, float] | None = None  # a setting of a second group, with parameter 1
     closure: bool = False  # whether `step` is given a closure, which sets the gradients
-    hint: str | None = None  # what to look at where this is the first case that fails
+    hint: str | None = None  # what to look at if this is the first case that fails
 
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"
@@ -492,29 +492,29 @@ REBOUND = (
 ADAMW_MISTAKES = (
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m", *decayed("1")),
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m"),
-    mistake("AdamW's decay is kept apart from the gradient: θ ← θ - α λ θ, beside the step. Yours "
-            "adds λ θ to the gradient, which is Adam with L2: then the decay is divided by √v like "
+    mistake("AdamW's decay is separate from the gradient and the step: θ ← θ - α λ θ. Yours adds "
+            "λ θ to the gradient, which is Adam with L2: the decay is then divided by √v like "
             "everything else.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem", *decayed("1")),
-    *(mistake(f"The decay is θ ← θ - α λ θ, beside the step: {words}", *decayed(factor))
+    *(mistake(f"The decay is θ ← θ - α λ θ, separate from the step: {words}", *decayed(factor))
       for factor, words in {
         "1": "yours has no decay.",
         f"1 - {DECAY}": "yours is not multiplied by the learning rate α.",
-        f"1 - lr_t * {DECAY}": "yours takes the corrected rate α_t for α.",
-        f"1 + lr * {DECAY}": "yours makes the parameters grow, the sign is wrong.",
+        f"1 - lr_t * {DECAY}": "yours uses the corrected learning rate α_t instead of α.",
+        f"1 + lr * {DECAY}": "the sign is wrong, so yours makes the parameters grow.",
         f"1 - lr * lr * {DECAY}": "yours is multiplied by the learning rate twice.",
-        "1 - lr * 0.01": "yours always takes λ = 0.01, and not the one that was handed in.",
+        "1 - lr * 0.01": "yours always uses λ = 0.01, not the one that was passed in.",
     }.items()),
-    mistake("The decay is there twice: in the gradient, which is L2, and beside the step.",
+    mistake("The decay is applied twice: in the gradient, which is L2, and on its own.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
-    mistake("The decay is in the step, and so divided by √v: θ ← θ - α λ θ stands beside it.",
+    mistake("The decay is in the step, and so divided by √v: apply θ ← θ - α λ θ separately.",
             STEPPED, f"theta.addcdiv_(m + {DECAY} * theta", *decayed("1")),
     *instead_of(BETAS, {
         f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
         **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),
-                        "The betas are typed in: take those that were handed in."),
+                        "The betas are hard-coded: use those that were passed in."),
     }),
-    mistake("The learning rate is always 0.001: take the one that was handed in.",
+    mistake("The learning rate is always 0.001: use the one that was passed in.",
             'group["lr"], group', "1e-3, group"),
     *instead_of(CORRECTED, {
         "lr": "there is no bias correction in yours.",
@@ -523,13 +523,13 @@ ADAMW_MISTAKES = (
                         "α itself is missing in yours."),
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
-        "lr * (1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects both twice, in α and in m, v.",
-        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, and no product.",
+        "lr * (1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects both twice, in α and in both.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
         "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)": "yours is upside down.",
-        "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 have changed places.",
-    }, "Both averages start at 0, so the rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): "),
+        "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
+    }, "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): "),
     *instead_of(FROM_ONE, {
         f"{FROM_ONE}\nt = torch.tensor(t - 1.0)": "t begins at 0: the first step is t = 1.",
         f"{FROM_ONE}\nt += 1": "t is one too large: the first step is t = 1.",
@@ -537,7 +537,7 @@ ADAMW_MISTAKES = (
         f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1': "t goes up for each "
         "parameter: it must count steps, so keep it with each parameter's state.",
     }),
-    *(mistake("The corrected rate α_t is written over α, so the corrections pile up.",
+    *(mistake("The corrected learning rate α_t overwrites α, so the corrections pile up.",
               CORRECTED, f'{CORRECTED}\ngroup["lr"] = lr_t', RATE, rate)
       for rate in (RATE, 'case.rates[step] if case.rates else groups[0]["lr"]')),
     mistake("All parameters share one m and one v: each needs its own, in self.state[p].",
@@ -557,38 +557,38 @@ ADAMW_MISTAKES = (
         "[{} for _ in states]": "m, v and t.",
         '[{**state, "t": 0} for state in states]': "t.",
         '[{"t": state["t"]} for state in states]': "m and v.",
-    }, "Keep m, v and t in `self.state[p]`, and not in attributes of your own, or a run that is "
-       "resumed begins anew: `state_dict` does not hold "),
+    }, "Keep m, v and t in `self.state[p]`, not in attributes of your own, or a resumed run starts "
+       "from scratch: `state_dict` does not hold "),
     *instead_of("m.mul_(beta1).add_(g, alpha=1 - beta1)", {
-        "m.mul_(beta1).add_(g)": "m lacks the factor 1 - β1 of the gradient.",
+        "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
         "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
-        "m.mul_(beta1 if t > 1 else 0).add_(g, alpha=1 - beta1 if t > 1 else 1)": "m begins at g, "
-        "and not at zero.",
-        "m.copy_(g)": "The step takes g itself, not its average m.",
+        "m.mul_(beta1 if t > 1 else 0).add_(g, alpha=1 - beta1 if t > 1 else 1)": "m starts at g, "
+        "not at zero.",
+        "m.copy_(g)": "The step uses g itself, not its average m.",
     }),
     *instead_of("v.mul_(beta2).addcmul_(g, g, value=1 - beta2)", {
-        "v.mul_(beta2).addcmul_(g, g)": "v lacks the factor 1 - β2 of the square.",
+        "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
         "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
         "v.mul_(beta2).add_(g.abs(), alpha=1 - beta2)": "v averages g² and not |g|: square it.",
         "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
-        "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: it has β2.",
+        "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
         "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for the whole "
         "tensor: each entry has its own.",
-        "v.mul_(beta2).add_(t == 1, alpha=beta2).addcmul_(g, g, value=1 - beta2)": "v begins at 1, "
-        "and not at zero.",
+        "v.mul_(beta2).add_(t == 1, alpha=beta2).addcmul_(g, g, value=1 - beta2)": "v starts at 1, "
+        "not at zero.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
-        f"v.sqrt() + 1e-8 * {TIMES}": "ε is typed in: take the one that was handed in.",
+        f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
         f'v / {TIMES} + group["eps"]': "The root of v is missing.",
-        f'(v + group["eps"] * {TIMES}).sqrt()': "ε stands inside the root, not outside: √v + ε.",
+        f'(v + group["eps"] * {TIMES}).sqrt()': "ε is inside the root; it belongs outside: √v + ε.",
         "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
     }),
-    mistake("The step goes up the hill: subtract it.", "value=-lr_t", "value=lr_t"),
+    mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
     *instead_of("continue", {
-        "gradient = [0.0] * len(theta)": "A parameter without gradient took no part in this loss: "
+        "gradient = [0.0] * len(theta)": "A parameter without a gradient took no part in the loss: "
         "leave it alone, decay included.",
-        "break": "A parameter without gradient is skipped (`continue`); those after it are not.",
+        "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
     }),
     *instead_of(SKIPPED, {
         f"{SKIPPED[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go through "
@@ -597,7 +597,7 @@ ADAMW_MISTAKES = (
         "over the parameters belongs inside the loop over `self.param_groups`.",
     }),
     mistake("All groups get the settings of the first, or those that `__init__` stored: read lr, "
-            "betas, eps and weight_decay from the group of the parameter.",
+            "betas, eps and weight_decay from the parameter's own group.",
             "groups[i * bool(case.own)]", "groups[0]"),
 )  # fmt: skip
 ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
@@ -605,19 +605,21 @@ ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
 G1, G2, G3 = (0.3, -0.1, 2.0), (-0.6, -0.4, 0.5), (0.1, 0.9, -1.0)
 H1, H2, H3 = (1.0, 0.2, -0.3), (0.5, -0.7, 0.1), (-0.2, 2.0, 0.4)
 THREE, BOTH = ((G1,), (G2,), (G3,)), ((G1, H1), (G2, H2), (G3, H3))
-# Each case adds one thing to those before it, so where it is the first that fails, that is told.
+# Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
     Moves((ONE,), ((G1,),), hint="The first step, from averages of zero, changes each entry by "
           "about the learning rate, whatever the size of its gradient."),
-    Moves((ONE,), THREE, hint="The first step is right: look at what is kept: m, v, t."),
-    Moves((ONE,), THREE, weight_decay=0.5, hint="Without it all is right: look at θ ← θ - α λ θ."),
-    Moves((ONE,), THREE, eps=0.3, hint="With a small ε it is right: it stands in √v + ε."),
+    Moves((ONE,), THREE, hint="The first step is right: look at what is kept between steps, m, v "
+          "and t."),
+    Moves((ONE,), THREE, weight_decay=0.5, hint="Without weight decay all is right: look at "
+          "θ ← θ - α λ θ."),
+    Moves((ONE,), THREE, eps=0.3, hint="With a small ε all is right: look at √v + ε."),
     Moves((ONE,), THREE, lr=0.02, betas=(0.95, 0.7), weight_decay=0.1,
-          hint="With other settings it was right: is one of them typed in somewhere?"),
+          hint="With other settings it was right: is one of them hard-coded somewhere?"),
     Moves(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),)),
           hint="An entry whose gradient is 0 stays where it is, apart from the decay."),
     Moves((ONE, OTHER), BOTH, weight_decay=0.2,
-          hint="With one parameter it is right: is something kept for both together?"),
+          hint="With one parameter all is right: do both share something?"),
     Moves((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5),
     Moves((ONE, OTHER), ((None, H1), (None, H2)), weight_decay=0.5),
     Moves((ONE,), THREE, rates=(0.1, 0.03, 0.4)),
@@ -626,7 +628,7 @@ MOVES = (
     Moves((ONE,), (*THREE, (H1,)), resumed=2),
 )  # fmt: skip
 WITH_CLOSURE = Moves((ONE,), ((G1,),), closure=True, hint="Call the closure first: it sets the "
-                     "gradients that the step takes.")  # fmt: skip
+                     "gradients that the step uses.")  # fmt: skip
 
 
 class Stepper:
@@ -645,7 +647,7 @@ class Stepper:
         return call(self.attempt, *args, given=Words(case), **kwargs)
 
     def run(self, case: Moves) -> list[list[float]]:
-        """The parameters after the steps of a case, as the one form. Raises: Wrong."""
+        """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
         given = Words(case)
         thetas = [parameter(values) for values in case.parameters]
         if case.own:
@@ -655,7 +657,7 @@ class Stepper:
             second = {"params": thetas[1:], key: case.own[1]}
             optimizer = self.make([{"params": thetas[:1]}, second], case)
         else:
-            optimizer = self.make(iter(thetas), case)  # `model.parameters()` is no list either
+            optimizer = self.make(iter(thetas), case)  # `model.parameters()` is not a list either
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
                 state = copy.deepcopy(call(optimizer.state_dict, given=given))
@@ -668,7 +670,7 @@ class Stepper:
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
 
     def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
-        """Take one step with these gradients. Raises: Wrong where they are rewritten."""
+        """Take one step with these gradients. Raises: Wrong if they are rewritten."""
         given, calls = Words(case), []
 
         def closure() -> torch.Tensor:
@@ -684,13 +686,13 @@ class Stepper:
             call(optimizer.step, given=given)
         if case.closure and loss is not LOSS:
             self.notes["closure"] = (
-                "Torch's `step` also takes a closure, calls it, and returns the loss that it gives."
+                "Torch's `step` also takes a closure, calls it, and returns its loss."
             )
         for theta, gradient in zip(thetas, gradients, strict=True):
             if gradient is None:
                 continue
             after = () if theta.grad is None else theta.grad.flatten().tolist()
-            if any(gradient) and not any(after):  # that spoils little: told as a remark
+            if any(gradient) and not any(after):  # that does little harm: only a remark
                 self.notes["clears"] = (
                     "`step` clears the gradients, which torch's optimizers leave to `zero_grad`: "
                     "what is logged or accumulated after the step is gone."
@@ -717,7 +719,7 @@ class Stepper:
 
 
 def parameter(values: Iterable[float]) -> nn.Parameter:
-    """A float32 parameter on the CPU, whatever the defaults of torch are."""
+    """A float32 parameter on the CPU, whatever torch's defaults are."""
     return nn.Parameter(torch.tensor(list(values), dtype=torch.float32, device="cpu"))
 
 
@@ -727,7 +729,7 @@ def moved_alike(rights: list[list[float]], got: list[list[float]]) -> bool:
 
 
 def _moves_beside(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
-    """What is said of wrong parameters, beside the right form that comes closest."""
+    """What to say about wrong parameters, compared with the right form that is closest."""
     claim, hint = "The parameters are not right after the steps.", case.hint
     gaps = [sum(abs(a - b) for a, b in zip(right, got[0], strict=False)) for right in rights]
     nearest = row(rights[gaps.index(min(gaps))])
@@ -749,17 +751,17 @@ ADAMW = Exercise(
         },
     ),
     mistakes=ADAMW_MISTAKES,
-    cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may know of another
+    cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
     corners=(WITH_CLOSURE,),
     run=Stepper.run,
     same=moved_alike,
     report=_moves_beside,
     errors={
-        r"leaf Variable|view of a leaf": "Autograd watches the parameter. Change it without "
-        "autograd: `p.data`, or all of the step under `torch.no_grad()`.",
+        r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without "
+        "autograd: through `p.data`, or with the whole step under `torch.no_grad()`.",
         r"empty parameter list": "`params` is used up before it reaches `super().__init__`: it may "
-        "be a generator, as `model.parameters()` is. Hand it on as it came.",
-        r"math domain error": "The root of a negative number: is it β2ᵗ, a power, in 1 - β2ᵗ?",
+        "be a generator, as `model.parameters()` is. Pass it on unchanged.",
+        r"math domain error": "This is the root of a negative number: is β2ᵗ a power in 1 - β2ᵗ?",
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
         r"no attribute '(?:param_groups|state|defaults|_\w+)'": "Call `super().__init__(params, "
         "defaults)`, with a dict of the settings: it makes `param_groups` and `state`.",
@@ -778,16 +780,16 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     if not issubclass(attempt, torch.optim.Optimizer):
         bases = ", ".join(base.__name__ for base in attempt.__bases__)
         raise Wrong(
-            "It is no subclass of torch.optim.Optimizer.",
+            "It is not a subclass of torch.optim.Optimizer.",
             expected=Words("class AdamW(torch.optim.Optimizer)"),
             got=Words(f"class {attempt.__name__}({bases})"),
             mistake="The base class keeps parameters in groups, clears gradients, and saves and "
-            "loads the state: schedules and checkpoints count on it.",
+            "loads the state: schedules and checkpoints rely on it.",
         )
     if is_stub(attempt.__init__) or is_stub(inspect.unwrap(attempt.step)):
-        raise NotAttempted("`__init__` or `step` is still to write.")
-    # The first optimizer of a process loads torch's compiler, which takes seconds: no call of a
-    # learner is to be stopped for that.
+        raise NotAttempted("`__init__` or `step` is still missing.")
+    # The first optimizer of a process loads torch's compiler, which takes seconds: no
+    # learner's call should time out because of that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
     stepper = Stepper(attempt)
     found = judge(ADAMW, stepper)

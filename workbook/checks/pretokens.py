@@ -15,12 +15,12 @@ from workbook.tokenization.pretokens import PATTERN
 
 
 def decode(data: bytes) -> str:
-    """The text of a UTF-8 file, line ends as they are."""
+    """The text of a UTF-8 file, line endings as they are."""
     return data.decode("utf-8")
 
 
 def cut_specials(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
-    """The text cut at its special tokens, each part with whether it is one; the longest wins."""
+    """The text cut at its special tokens: each part, and whether it is one; the longest wins."""
     if not tokens:
         return [(text, False)]
     pattern = "|".join(map(regex.escape, sorted(tokens, key=len, reverse=True)))
@@ -34,7 +34,7 @@ def pretokens(document: str) -> list[str]:
 
 
 def mistakes(piece: str, *entries: Sequence[str]) -> tuple[Mistake, ...]:
-    """Mistakes in one piece of the source: the words of each, and what stands there, or may."""
+    """Mistakes in one piece of the source: each entry is the words, then code to put there."""
     return tuple(mistake(words, piece, code) for words, *codes in entries for code in codes)
 
 
@@ -46,23 +46,23 @@ PLACES = {
     "enumerate(parts)": "what becomes of the parts between special tokens",
 }
 (LINE_ENDS,) = mistakes(UTF8, (
-    r"The line ends \r\n were read as \n: a file opened in text mode translates them. "
+    r"The line endings \r\n were read as \n: a file opened in text mode translates them. "
     'Open it with `newline=""`, or in binary mode and decode.',
     UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
 ))  # fmt: skip
 READING = mistakes(
     UTF8,
-    ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, where a character may take "
+    ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may take "
      "several bytes.", 'data.decode("latin-1")'),
     ("Characters outside ASCII were dropped: decode the file as UTF-8.",
      'data.decode("ascii", "ignore")'),
-    ("The text was turned into lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
+    ("The text was converted to lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
     ("The text was normalised: BPE keeps every byte as it is.",
      *(f'unicodedata.normalize("{form}", {UTF8})' for form in ("NFC", "NFKC", "NFD"))),
-    ("Line ends were lost, or became spaces: they are text like any other.",
+    ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
-    ("A space was put in front of the text, as some libraries do: nothing is added to it.",
+    ("A space was put in front of the text, as some libraries do: add nothing to it.",
      f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
@@ -84,7 +84,7 @@ NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
 SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
 ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
-LONGEST = "Of special tokens that overlap, the longest wins: sort them by length, longest first, "
+LONGEST = "When special tokens overlap, the longest wins: sort them by length, longest first, "
 UNSORTED = tuple(
     each
     for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
@@ -94,7 +94,7 @@ UNSORTED = tuple(
                 f"if len(tokens) > 1:\n    return one_after_another(text, {order})\n{NONE}"),
     )
 )  # fmt: skip
-BESIDE = "White space, or a line end, beside a special token was dropped: it belongs to the text."
+BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
 SPECIALS = (
     mistake(LIKE_TEXT, NONE, "if True:"),
     *(mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or "
@@ -110,7 +110,7 @@ SPECIALS = (
                           ("<|endoftext|>", '[t for t in tokens if t == "<|endoftext|>"]'))),
     *mistakes("return [(text, False)]",
               ("An empty list of special tokens became an empty pattern, which splits the text at "
-               "every character: split only where there are special tokens.",
+               "every character: split only if there are special tokens.",
                "return [(character, False) for character in text]")),
     *mistakes("(part, at % 2 == 1)",
               (BESIDE, *(f"(part if at % 2 else part.{strip}, at % 2 == 1)"
@@ -133,29 +133,29 @@ STAND_INS = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+
 
 
 def _by(pattern: str) -> str:
-    """What finds the pre-tokens by another pattern, given as an expression."""
+    """Code that finds the pre-tokens with another pattern, given as an expression."""
     return f"regex.findall({pattern}, document)"
 
 
 def _but(old: str, new: str) -> str:
-    """What finds the pre-tokens by GPT-2's pattern with a change."""
+    """Code that finds the pre-tokens with a change to GPT-2's pattern."""
     return _by(f"PATTERN.replace({old!r}, {new!r})")
 
 
 CUTTING = mistakes(
     FOUND,
-    ("There is no pre-tokenisation: pairs were counted across the whole text, and merges reach "
-     "across words. Cut it with GPT-2's pattern first.", "[document] if document else []"),
+    ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
+     "pattern first.", "[document] if document else []"),
     ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
      "word, as in b' the'.",
      "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
      f"[token.strip() for token in {FOUND} if token.strip()]"),
     ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
-     "the word behind it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
+     "the word after it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
     ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
      "letters, digits and punctuation.",
      _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
-    (r"The pattern has `\w`, which takes letters, digits and `_` together, in place of `\p{L}` "
+    (r"The pattern has `\w`, which matches letters, digits and `_` alike, instead of `\p{L}` "
      r"and `\p{N}`.",
      _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
      _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"''')),
@@ -163,38 +163,38 @@ CUTTING = mistakes(
     (r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.",
      _but(r"\p{N}+", r"\p{N}{1,3}"), _but(r" ?\p{N}+", r"\p{N}")),
     (r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs to "
-     "the word behind them.", _but(r"\s+(?!\S)|", "")),
-    (r"The parts of the pattern that take white space, `\s+(?!\S)|\s+`, are missing, or the last "
-     "of them: what no part fits is lost.",
+     "the word after them.", _but(r"\s+(?!\S)|", "")),
+    (r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them, are "
+     "missing: what no part matches is lost.",
      _but(r"|\s+(?!\S)|\s+", ""), _but(r"(?!\S)|\s+", r"(?!\S)")),
-    (r"The pattern has ` *` in place of ` ?`: one space alone joins the word behind it.",
+    (r"The pattern has ` *` instead of ` ?`: only one space joins the word after it.",
      _but(" ?", " *")),
-    ("A `+` is missing from the pattern: letters in a row, or marks in a row, stay together.",
+    ("A `+` is missing from the pattern: letters in a row, or punctuation in a row, stay together.",
      _but(r"\p{L}+", r"\p{L}"), _but("}]+", "}]")),
-    (r"Numbers stay apart from letters: the pattern has ` ?\p{N}+` beside ` ?\p{L}+`.",
+    (r"Numbers are separate from letters: the pattern has both ` ?\p{L}+` and ` ?\p{N}+`.",
      _but(r" ?\p{L}+| ?\p{N}+", r" ?[\p{L}\p{N}]+")),
-    ("The contractions ('s, 't, 're ...), or some, are missing from the pattern, or stand too late "
-     "in it: the first part that fits is taken.", _but("|ll|ve|re", ""),
+    ("The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or come "
+     "too late in it: the first part that matches wins.", _but("|ll|ve|re", ""),
      _but("'(?:[sdmt]|ll|ve|re)|", "")),
-    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern knows small letters "
-     "only.", _but("'(?:", "'(?i:")),
+    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern has "
+     "lower-case ones only.", _but("'(?:", "'(?i:")),
     ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
-     "parts: a space belongs to the word behind it.",
+     "parts: a space belongs to the word after it.",
      _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
-    (r"The pattern has `\s?` in place of ` ?`: only a space joins the word behind it, a line end "
+    (r"The pattern has `\s?` instead of ` ?`: only a space joins the word after it; a newline "
      "does not.", _but(" ?", r"\s?")),
     (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
-     "ASCII: the package `regex` knows these.", _by("ASCII"), "STAND_INS.findall(document)"),
-    ("The text was cut into lines before the pattern saw it: several line ends in a row are one "
+     "ASCII: the `regex` package supports these.", _by("ASCII"), "STAND_INS.findall(document)"),
+    ("The text was cut into lines before the pattern saw it: several newlines in a row are one "
      "run of white space, which spans lines.",
      *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
        for keep in ("", "True"))),
-    ("Words were given a space: use GPT-2's pattern, which adds nothing and keeps "
-     "the space before a word where the text has one.",
+    ("A space was added to each word: use GPT-2's pattern, which adds nothing and keeps the space "
+     "before a word if the text has one.",
      *(f'[f"{word}" for word in document.split({at})]'
        for word in ("{word} ", " {word}") for at in ("", '" "'))),
-    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Train on the bytes.",
+    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
      f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
-    ("Each character became a pre-token of its own, so that no pair is left but inside one "
+    ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The checks of chapter 7: tables of training runs, and what no run can be.
+"""The checks of chapter 7: tables of training runs, and which runs are impossible.
 
 A run is a dict such as {"learning_rate": 3e-3, "batch_size": 64, "steps": 5_000, "seconds": 900,
 "context_length": 256, "tokens": 81_920_000, "loss": 1.41, "status": "finished"}, with a "name",
@@ -27,14 +27,21 @@ from workbook import accounting, config
 from workbook.checks.verdicts import Findings, NotAttempted, Unreadable, Words, Wrong
 from workbook.checks.written import entry
 from workbook.experiments import results
-from workbook.experiments.significance import difference
-from workbook.experiments.studies import BOARD_BEST, BOARD_TARGET, CAPS, TARGET, TARGET_ON_CPU
+from workbook.experiments.significance import RARE, permutation
+from workbook.experiments.studies import (
+    BOARD_BEST,
+    BOARD_TARGET,
+    CAPS,
+    TARGET,
+    TARGET_ON_CPU,
+    TOO_HIGH,
+)
 from workbook.training.loss_bounds import bits_per_byte, bounds, nats_per_token, uniform_loss
 from workbook.training.train import Run
 
 LOSS = re.compile(r"(?!.*train)(?:\w+_)?loss")
 TIME = re.compile(r"time|elapsed|wall|duration")  # in seconds, where no unit is named
-COLUMNS = {  # other names, which count before that of the column
+COLUMNS = {  # other names, which take precedence over the column's own
     "learning_rate": ("max_learning_rate", "max_lr", "peak_lr", "lr"),
     "batch_size": ("batch", "bs"),
     "context_length": ("context",),
@@ -48,7 +55,7 @@ KINDS = {  # by column, the usual one first
     "norm": ("pre", "post", "none"),
     "position": ("rope", "none"),
     "ffn": ("swiglu", "silu"),
-    "corpus": ("tinystories", "owt", "stories", "pydocs", "simple", "web"),
+    "corpus": ("tinystories", "owt", "stories", "docstrings", "simple", "web"),
 }
 ALIASES = {"openwebtext": "owt", "tiny_stories": "tinystories"}
 ALIASES |= dict.fromkeys(("nope", "no_", "without"), "none")
@@ -56,20 +63,20 @@ USUAL = re.compile(r"base|unchanged|usual|original|with_|rms_?norm")  # runs tha
 WORDS = {*KINDS, "name", "status", *COLUMNS["name"], *COLUMNS["status"]}  # the rest are numbers
 # What two kinds have in common, except for what is compared.
 SETTINGS = ["corpus", "batch_size", "weight_decay", *(f.name for f in fields(config.ModelConfig))]
-FORM = 'a dict per run, such as {"learning_rate": 3e-3, "loss": 1.41}, or such a table of pandas'
+FORM = 'a dict per run, such as {"learning_rate": 3e-3, "loss": 1.41}, or a pandas table like that'
 CLOSE, SAME = 0.02, 0.05  # relative: of rounded figures; of settings that are nearly the same
 SEEDS = 8  # losses of one setting; a longer list is the curve of a run
 FALLS = 1.3  # the first loss over the last one in a curve: seeds do not differ as much
 COARSE = 30  # two learning rates so far apart only show that there is an edge between them
 CPU_TOKENS = 40_960_000
 BATCHES = (1, 64, 128)  # that the sweep has to hold
-MATCHED = 0.13  # relative: the course's own width, 4·d, is so far off on the small model
+MATCHED = 0.13  # relative: the course's own width, 4·d, is that far off on the small model
 WIDEST = 20_000  # of an inner width; larger numbers are parameters
 OLD_MINUTES = 90  # of the leaderboard, in the texts of 2026 before 26.0.3 as well
 
 
 class Reported(SimpleNamespace):
-    """A run with one seed, as it is handed in: all columns, nan for those that it has not."""
+    """A run with one seed, as it is handed in: all columns, nan for those that it lacks."""
 
     def __getattr__(self, column: str) -> float:
         return math.nan
@@ -92,11 +99,11 @@ class Reported(SimpleNamespace):
 def table(attempt: Any, by: str = "", every: bool = False) -> list[Reported]:
     """Read the runs whose outcome is known; with `every` those without a loss as well.
 
-    `by` is the column that a number stands for where it names a run; else it is a learning rate
-    below 1, and a seed from there on.
+    If a number names a run, it is a value of the column `by`; without `by`, a number below 1 is a
+    learning rate, any other a seed.
     """
     if isinstance(attempt, Real):
-        raise NotAttempted(f"One number compares nothing. Hand in {FORM}.")
+        raise NotAttempted(f"There is nothing to compare one number with. Hand in {FORM}.")
     try:
         if len(attempt) == 0 or (isinstance(attempt, str) and attempt.isspace()):
             raise NotAttempted
@@ -105,7 +112,7 @@ def table(attempt: Any, by: str = "", every: bool = False) -> list[Reported]:
         raise Unreadable(attempt) from error
     found = [run for run in runs if not math.isnan(run.loss)]
     if not found and not (every and any(run.train_loss > 0 for run in runs)):
-        raise NotAttempted  # rows that wait for their losses: what the part takes is told
+        raise NotAttempted  # rows without losses yet: the report says what the part takes
     return runs if every else found
 
 
@@ -190,7 +197,7 @@ def _losses(value: Any) -> list[float]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number, also one in a text, as a float; anything else as it is."""
+    """Return a number, even one in a text, as a float; anything else as it is."""
     try:
         return value if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -223,14 +230,14 @@ def _judged(runs: list[Reported], text: str) -> Findings:
                 expect(run, run.corpus_of(text))
     lowest = min((run.loss for run in runs if run.ended), default=None)
     if lowest is None:
-        mistake = "Go on with smaller learning rates, or a longer warm-up."
-        raise Wrong(f"No run came to an end: all {len(runs)} diverged.", mistake=mistake)
+        mistake = "Try smaller learning rates, or a longer warm-up."
+        raise Wrong(f"No run finished: all {len(runs)} diverged.", mistake=mistake)
     most = max(getattr(each, f"{text}_vocab_size") for each in config.PROFILES.values())
     if lowest >= uniform_loss(most):
         with found("use"):
             blind = f"ln {most:,} = {uniform_loss(most):.2f} nats per token"
             raise Wrong(
-                f"A model that has learned nothing does no worse than {blind}: yours {lowest:.4g}.",
+                f"Even a model that has learned nothing gets {blind}: yours has {lowest:.4g}.",
                 mistake="Is it a perplexity? Or a loss that was summed and not averaged?",
             )
     if not found:
@@ -247,11 +254,12 @@ def _expect_possible(run: Reported, corpus: str) -> None:
     if loss >= known.lowest:
         return
     mistake = (
-        "The targets are seen (causal mask?), or it was validated on text that it was trained on."
+        "The model sees its targets (causal "
+        "mask?), or it was validated on text that it was trained on."
     )
     if loss > known.floor:
         nats = f"{loss:.4g} bits per byte are {nats_per_token(loss, length):.2f} nats per token."
-        mistake += f" Or the unit is another: {nats}"
+        mistake += f" Or the unit is different: {nats}"
     raise Wrong(
         f"This is lower than any model can get on {corpus}: {known.reason}.",
         expected=Words(f"{known.lowest:.2f} nats per token ({known.floor:.2f} bits per byte)"),
@@ -273,7 +281,7 @@ def _expect_consistent(run: Reported, corpus: str) -> None:
         }
         figures = [("tokens", "steps × batch × context", product, 0, 1 + CLOSE, slips)]
     if 0 < loss < 100:
-        slips = {"2 to the power is for bits: the loss is in nats, so take exp.": 2**loss}
+        slips = {"2 ** loss is for bits: this loss is in nats, so take exp.": 2**loss}
         figures.append(("perplexity", f"exp({loss:g})", math.exp(loss), 0.95, 1.05, slips))
         slips = {
             "That is in bits per token: divide by the bytes per token.": loss / math.log(2),
@@ -288,7 +296,7 @@ def _expect_consistent(run: Reported, corpus: str) -> None:
         fits = least * value <= got <= most * value and not (whole and slip)
         parts = whole and value < got < math.inf and _near(got / value, round(got / value))
         if got > 0 and not (fits or parts or _near(got, value)):  # parts of a batch, or devices
-            claim = f"The {column.replace('_', ' ')} of a run do not follow from its other figures."
+            claim = f"In one run, {column.replace('_', ' ')} and the other figures do not agree."
             expected = Words(f"{formula} = {value:,.{0 if whole else 2}f}")
             raise Wrong(claim, expected=expected, got=Words(f"{got:,.10g}"), mistake=slip)
 
@@ -308,11 +316,11 @@ def _expect_equal_tokens(seen: Mapping[Any, float], mistake: str = "") -> None:
 
 
 def _expect_divergence(runs: list[Reported]) -> None:
-    """Raise where a run is said to diverge whose loss is no higher than that of any other."""
+    """Raise if a run is said to diverge whose loss is no higher than any other."""
     lowest = min((run.loss for run in runs if run.ended), default=-math.inf)
     if said := [run.loss for run in runs if run.said and run.loss <= lowest]:
-        mistake = "Rows may be mixed up. A loss that jumps and comes back is no divergence."
-        claim = f"A run is said to diverge, and its loss is the lowest of all: {said[0]:.4g}."
+        mistake = "Rows may be mixed up. A loss that jumps and comes back has not diverged."
+        claim = f"A run is said to diverge, but its loss is the lowest of all: {said[0]:.4g}."
         raise Wrong(claim, mistake=mistake)
 
 
@@ -332,17 +340,17 @@ def experiment_log(attempt: Any, part: str | None = None) -> str:
     found, seconds = Findings() if one else _judged(runs, "simple"), [r.seconds for r in runs]
     with found("use"):
         if not any(each > 0 for each in seconds):
-            mistake = "Write `time.perf_counter() - start` down with each loss."
+            mistake = "Record `time.perf_counter() - start` with each loss."
             raise Wrong(
                 "The log does not say how long it took: no column `seconds`.", mistake=mistake
             )
         if one and any(late < early for early, late in pairwise(seconds)):
             mistake = "Are they seconds per step? Or did the clock start again after a break?"
-            raise Wrong("Time runs backwards in it.", got=seconds, mistake=mistake)
+            raise Wrong("Time runs backwards in this log.", got=seconds, mistake=mistake)
     if one:
-        return found.verdict(f"{len(runs)} lines, with a loss to draw against steps and time.")
+        return found.verdict(f"{len(runs)} lines, with a loss to plot against steps and time.")
     failed = not all(run.ended for run in runs)
-    advice = "" if failed else " Was nothing tried that did not work? It belongs here too."
+    advice = "" if failed else " Did everything work? What failed belongs here too."
     return found.verdict(f"{len(runs)} runs, none of which contradicts itself.{advice}")
 
 
@@ -361,7 +369,7 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
     runs = [run for run in table(attempt, "learning_rate") if run.learning_rate > -math.inf]
     rates = sorted({run.learning_rate for run in runs})
     if len(rates) < 3:
-        raise NotAttempted(f"A sweep has three learning rates at least. Hand in {FORM}.")
+        raise NotAttempted(f"A sweep needs at least three learning rates. Hand in {FORM}.")
     if rates[0] <= 0:
         raise Wrong("A learning rate is positive.", got=rates[0])
     found, praise = _judged(runs, "simple"), ""
@@ -386,7 +394,7 @@ def _reached(runs: list[Reported]) -> str:
     if corpus != "tinystories":
         return f"{loss:.4g} nats per token is possible on {corpus}; on TinyStories {wanted}."
     if loss > TARGET_ON_CPU:
-        mistake = "Let it see all the tokens, and tune the learning rate: both matter most."
+        mistake = "Let it see all the tokens, and tune the learning rate: these matter most."
         raise Wrong(f"{loss:.4g} is not low enough: {wanted}.", mistake=mistake)
     return f"{loss:.4g} is low enough{' for a CPU' if loss > TARGET else ''}: {wanted}."
 
@@ -396,12 +404,11 @@ def _bracketed(runs: list[Reported], rates: list[float]) -> str:
     losses = _means(runs)
     best, lowest = next(iter(losses.items()))
     lost = [run.learning_rate for run in runs if not run.ended]
-    if not lost:  # far too large a learning rate often gives no nan: the loss stays high
-        high = max(1.5 * lowest, lowest + 1)
-        lost = [rate for rate in rates if rate > best and losses[rate] > high]
+    # Far too large a learning rate often gives no nan: the loss stays high.
+    lost += [r for r in rates if r > best and losses.get(r, 0.0) > lowest + TOO_HIGH]
     if not lost:
-        mistake = f"Go on upwards from {rates[-1]:g}, by a factor of two each time."
-        raise Wrong(f"No run in it diverges: up to {rates[-1]:g} all converge.", mistake=mistake)
+        mistake = f"Go on upwards from {rates[-1]:g}, doubling it each time."
+        raise Wrong(f"No run diverges: all converge, up to {rates[-1]:g}.", mistake=mistake)
     edge = min((rate for rate in lost if rate > best), default=max(lost))
     return _edge(best, edge, max((rate for rate in rates if rate < edge), default=best))
 
@@ -421,7 +428,7 @@ def _edge(best: float, diverges: float, stable: float | None = None) -> str:
             f" between {stable or best:g}, which converges, and {diverges:g}, which diverges.",
             mistake="Bisect on a logarithmic scale, until the two are a factor of two or so apart.",
         )
-    coarse = " Bisect further: then you know the edge better." if stable and apart > 4 else ""
+    coarse = " Bisect further to locate the edge more precisely." if stable and apart > 4 else ""
     return f"The best learning rate is {diverges / best:.3g} times below one that diverges.{coarse}"
 
 
@@ -438,7 +445,7 @@ def batch_size_experiment(attempt: Any, part: str | None = None) -> str:
         praise = _sizes(sorted({run.batch_size for run in runs}))
     with found("use"):
         _expect_fair_batches(runs)
-    return found.verdict(f"{praise} The lowest loss, {loss:.4g}, is that of {size:g}.")
+    return found.verdict(f"{praise} The lowest loss, {loss:.4g}, is at batch size {size:g}.")
 
 
 def _sizes(sizes: list[float]) -> str:
@@ -446,10 +453,11 @@ def _sizes(sizes: list[float]) -> str:
         gigabytes = accounting.peak_bytes(config.tinystories(), 64).total / accounting.GB
         raise Wrong(
             "A batch size that is asked for is missing.",
-            expected=Words(f"{', '.join(map(str, BATCHES))}, and up to what the memory holds"),
+            expected=Words(f"{', '.join(map(str, BATCHES))}, and up to what fits in memory"),
             got=Words(", ".join(f"{size:g}" for size in sizes)),
             mistake=f"Run {', '.join(map(str, missing))} as well. A step with 64 needs about"
-            f" {gigabytes:.1f} GB; else add up gradients of its parts. Batch 1 may stop early.",
+            f" {gigabytes:.1f} GB; if that is too much, accumulate gradients over its parts."
+            " The run with batch 1 may stop early.",
         )
     return f"{len(sizes)} sizes from {sizes[0]:g} to {sizes[-1]:g}, with 64 and 128 among them."
 
@@ -491,12 +499,14 @@ def _compared(
         losses.append([run.loss for run in side if run.learning_rate in best][:SEEDS])
     if not all(losses):
         return found.verdict(f"{other if losses[0] else usual} diverged. Say where, and when.")
+    apart = f"{fmean(losses[1]) - fmean(losses[0]):+.3g} nats per token"
     if min(map(len, losses)) > 1:
-        said = results.verdict(difference(*losses[::-1]))
+        chance = permutation(*losses)
+        luck = "which luck rarely explains" if chance < RARE else "which may be luck"
+        said = f"{apart}, {luck} (p = {chance:.3f})."
     else:
-        apart = fmean(losses[1]) - fmean(losses[0])
-        said = f"{apart:+.3g} nats per token with one run of a kind. How much does a seed move it?"
-    return found.verdict(f"{other} beside {usual}: {said}")
+        said = f"{apart} with one run of each kind. How much does the seed change it?"
+    return found.verdict(f"{other} compared with {usual}: {said}")
 
 
 def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> None:
@@ -509,9 +519,9 @@ def _expect_alike(column: str, usual: list[Reported], other: list[Reported]) -> 
             {vars(run)[name] for run in side if name in vars(run)} for side in (usual, other)
         )
         if one and two and not one & two and name != column and (name, column) != ("d_ff", "ffn"):
-            mistake = "With two changes at once nobody can say which of them made a difference."
+            mistake = "With two changes at once, nobody can say which of them made the difference."
             raise Wrong(
-                f"In more than `{column}` they differ: in `{name}` as well.", mistake=mistake
+                f"They differ in more than `{column}`: in `{name}` as well.", mistake=mistake
             )
 
 
@@ -522,7 +532,7 @@ def _two_rates(usual: list[Reported], other: list[Reported]) -> None:
     lower, at_old = any(rate < 0.99 * old for rate in tried), any(_near(r, old) for r in tried)
     known = not math.isnan(sum(tried, old))
     if len(tried) < 2 or (known and not (lower and at_old)):
-        mistake = f"The old one, {old:g}, is missing: there one sees what norms protect from."
+        mistake = f"The old one, {old:g}, is missing: it shows what norms protect against."
         if not lower:
             mistake = "The lower one is missing: what can a model without norms do at its best?"
         claim = "Without norms two learning rates are asked for: the old best one, and a lower one."
@@ -533,7 +543,7 @@ def _expect_matched(gated: float, plain: float) -> str:
     """Raise where one feed-forward layer, or model, has far more parameters."""
     if max(gated, plain) > (1 + MATCHED) * min(gated, plain):
         raise Wrong(
-            "The parameters are not matched.",
+            "The parameter counts are not matched.",
             expected=Words("3·d·d_ff about 2·d·d_ff': an inner width half as large again, or 4·d"),
             got=Words(f"{gated:,.10g} and {plain:,.10g}, a factor of {gated / (plain or 1):.2f}"),
             mistake="At the same inner width the plain layer, with two matrices in place of three,"
@@ -561,7 +571,7 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
         case Real() if gated:
             return _expect_matched(3 * gated[0], 2 * width)
         case Real():
-            raise NotAttempted("That width is of no model here. Hand in both, such as (960, 1440).")
+            raise NotAttempted("No model here has that width. Hand in both, such as (960, 1440).")
         case [Real() as one, Real() as two] if 100 < min(one, two) <= max(one, two) < math.inf:
             if max(one, two) < WIDEST:
                 known = next((d_ff for d_ff in (one, two) if d_ff in models), min(one, two))
@@ -573,10 +583,10 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
 def main_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a loss on web text, alone or beside that on stories."""
     runs = table({"web": attempt} if isinstance(attempt, Real) else attempt)
-    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "pydocs")]
+    web = [run for run in runs if run.kind("corpus") in ("web", "owt", "docstrings")]
     simple = [run for run in runs if run.kind("corpus") in ("simple", "tinystories", "stories")]
     if not web:
-        raise NotAttempted('No run has a `corpus` that is "owt", "pydocs" or "web".')
+        raise NotAttempted('No run has a `corpus` that is "owt", "docstrings" or "web".')
     if simple:
         _judged(simple, "simple").verdict("")
     found, loss = _judged(web, "web"), min(run.loss for run in web)
@@ -587,12 +597,12 @@ def main_experiment(attempt: Any, part: str | None = None) -> str:
         with found("use"):
             if one < two:
                 raise Wrong(
-                    f"Text from the web is not easier than stories: a `{unit}` of {one:.4g} beside"
+                    f"Text from the web is not easier than stories: a `{unit}` of {one:.4g} against"
                     f" {two:.4g}.",
-                    mistake="Were the two swapped? Or was it validated on what was trained on?",
+                    mistake="Were the two swapped? Or was it validated on its training text?",
                 )
         if one >= two:
-            praise += f" It is {one - two:.3g} above that of stories in `{unit}`."
+            praise += f" Its `{unit}` is {one - two:.3g} above that of the stories."
     return found.verdict(praise)
 
 
@@ -612,11 +622,11 @@ def leaderboard(attempt: Any, part: str | None = None) -> str:
     with found("use"):
         if minutes > 1.005 * OLD_MINUTES:
             claim = f"{minutes:.3g} minutes exceed the {most} that edition {edition} allows."
-            raise Wrong(claim, mistake="The clock counts, evaluation and saving included.")
+            raise Wrong(claim, mistake="Wall-clock time counts, including evaluation and saving.")
     if minutes > 1.005 * most:
         praise += f" Before version 26.0.3 the handout of {edition} allowed {OLD_MINUTES}."
     if corpus != "owt":
-        praise += f" The handout's {BOARD_TARGET:g} is for OpenWebText, which is other text."
+        praise += f" The handout's {BOARD_TARGET:g} is for OpenWebText, which is a different text."
     elif best.loss < BOARD_BEST:
         praise += f" No public entry known here is below {BOARD_BEST}: is the split clean?"
     with found("use"):

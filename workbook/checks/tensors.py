@@ -1,4 +1,4 @@
-"""Tensors in checks: drawn small, compared, and put in words."""
+"""Tensors in checks: drawn small, compared, and put into words."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ROUNDED = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # what half precision lea
 class Case:
     """One call of a part of the model: what it is made of, its inputs and its weights.
 
-    All go by the names of the course and in its order.
+    All have the course's names, in its order.
     """
 
     name: str  # of the function or class, such as "Linear"
@@ -32,7 +32,7 @@ class Case:
 
     @property
     def high(self) -> dict[str, Any]:
-        """Inputs and weights, what is float32 in float64; half precision stays as it is."""
+        """Inputs and weights, float32 turned into float64; half precision stays as it is."""
         return {
             name: value.double() if getattr(value, "dtype", None) == torch.float32 else value
             for name, value in {**self.inputs, **self.weights}.items()
@@ -62,7 +62,7 @@ def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
 
 
 def copied(value: Any) -> Any:
-    """A tensor that may be changed without harm; one that wants a gradient is itself."""
+    """A copy of a tensor; one that requires a gradient, and any other value, as it is."""
     return value.clone() if isinstance(value, Tensor) and not value.requires_grad else value
 
 
@@ -81,16 +81,16 @@ def _scale(tensor: Tensor) -> float:
 
 
 def tensor_of(result: Any, given: Words) -> Tensor:
-    """A result as a tensor of numbers; raises `Wrong` where it is something else."""
+    """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
-        raise NotAttempted("It returned None: is a `return` still to write?")
+        raise NotAttempted("It returned None: is a `return` missing?")
     what, mistake = kind_of(result), None
     if isinstance(result, Tensor):
         what = f"a tensor of {kind(result.dtype)}, {result.layout}, on {result.device}"
         if result.is_complex():
-            mistake = "The numbers are complex: come back to real ones by `torch.view_as_real`."
+            mistake = "The numbers are complex: convert them back with `torch.view_as_real`."
         elif result.device.type != "cpu":
-            mistake = "Make new tensors where the inputs are, with `device=x.device`."
+            mistake = "Make new tensors on the device of the inputs: `device=x.device`."
         elif result.layout == torch.strided:
             return result
     elif isinstance(result, tuple):
@@ -99,7 +99,7 @@ def tensor_of(result: Any, given: Words) -> Tensor:
     elif isinstance(result, float | int):
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
-        mistake = "numpy keeps no track of gradients: use torch from beginning to end."
+        mistake = "numpy does not track gradients: use torch throughout."
     asked = Words("a tensor of numbers")
     claim = "It does not return a tensor of numbers."
     raise Wrong(claim, given=given, expected=asked, got=Words(what), mistake=mistake)
@@ -127,10 +127,10 @@ def described(tensor: Tensor) -> str:
 
 
 def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
-    """What is said of a tensor that is not the expected one."""
+    """What to say about a tensor that is not the expected one."""
     claim = "The result is not the expected one."
     if expected.shape != got.shape:
-        claim = "The result has not the expected shape."
+        claim = "The result does not have the expected shape."
     right, shown = beside(expected, got)
     return Wrong(claim, given=str(case), expected=right, got=shown, mistake=symptom(expected, got))
 
@@ -160,11 +160,11 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     if got.shape != expected.shape:
         return _about_shape(tuple(expected.shape), tuple(got.shape))
     if got.dtype in ROUNDED and got.dtype != expected.dtype:
-        return f"The numbers come in {kind(got.dtype)}, which is too coarse."
+        return f"The numbers are in {kind(got.dtype)}, which is too coarse."
     expected, got = expected.detach().double(), got.detach().double()
     if not got.isfinite().all():
         bad = "NaN" if got.isnan().any() else "inf"
-        return f"There is {bad} in it: somewhere a number overflows, or 0 is divided by 0."
+        return f"It contains {bad}: somewhere a number overflows, or 0 is divided by 0."
     if got.eq(0).all():
         return "All of it is 0."
     for difference, words in (
@@ -176,8 +176,8 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
             return words.format(first.item())
     if alike(got, expected, 0.01):
         return (
-            "Nearly right: no number is off by more than 1 % of the largest. Is something "
-            "rounded, as half precision does, an ε too large, or what stands for -inf too small?"
+            "Nearly right: no number is off by more than 2 % of the largest. Is something rounded "
+            "(half precision), an ε too large, or the number used for -inf not negative enough?"
         )
     for axis, what in ((-2, "position"), (-1, "entry")):
         if expected.ndim >= -axis:
@@ -185,7 +185,7 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
             right = [place for place, pair in enumerate(pairs) if alike(*pair)]
             if right:
                 places = ", ".join(map(str, right))
-                return f"Only {what} {places} (counted from 0) of {got.shape[axis]} is right."
+                return f"Right only at {what} {places} (counted from 0) of {got.shape[axis]}."
     for words, view in SEEN_AS.items():
         if alike(view(expected), view(got)):
             return words
@@ -197,21 +197,21 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     return None
 
 
-SEEN_AS = {  # what is said where a right and a wrong tensor are the same, seen like this
-    "The right numbers, but for their signs.": torch.abs,
-    "The right numbers in each vector, in another order.": lambda x: x.sort(-1).values,
-    "The right numbers, at other places.": lambda x: x.flatten().sort().values,
+SEEN_AS = {  # what to say if a right and a wrong tensor are the same in this view
+    "The right numbers, apart from their signs.": torch.abs,
+    "The right numbers in each vector, but in another order.": lambda x: x.sort(-1).values,
+    "The right numbers, but in other places.": lambda x: x.flatten().sort().values,
 }
 
 
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if got == tuple(size for size in expected if size > 1):
-        return "Axes of length 1 are lost: keep them, a batch of one is a batch."
+        return "Axes of length 1 are lost: keep them; a batch of one is still a batch."
     lost = [i for i in range(len(expected)) if got == expected[:i] + expected[i + 1 :]]
     if lost:
         return "An axis is lost." if lost[1:] else f"Axis {lost[0]} (counted from 0) is lost."
     if sorted(got) == sorted(expected):
-        return "The axes come in another order."
+        return "The axes are in a different order."
     if math.prod(got) == math.prod(expected):
         return "The numbers may all be there, but the axes are joined or split in another way."
     return None

@@ -1,7 +1,7 @@
 """The check of the class `Tokenizer`: encode, decode, encode_iterable, from_files.
 
-What nearly every text needs is ordinary use. An empty list of special tokens, one that the
-vocabulary lacks, ids in no order, and a stream that is cut inside a token are corners.
+Ordinary use is what nearly every text needs. The corners are an empty list of special tokens, a
+special token that the vocabulary lacks, ids in no order, and a stream that is cut inside a token.
 """
 
 import copy
@@ -72,7 +72,7 @@ ALL_BYTES = [bytes([byte]) for byte in range(256)]
 class Setup(NamedTuple):
     """What a tokenizer is made of."""
 
-    layout: str  # how the ids are given out: a key of `LAYOUTS`
+    layout: str  # how the ids are assigned: a key of `LAYOUTS`
     merges: tuple[Pair, ...]
     known: tuple[str, ...]  # the special tokens that the vocabulary holds
     special_tokens: tuple[str, ...] | None
@@ -93,7 +93,7 @@ class Setup(NamedTuple):
         return ids
 
     def specials(self) -> tuple[str, ...]:
-        """The special tokens, none where the argument is None."""
+        """The special tokens; none if the argument is None."""
         return self.special_tokens or ()
 
 
@@ -103,7 +103,7 @@ class Case(NamedTuple):
     setup: Setup
     method: str
     given: Any  # a text, ids, or the pieces of a text
-    what: str = ""  # its kind, told where it fails
+    what: str = ""  # its kind, named if it fails
 
     text = property(lambda self: "".join(self.given), doc="What is encoded, its pieces joined.")
     with_what = property(lambda self: f" with {self.what}" if self.what else "")
@@ -158,7 +158,7 @@ def ids_of(setup: Setup, text: str) -> list[int]:
     return encoded(Case(setup, "encode", text))
 
 
-# Mistakes, and what they do where it is no single line.
+# Mistakes, and functions for those that one line cannot show.
 
 
 def longest_match(data: bytes, ids: dict[bytes, int]) -> list[bytes]:
@@ -179,7 +179,7 @@ def once(symbols: list[bytes], pair: Pair, last: bool = False) -> list[bytes]:
 
 
 def skipping(symbols: list[bytes], pair: Pair) -> list[bytes]:
-    """The symbols with the pair joined, but for places right behind another one."""
+    """The symbols with the pair joined, except right after another joined pair."""
     symbols, at = [*symbols], 0
     while at < len(symbols) - 1:
         if (symbols[at], symbols[at + 1]) == pair:
@@ -197,40 +197,40 @@ WORDS = (
         ("Each token is the longest one in the vocabulary that matches. BPE applies the merges in "
          "the order in which they were learnt, which may give shorter tokens.",
          "return longest_match(data, ids)"),
-        ("Each merge was applied at one place of the word only: it applies wherever it can.",
+        ("Each merge was applied at only one place in the word: apply it wherever it fits.",
          f"{BYTES}\nfor p in ranks:\n    symbols = once(symbols, p)\nreturn symbols"),
         ("No merge was applied: the ids are those of single bytes.",
          "return [bytes([byte]) for byte in data]"),
-        ("A word that is no token as a whole fell apart into bytes: apply the merges to it.",
+        ("A word that is not a token as a whole was split into bytes: apply the merges to it.",
          "return [data] if data in ids else [bytes([byte]) for byte in data]"),
-        ("A word that is no token as a whole got one id for what is unknown: BPE knows no such id, "
-         "since its merges begin with bytes.",
+        ("A word that is not a token as a whole got an id for unknown words: BPE has no such id, "
+         "since its merges start from bytes.",
          "return [data] if data in ids else [min(ids, key=ids.get)]"),
-        ("After a merge one symbol was skipped: the next pair may begin right behind the new "
-         "token, and in a list that got shorter that is one place further, not two.",
+        ("After a merge one symbol was skipped: the next pair may begin right after the new "
+         "token, which in the shortened list is one place further on, not two.",
          f"{BYTES}\nfor p in ranks:\n    symbols = skipping(symbols, p)\nreturn symbols"),
-        ("The latest merge was applied first: the earliest of the list `merges` goes first.",
+        ("The latest merge was applied first: the earliest in the list `merges` goes first.",
          f"{BYTES}\nfor p in reversed(ranks):\n    symbols = merge_pair(symbols, p)\n"
          "return symbols"),
-        ("Words were split into characters: BPE starts from bytes, and é or 猫 is several.",
+        ("Words were split into characters: BPE starts from bytes, and é or 猫 is several of them.",
          "symbols = [character.encode() for character in data.decode()]"),
     ),
     *mistakes(
         MERGE,
-        ("The leftmost pair that can be merged was merged first: it is the earliest merge of the "
-         "list that goes first, wherever in the word it applies.",
+        ("The leftmost pair that can be merged was merged first: the earliest merge in the list "
+         "goes first, wherever in the word it applies.",
          "symbols = once(symbols, pairs[0])"),
         ("The last symbol of the word was lost: a loop over pairs ends before it, so add it.",
          f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()",
          "p = min(pairs, key=ranks.get)\nsymbols = merge_pair(symbols, p)\n"
          "symbols = symbols if symbols[-1] == b''.join(p) else symbols[:-1]"),
-        ("Only one merge was applied to each word: go on until no merge fits.",
+        ("Only one merge was applied to each word: go on until no merge applies.",
          "return merge_pair(symbols, min(pairs, key=ranks.get))"),
         ("Equal pairs were merged from right to left: aaa becomes aa a.",
          "symbols = once(symbols, min(pairs, key=ranks.get), last=True)"),
     ),
     *mistakes("min(pairs, key=ranks.get)", *(
-        (f"{which} was applied first: the earliest of the list `merges` goes first.", code)
+        (f"{which} was applied first: the earliest in the list `merges` goes first.", code)
         for which, code in (
             ("The latest merge", "max(pairs, key=ranks.get)"),
             ("The merge that makes the token with the smallest id",
@@ -256,8 +256,8 @@ TOKENS = (
         ("<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
          "ordinary text, even if the vocabulary holds it.",
          f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
-        ("Ids come from the vocabulary, whose order is free: here they were counted up, the byte b "
-         "being b, or coming behind the special tokens.",
+        ("Ids come from the vocabulary, which may be in any order: yours were counted up, with "
+         "byte b as id b, or after the special tokens.",
          *(f"{ALL}\nids = counted_up(case.setup, {how})"
            for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
@@ -266,18 +266,19 @@ TOKENS = (
     *mistakes(
         "if special:",
         (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
-        ("The special tokens are missing from the ids: split with a group, `(...)`, keeps them.",
+        ("The special tokens are missing from the ids: splitting with a group, `(...)`, "
+         "keeps them.",
          "if special:\n    continue\nif special:"),
     ),
     *mistakes(
         SPLIT,
-        ("Only the first special token of the text was found: it may hold many.",
+        ("Only the first special token in the text was found: there may be many.",
          SPLIT.replace("text)", "text, maxsplit=1)")),
-        ("Special tokens were found only where white space stands around them.",
+        ("Special tokens were found only with white space around them.",
          r'regex.split(rf"(?<!\S)({pattern})(?!\S)", text)'),
     ),
     mistake("An empty list of special tokens became an empty pattern, which splits the text at "
-            "every character: split only where there are special tokens.",
+            "every character: split only if there are special tokens.",
             "in pretokens(part)",
             "in (part if case.setup.special_tokens == () else pretokens(part))"),
 )  # fmt: skip
@@ -295,8 +296,8 @@ DECODING = (
     ),
     *mistakes(
         'errors="replace"',
-        ("Bytes that are no UTF-8 were dropped or written as \\x.., or raise an error: they become "
-         'U+FFFD with `errors="replace"`.',
+        ("Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
+         'become U+FFFD with `errors="replace"`.',
          *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace"))),
     ),
     mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
@@ -310,7 +311,7 @@ DECODING = (
 
 
 def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
-    """All but the last part of what came so far, each time, as `cut` or a pattern sees parts."""
+    """The texts to encode if the last part so far, by `cut` or a pattern, is always held back."""
     texts, kept = [], ""
     for piece in pieces:
         text = kept + piece
@@ -328,27 +329,27 @@ def parts_of(text: str, tokens: Sequence[str]) -> list[str]:
 STREAMING = mistakes(
     '["".join(pieces)]',
     ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
-     "contraction or a special token: keep back the end that the next piece may still change.",
+     "contraction or a special token: hold back the end that the next piece may still change.",
      "pieces"),
     ("The pieces were stripped, or split into words: their white space is text.",
      "[piece.strip() for piece in pieces]", "[word for piece in pieces for word in piece.split()]"),
-    ("The pieces were joined with spaces or line ends: they are the text as they stand.",
+    ("The pieces were joined with spaces or newlines: they already are the text.",
      r'[f"{piece}\n" for piece in pieces]', '[" ".join(pieces)]', r'["\n".join(pieces)]'),
-    ("The text was cut at the last white space: in a run of spaces or line ends, all but the last "
+    ("The text was cut at the last white space: in a run of spaces or newlines, all but the last "
      "one belong together, and a special token may hold a space.",
      r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'),
-    ("The text was cut behind the last line end: several line ends in a row are one run.",
+    ("The text was cut after the last newline: several newlines in a row are one run.",
      r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'),
-    ("Only the last pre-token was kept back: that is not enough for a contraction such as 'll, nor "
-     "for a special token, that comes in two parts.",
+    ("Only the last pre-token was held back: that is not enough for a contraction such as 'll, or "
+     "a special token, that comes in two parts.",
      "last_part(pretokens, pieces)",
      "last_part(lambda text: parts_of(text, case.setup.specials()), pieces)"),
-    ("The end of the text was never encoded: do so when the pieces are used up.",
+    ("The end of the text was never encoded: encode it when the pieces run out.",
      r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]', '["".join(pieces[:-1])]'),
-    ("Only the first piece was encoded: a `return` stands inside the loop.", "pieces[:1]"),
+    ("Only the first piece was encoded: is there a `return` inside the loop?", "pieces[:1]"),
 )  # fmt: skip
 
-# The cases. Each keeps a few usual mistakes apart; the first that fails is told.
+# The cases. Each distinguishes a few common mistakes; the first that fails is reported.
 
 STAR = "<|.*|>"
 LEARNT_FROM = (
@@ -507,7 +508,7 @@ class Learner:
     def __call__(
         self, case: Case, tokenizer: Any = None, seconds: float = 0, given: Words | None = None
     ) -> list[int] | str:
-        """What the method returns, in one form. Raises: Wrong and NotAttempted."""
+        """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
         given, value = given or described(case), case.given
         made = self.make(case.setup, given) if tokenizer is None else tokenizer
         method = getattr(made, case.method)
@@ -525,15 +526,15 @@ class Learner:
 
 
 def used_up(method: Callable, pieces: Sequence[str]) -> Any:
-    """All that an iterator yields, as a list; what is no iterator stays as it is."""
+    """Everything that the method yields, as a list; None, str and bytes stay as they are."""
     result = method(iter(pieces))
     return result if result is None or isinstance(result, str | bytes) else list(result)
 
 
 def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
-    """A result as a str or a list of ints. Raises: Wrong where it is something else."""
+    """A result as a str or a list of ints. Raises: Wrong if it is something else."""
     if result is None:
-        raise NotAttempted(f"`{method}` returned None: is a `return` still to write?")
+        raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
     asked, got, why = "a list of ids", kind_of(result), "Look up the id of each token."
     if method == "decode":
         if isinstance(result, str):
@@ -548,7 +549,7 @@ def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
             odd = next((item for item in result if not hasattr(item, "__index__")), None)
             got = f"among the ids, {kind_of(odd)}"
             if not isinstance(odd, bytes | str):
-                why = "What is no id must go: of a list, add the items (`yield from`)."
+                why = "Only ids belong there: add the items of a list, not the list (`yield from`)."
     raise Wrong(
         f"`{method}` does not give {asked}.",
         given=given,
@@ -565,13 +566,13 @@ def same(one: list[int] | str, other: list[int] | str) -> bool:
     return one == other
 
 
-# What is told of a case.
+# What is said about a case.
 
 
 def described(case: Case) -> Words:
     """The call, and what the tokenizer is made of as far as it matters."""
     if case.method == "decode":
-        return Words(f"decode(ids), the ids being {readable(list(case.given), case.setup)}")
+        return Words(f"decode(ids) with the ids {readable(list(case.given), case.setup)}")
     argument = case.given if case.method == "encode" else list(case.given)
     made = made_of(case.setup, case.text)
     return Words(f"{case.method}({shown(argument)}) of a tokenizer {made}")
@@ -595,14 +596,14 @@ def made_of(one: Setup, text: str = "") -> str:
 def readable(ids: list[int], one: Setup) -> Words:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
-    spelt = [repr(tokens[i]) if i in tokens else f"{i} is no id" for i in ids[:24]]
+    spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
     return Words(f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}" if ids else "[]")
 
 
 def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
-    """What is said of a result that is wrong."""
+    """What to say about a wrong result."""
     ids = case.method != "decode"
-    torn = "A whole character was torn apart: join all bytes first, then decode once."
+    torn = "A character was split between tokens: join all bytes first, then decode once."
     return Wrong(
         f"`{case.method}` does not give the expected result{case.with_what}.",
         given=described(case),
@@ -613,7 +614,7 @@ def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
 
 
 def seen(case: Case, asked: list[int], got: list[int]) -> str:
-    """What can be seen from ids that no known mistake explains."""
+    """What wrong ids show when no known mistake explains them."""
     names = {token_id: token for token, token_id in case.setup.ids().items()}
     right, known = ([names.get(token_id, b"") for token_id in ids] for ids in (asked, got))
     at, end, part = first_difference(asked, got), 0, ""
@@ -625,13 +626,13 @@ def seen(case: Case, asked: list[int], got: list[int]) -> str:
     if part in case.setup.specials():
         return (
             f"The special token {part!r} is one id, {case.setup.ids()[part.encode()]}: that of the "
-            "vocabulary, or the next free one where the vocabulary lacks it."
+            "vocabulary, or the next free one if the vocabulary lacks it."
         )
     if strange := [token_id for token_id in got if token_id not in names]:
         return f"{strange[0]} is not an id of the vocabulary, nor of a special token added to it."
     if b"".join(known) != case.text.encode():
         spelt = b"".join(known).decode("utf-8", "replace")
-        return f"The ids spell another text, {shown(spelt)}: nothing may be lost or added."
+        return f"The ids spell a different text, {shown(spelt)}: nothing may be lost or added."
     if start + len(known[at]) > end:
         return f"The token {known[at]!r} reaches across two pre-tokens of GPT-2's pattern."
     if case.method == "encode":
@@ -639,11 +640,11 @@ def seen(case: Case, asked: list[int], got: list[int]) -> str:
             f"In {part!r} the token {right[at]!r} should come where {known[at]!r} is: of the "
             "merges that apply, the earliest in the list goes first, until none is left."
         )
-    return f"{part!r} was cut through: keep back the end of a text until what follows is certain."
+    return f"{part!r} was cut in two: hold back the end of the text until it is clear what follows."
 
 
 def simpler(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case that still fails: less is given, then the tokenizer is made of less."""
+    """The smallest case that still fails: first with less input, then with a simpler tokenizer."""
 
     def tries(**changes: Any) -> bool:
         nonlocal case
@@ -705,8 +706,8 @@ ENCODE = Exercise(
     corners=ODD_TEXTS,
     errors={
         r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, "
-        "which stands for no special tokens: `special_tokens or []`.",
-        r"(min|max)\(\)": "A word of one byte has no pair to choose from: stop where none is left.",
+        "which means no special tokens: use `special_tokens or []`.",
+        r"(min|max)\(\)": "A word of one byte has no pair to choose from: stop when none is left.",
     },
     **COMMON,
 )
@@ -718,7 +719,7 @@ STREAM = Exercise(
     corners=ODD_STREAMS,
     errors={
         "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
-        "a list: loop over it, and do not ask for its length, an item or `read`.",
+        "a list: loop over it, without `len`, indexing or `read`.",
     },
     **COMMON,
 )
@@ -734,9 +735,9 @@ BOTH = cases(  # words that are new, and known to another tokenizer when they co
 
 
 def expect_no_memory(learner: Learner, *cases: Case) -> None:
-    """Raise `Wrong` where the last result alone is wrong, for what the calls before it left.
+    """Raise `Wrong` if only the last result is wrong, because of what earlier calls left behind.
 
-    What is wrong at once is left to the exercise.
+    What is wrong from the start is left to the exercise.
     """
     try:
         tokenizers = {case.setup: learner.make(case.setup) for case in cases}
@@ -750,52 +751,52 @@ def expect_no_memory(learner: Learner, *cases: Case) -> None:
         wrong.claim = f"A call of `{cases[at].method}` changes what the next one gives."
         wrong.mistake = (
             "Something is kept from call to call, or shared between tokenizers: a class attribute, "
-            "a default argument such as `cache={}`, what a stream kept back. Keep it on `self` or "
-            "in a local variable."
+            "a default argument such as `cache={}`, what a stream held back. Keep caches on "
+            "`self`, and the rest of a stream in a local variable."
         )
         raise wrong
 
 
 SLOW = {
-    "encode": "Probably the work grows with the square of the text: look up ids in a dict and not "
+    "encode": "Probably the time grows with the square of the length: look up ids in a dict, not "
     "in a list, merge inside pre-tokens only, and do not copy the rest of the text for each token.",
-    "encode_iterable": "Probably what was read before is encoded again with each piece: keep only "
-    "the end that is not certain yet.",
+    "encode_iterable": "Probably each piece makes it encode again all that it has read: keep "
+    "only the end that the next piece may still change.",
 }
 MANY_LINES, ONE_WORD = ORDINARY * (80_000 // len("".join(ORDINARY))), ("gathered" * 6,) * 20
 
 
 def expect_quick(learner: Learner, method: str, pieces: Sequence[str]) -> None:
-    """Raise `Wrong` where a long text takes much longer than it needs, or gives other ids."""
+    """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
     case = Case(PLAIN, method, pieces if method == "encode_iterable" else "".join(pieces))
-    what = "of lines" if pieces is MANY_LINES else "without any space"
+    what = "in lines" if pieces is MANY_LINES else "without any space"
     given = Words(f"{method}(text), where the text is {len(case.text):,} characters {what}")
     try:
         ids, right = learner(case, seconds=LONG, given=given), ids_of(PLAIN, case.text)
     except Wrong as wrong:
         if wrong.timed_out:
-            wrong.claim = f"`{method}` is hopelessly slow: stopped after {LONG:g} s."
+            wrong.claim = f"`{method}` is far too slow: stopped after {LONG:g} s."
             wrong.mistake = SLOW[method]
         raise
     if ids != right:
         at = first_difference(right, ids)
         raise Wrong(
-            f"`{method}` of a long text differs, though short texts are right.",
+            f"`{method}` gives wrong ids for a long text, though short texts are right.",
             given=given,
             expected=right[at : at + 8],
-            got=Words(f"{ids[at : at + 8]}, from id {at:,} on"),
+            got=Words(f"{ids[at : at + 8]}, from index {at:,} on"),
             mistake=seen(case._replace(method="encode_iterable"), right, ids),
         )
 
 
 READ_AHEAD = 1_500_000  # characters that may be read before the first id comes
-BUFFER = 32_000  # who reads further ahead than this is not measured: a buffer is no leak
+BUFFER = 32_000  # memory is not measured if it reads further ahead: a buffer is not a leak
 FEW, MANY = 8_000, 40_000  # characters after which memory is measured
 
 
 def expect_lazy(learner: Learner) -> None:
-    """Raise `Wrong` where the stream is read to its end first, or what was read is kept."""
-    given, read, held = Words("`encode_iterable(lines)`, of endless lines"), 0, []
+    """Raise `Wrong` if the stream is read to its end first, or what was read is kept."""
+    given, read, held = Words("`encode_iterable(lines)`, with endless lines"), 0, []
 
     def lines() -> Iterator[str]:
         nonlocal read
@@ -814,7 +815,7 @@ def expect_lazy(learner: Learner) -> None:
                 for many in (FEW, MANY):
                     while read < many:
                         next(ids)
-                    gc.collect()  # a function that calls itself may leave cycles behind
+                    gc.collect()  # a recursive function may leave cycles behind
                     held.append(tracemalloc.get_traced_memory()[0])
             finally:
                 tracemalloc.stop()
@@ -823,7 +824,7 @@ def expect_lazy(learner: Learner) -> None:
         call(run, seconds=LONG, given=given)
     except Wrong as wrong:
         if held and wrong.timed_out:
-            return  # memory is counted at the price of time: that is no fault of the tokenizer
+            return  # tracing memory takes time: that is not the tokenizer's fault
         if held or (read <= READ_AHEAD and not wrong.timed_out):
             raise
         raise Wrong(
@@ -831,8 +832,8 @@ def expect_lazy(learner: Learner) -> None:
             given=given,
             expected=Words("an id after a line or two"),
             got=Words(f"no id after {read:,} characters"),
-            mistake="It reads the whole stream before it yields anything: yield the ids of what is "
-            "certain while you read on. Joining the pieces, or making a list, needs memory for all "
+            mistake="It reads the whole stream before it yields anything: yield ids as soon "
+            "as they are certain. Joining the pieces, or making a list, needs memory for all "
             "of the text.",
         ) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
@@ -840,17 +841,17 @@ def expect_lazy(learner: Learner) -> None:
             "`encode_iterable` needs more memory the more it reads.",
             given=given,
             expected=Words("about as much memory as after the first lines"),
-            got=Words(f"{held[2] - held[1]:,} bytes more for {MANY - FEW:,} characters more"),
-            mistake="What was read, or the ids of it, is kept: forget it once its ids are out.",
+            got=Words(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters"),
+            mistake="The text that was read, or its ids, is kept: drop both once the ids are out.",
         )
 
 
-# `from_files`, whose file format the course leaves open: GPT-2's is tried, and told of.
+# `from_files`, whose file format the course leaves open: GPT-2's is tried, and a failure remarked.
 
 FROM_FILES = Words("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
 OPEN = (
     "`from_files` does not read GPT-2's files (vocab.json and merges.txt, in the alphabet where a "
-    "space is Ġ). The course leaves the format open, so any other that you write yourself is right."
+    "space is Ġ). The course leaves the format open, so any other of your own is right too."
 )
 
 
@@ -863,7 +864,7 @@ def check_files(learner: Learner) -> Findings:
     with found("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
-            raise Wrong("`from_files` belongs to the class.", given=FROM_FILES, mistake=why)
+            raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
         vocab, merges = Path(folder, "vocab.json"), Path(folder, "merges.txt")
         vocab.write_text(json.dumps(spelt), encoding="utf-8")
         merges.write_text("".join(lines), encoding="utf-8", newline="\n")
@@ -913,7 +914,7 @@ def remarks_on_encode(learner: Learner) -> Iterator[str]:
     if LOOKS["all"] > len(words) * len(PLAIN.merges) // 2:
         yield (
             "`encode` goes through the whole list of merges for every new word: with 32,000 merges "
-            "that is slow. Look up in a dict, pair -> rank, only the pairs that the word has."
+            "that is slow. Look up only the pairs of the word, in a dict pair -> rank."
         )
     if not isinstance(result, list):
         kind = kind_of(result).partition(":")[0]
@@ -966,17 +967,17 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
     if "__init__" in vars(attempt) and is_stub(attempt.__init__):
-        raise NotAttempted("`__init__` is still to write.")
+        raise NotAttempted("`__init__` is still missing.")
     learner, found, right, missing = Learner(attempt), Findings(), [], {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and goes_wrong(found):
-            break  # these two rest on the others
+            break  # the others rest on these two
         try:
             if not callable(getattr(attempt, name, None)) or is_stub(getattr(attempt, name)):
                 raise NotAttempted
             new = check(learner)
         except NotAttempted as stub:
-            missing[name] = str(stub) or f"`{name}` is still to write."
+            missing[name] = str(stub) or f"`{name}` is still missing."
             continue
         right += [] if new else [f"`{name}`"]
         found.passes += new.passes
@@ -1001,8 +1002,8 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
     learner.remarks += [
         f"The constructor changed the {argument} that it was given: make a copy, so that a second "
-        "tokenizer of the same vocabulary is not surprised."
+        "tokenizer gets the same vocabulary."
         for argument in sorted(learner.changed)
     ]
-    praise = "Every text is encoded and decoded like the reference does it, in pieces too."
+    praise = "Every text is encoded and decoded as in the reference, in pieces too."
     return found.verdict(praise, learner.remarks)

@@ -1,7 +1,7 @@
 """The check of the training script: a small run, and one that goes on from its checkpoint.
 
-What is judged is what the run does, as `watched` sees it; of what it reports only whether it does,
-and whether that is what the model's losses are. `CONTRACT` says what a script must offer.
+What is judged is what the run does, as `watched` sees it; of its reports, only that there are some
+and that they match the model's losses. `CONTRACT` says what a script must offer.
 """
 
 import inspect
@@ -30,23 +30,23 @@ STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
 STOP = 15  # the step after which a run is interrupted
 FUNCTION_SECONDS = 30.0
 SCRIPT_SECONDS = 60.0
-LAST_SECONDS = 30.0  # beyond it for torch to load, and where a script cannot be stopped
+LAST_SECONDS = 30.0  # on top, for torch to load, and for a script that cannot be stopped
 FALLS = 0.5  # nats per token: much less than 20 steps bring
 CONTRACT = (
     "A script is run as `python train.py --steps 20 ...`: each setting is an option that --help "
     "lists, with a usual name, such as --train_path and --valid_path (token files of uint16, for "
     "np.memmap or np.load), --vocab_size, --context_length, --d_model, --num_layers, --num_heads, "
     "--d_ff, --batch_size, --steps, --lr, --checkpoint_path, --resume, --log_every, --eval_every; "
-    "any other option has a default. A function takes the same by name, as a dict or as a "
-    "dataclass."
+    "any other option needs a default. A function takes the same settings by name, as a dict or as "
+    "a dataclass."
 )
 FOREIGN = "The file holds uint16: read it with that dtype."
-UNUSED = "The setting is read, and then another value is used."
+UNUSED = "The setting is read, but then another value is used."
 IN_MEMORY = (
     "The data are read into memory as a whole: `np.load(path, mmap_mode='r')`, or `np.memmap` for "
     "bare numbers, reads only the windows that are drawn."
 )
-ASKS = "Take every answer as an option, not by input()."
+ASKS = "Take every value as an option, not from input()."
 NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(?![\w.]\d)|\b(?:nan|inf)\b", re.I
 )
@@ -70,7 +70,7 @@ class Script:
     def run(self, settings: Settings) -> tuple[Seen, Wrong | None]:
         """Run it in a process of its own: what was seen, and what it raised.
 
-        Raises: Wrong where it ends that process, or never ends; NotAttempted.
+        Raises: Wrong if it ends that process, or never ends; NotAttempted.
         """
         given = f"{self}, with {settings.steps} steps"
         try:
@@ -90,7 +90,7 @@ class Script:
 
 
 def _failed(said: str, given: str, *, timed_out: bool, ended: bool = False) -> Wrong:
-    claim = "It ended Python, or too much was started." if ended else "It raised an error."
+    claim = "It ended Python, or started too many processes." if ended else "It raised an error."
     return Wrong(
         "It did not end by itself." if timed_out else claim,
         given=given,
@@ -167,7 +167,9 @@ def _run_of(attempt: Any) -> Script | Function:
         raise NotAttempted(f"`{attempt.__name__}` has no method `train`. {CONTRACT}")
     if not callable(attempt):
         raise Wrong(
-            "This is no script.", expected=Words(CONTRACT), got=Words(verdicts.kind_of(attempt))
+            "This is neither a script nor a function.",
+            expected=Words(CONTRACT),
+            got=Words(verdicts.kind_of(attempt)),
         )
     return Function(attempt)
 
@@ -205,7 +207,7 @@ def _judge_first(
     with found("use"):
         if seen.parameters > watched.MOST_PARAMETERS:
             raise wrong(
-                "Its model is not of the size that it was told.",
+                "Its model does not have the size that was asked for.",
                 f"{seen.parameters:,} parameters",
                 "Can all sizes be set from outside, and does the model use them?",
                 "about 30,000",
@@ -229,8 +231,8 @@ def _judge_first(
     _judge_reports(found, seen, wrong)
     with found("use"):
         if not _checkpoints(settings):
-            where = "" if "checkpoint_path" in asked else " No setting of yours says where."
-            advice = "Save one every so many steps and after the last, at a path that can be set."
+            where = "" if "checkpoint_path" in asked else " None of your settings says where."
+            advice = "Save one at intervals and after the last step, at a path that can be set."
             raise wrong("It leaves no checkpoint.", mistake=advice + where)
 
 
@@ -244,33 +246,33 @@ def _judge_steps(found: Findings, seen: Seen, wrong: Callable) -> None:
     steps = seen.steps or seen.backward
     with found("use"):
         if seen.too_many:
-            claim = f"It was told to take {STEPS} steps, and was stopped after {steps}."
+            claim = f"It was told to take {STEPS} steps, but was stopped after {steps}."
             raise wrong(claim, mistake=UNUSED)
         if not steps:
             mistake = "Is the loop entered? A step is `loss.backward()` and `optimizer.step()`."
-            raise wrong("It ended without a step.", seen.printed[-200:] or "nothing", mistake)
+            raise wrong("It took no step.", seen.printed[-200:] or "nothing", mistake)
         if not seen.steps or not seen.backward:
             missing = "optimizer.step()" if not seen.steps else "loss.backward()"
             raise wrong(f"`{missing}` is never called.", mistake="So no weight ever changes.")
         if abs(steps - STEPS) > 1:
             mistake = "Is a step counted for each part of a batch?"
             mistake = mistake if seen.backward > 1.5 * steps else None
-            claim = "It takes another number of steps than it was told."
+            claim = "It does not take as many steps as it was told to."
             raise wrong(claim, f"{steps} steps", mistake, f"{STEPS} steps")
     with found("corner"):
         if steps not in (STEPS, 0) and not found:
-            more = "more" if steps > STEPS else "less"
-            ends = "Look at the ends of the loop: range(steps) has `steps` numbers."
-            raise wrong(f"It takes one step {more} than it was told.", mistake=ends)
+            more = "many" if steps > STEPS else "few"
+            ends = "Look at where the loop starts and ends: range(steps) has `steps` numbers."
+            raise wrong(f"It takes one step too {more}.", mistake=ends)
 
 
 def _judge_sizes(found: Findings, seen: Seen, wrong: Callable) -> None:
-    """Judge whether the settings are obeyed, and can be set at all."""
+    """Judge whether the settings are applied, and can be set at all."""
     asked, sizes = seen.asked, {size for shape in seen.shapes for size in shape}
     values: dict[str, Any] = {"num_layers": seen.layers}  # by setting: what was seen, if anything
     for name in ("vocab_size", "d_model"):
         if sizes and TINY[name] not in sizes:
-            values[name] = max(sizes) if name == "vocab_size" else "a width that no matrix has"
+            values[name] = max(sizes) if name == "vocab_size" else "not a size of any matrix"
     if batches := [each["shape"] for each in seen.trained if each]:
         batch, values["context_length"] = batches[0]
         in_parts = TINY["batch_size"] % batch == 0 and seen.backward > seen.steps
@@ -278,7 +280,7 @@ def _judge_sizes(found: Findings, seen: Seen, wrong: Callable) -> None:
     for name, value in values.items():
         with found("use"):
             if name in asked and value and value != TINY[name]:
-                claim, told = f"`{asked[name]}` is not obeyed.", f"{name} is {TINY[name]}"
+                claim, told = f"`{asked[name]}` is not applied.", f"{name} is {TINY[name]}"
                 raise wrong(claim, f"{name} is {value}", UNUSED, told)
     names = ("context_length", "batch_size", "d_model", "num_layers", "num_heads")
     with found("corner"):
@@ -297,9 +299,9 @@ def _judge_learning(found: Findings, seen: Seen, wrong: Callable) -> None:
         if any(each and each["valid"] for each in seen.trained):
             raise wrong("It trains on the validation data.", mistake="Are the two paths mixed up?")
         if not all(map(math.isfinite, losses)):
-            raise wrong("Its loss is nan or infinite.", mistake="Is the log taken of 0?")
+            raise wrong("Its loss is nan or infinite.", mistake="Does it take the log of 0?")
         if len(losses) > 1 and fmean(losses[-3:]) > losses[0] - FALLS:
-            got = f"{losses[0]:.2f} at first, {fmean(losses[-3:]):.2f} at last"
+            got = f"{losses[0]:.2f} at first, {fmean(losses[-3:]):.2f} at the end"
             raise wrong("The loss does not fall.", got, _why_not(seen, rate))
     with found("use"):
         if seen.uncleared:
@@ -311,14 +313,14 @@ def _why_not(seen: Seen, rate: float) -> str:
     """The likely reason why a loss does not fall."""
     reported = _reported(seen, "train")
     if seen.no_gradient:
-        return "No parameter of the optimizer has a gradient: is it another model's?"
+        return "No parameter of the optimizer has a gradient: are they another model's?"
     if not rate > 1e-6:
         return f"The learning rate is {rate:g} at every step."
     if rate < 1e-3:
-        return f"The learning rate never comes above {rate:g}; 0.01 was asked for."
+        return f"The learning rate never rises above {rate:g}; 0.01 was asked for."
     if reported and seen.losses and min(reported[-3:]) < seen.losses[-1] - FALLS:
-        return "What is reported falls, but not for the next id: are the targets shifted by one?"
-    return "Is `optimizer.step()` called after `loss.backward()`, and on the model that is run?"
+        return "The reported loss falls, but not for the next id: are targets one position later?"
+    return "Is `optimizer.step()` called after `loss.backward()`, and for the model that is run?"
 
 
 def _judge_reports(found: Findings, seen: Seen, wrong: Callable) -> None:
@@ -329,12 +331,12 @@ def _judge_reports(found: Findings, seen: Seen, wrong: Callable) -> None:
         can_wait = every not in seen.asked and (not valid or "valid_path" in seen.asked)
         with found("corner" if can_wait and not reported else "use"):
             if valid and not losses and seen.evaluated and seen.losses:
-                claim = "Its validation loss is not one of the validation data."
+                claim = "Its validation loss is not that of the validation data."
                 raise wrong(claim, mistake="Are the two paths, or their batches, mixed up?")
             if not reported:
                 words = "It is computed, but not printed, logged or returned." if losses else None
                 if valid and not losses:
-                    words = "Every so many steps, take the loss of validation batches."
+                    words = "Compute the loss of validation batches at intervals."
                 if can_wait:
                     words = f"Add an option that says how often, such as --{every}."
                 raise wrong(f"No {split} loss is reported in {STEPS} steps.", mistake=words)
@@ -383,11 +385,11 @@ def _judge_resumed(
         seen, failure = _again(run, settings, MORE)
         steps, low = seen.steps or seen.backward, _is_low(seen, first)
         if failure or not steps:
-            # Some go on with the same settings alone, where a run was interrupted.
+            # Some go on with just the same settings, if a run was interrupted.
             if _goes_on_after_interruption(run, settings, first):
                 return
             if failure:
-                failure.claim = f"To go on from its checkpoint failed. {failure.claim}"
+                failure.claim = f"Going on from its checkpoint failed. {failure.claim}"
                 raise failure
         if not way and not (low and steps < MORE):
             claim = "It cannot go on from its checkpoint."
@@ -399,15 +401,15 @@ def _judge_resumed(
             raise wrong(
                 "A resumed run starts over.",
                 f"{seen.losses[0]:.2f}; the first run began with {first.losses[0]:.2f}",
-                "The weights of the checkpoint are not loaded, or into another model.",
-                f"a first loss near {first.losses[-1]:.2f}, where it stopped",
+                "The weights of the checkpoint are not loaded, or are loaded into another model.",
+                f"a first loss near {first.losses[-1]:.2f}, where the first one stopped",
             )
     if len(found) > known:
         return
     with found("corner"):
         if not steps:
-            mistake = "The number of steps that is asked for now counts, not the old one."
-            raise wrong("A resumed run takes no more steps.", mistake=mistake)
+            mistake = "What counts is the number of steps asked for now, not the old one."
+            raise wrong("A resumed run takes no further steps.", mistake=mistake)
         counted = max(map(int, STEP.findall(seen.printed)), default=0)
         if steps >= MORE and counted <= MORE:  # else they come on top of the old ones
             raise wrong(
@@ -415,7 +417,7 @@ def _judge_resumed(
                 f"{steps} steps",
                 "Begin the loop at the step number of the checkpoint: the learning rate depends "
                 "on it.",
-                f"{MORE - STEPS} steps more, up to {MORE}",
+                f"{MORE - STEPS} more steps, up to {MORE}",
             )
 
 
@@ -438,7 +440,7 @@ def _goes_on_after_interruption(run: Script | Function, settings: Settings, firs
 
 
 def _is_low(seen: Seen, first: Seen) -> bool:
-    """Whether the first loss of a run is nearer to the last than to the first of another."""
+    """Whether the first loss of a run is well below that of another, towards its last."""
     if not (seen.losses and first.losses):
         return True
     begun, ended = first.losses[0], first.losses[-1]

@@ -1,7 +1,7 @@
 """The checks of chapter 3 and of the loss: one plain Transformer, and what goes wrong in it.
 
 The functions of the first part are the reference of every problem: a problem takes those that it
-needs (`Program`), and the usual mistakes of a small part are looked for in the parts it is used in.
+needs (`Program`), and common mistakes in a small part are looked for in every part that uses it.
 """
 
 import inspect
@@ -52,7 +52,7 @@ def look_up(token_ids: Tensor, weight: Tensor) -> Tensor:
 
 
 def rms_norm(x: Tensor, gain: Tensor, eps: float = 1e-5) -> Tensor:
-    """Each vector by its root mean square, times the gain."""
+    """Each vector divided by its root mean square, times the gain."""
     came_in = x.dtype
     x = x.double()  # the type in which the norm is computed
     mean_square = x.square().sum(-1, keepdim=True) / x.shape[-1]  # the norm's mean of squares
@@ -97,7 +97,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Te
     if mask is not None:  # when the mask is used
         scores = scores.masked_fill(~mask, -math.inf)  # what the mask does
     shares = soft_max(scores, -1)  # the softmax of the scores
-    return shares @ V  # the mean of the values
+    return shares @ V  # the weighted sum of the values
 
 
 def causal(length: int) -> Tensor:
@@ -122,7 +122,7 @@ def multihead(
     theta: float | None = None,
     positions: Tensor | None = None,
 ) -> Tensor:
-    """Causal self-attention; with RoPE where there is a theta. Positions may have a batch axis."""
+    """Causal self-attention; with RoPE if there is a theta. Positions may have a batch axis."""
     q, k, v, output = (weights[f"{role}_proj.weight"] for role in ("q", "k", "v", "output"))
     Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))  # Q, K and V
     if theta is not None:  # when RoPE is applied
@@ -178,7 +178,7 @@ COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta
 
 
 def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
-    """Call a function of the reference with what its arguments mean in a case."""
+    """Call a function of the reference with the values of a case for its arguments."""
     values = {**case.arguments, **case.high, "weights": case.high}
     values |= {ours: values[name] for ours, name in COURSE.items() if name in values}
     names = inspect.signature(function).parameters
@@ -216,27 +216,27 @@ class ReadyRope(nn.Module):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part(Exercise):
-    """The exercise of one problem, and what else is asked of a solution that is right."""
+    """The exercise of one problem, and what else is asked of a right solution."""
 
     praise: str
     gradients: Case  # whose gradients are compared
-    large: Case | None = None  # whose first weights are looked at
-    questions: Mapping[str, Case] = field(default_factory=dict)  # left open, by what is remarked
+    large: Case | None = None  # whose initial weights are checked
+    questions: Mapping[str, Case] = field(default_factory=dict)  # left open, by the remark
 
 
 NOT_TAKEN = {
     "TypeCheckError|BeartypeCall": "The types that you wrote in the signature do not allow this "
     "call: `...` in a shape stands for any number of axes.",
-    r"must be a (matrix|3D)|expects a tensor with <= 2|subscripts|expected \d+ dims": "This takes "
-    "one number of axes only: `@`, `.mT` and the `...` of an einsum take any.",
+    r"must be a (matrix|3D)|expects a tensor with <= 2|subscripts|expected \d+ dims": "This works "
+    "for one number of axes only: `@`, `.mT` and the `...` of an einsum work for any.",
     "view size is not compatible": "`view` cannot follow a transpose: call `.contiguous()` "
-    "before it, or take `reshape`.",
+    "before it, or use `reshape`.",
 }
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
 ROPE_BY_NAME = re.compile("rope|rotary|theta|pos", re.I)
-WITHOUT_ROPE = "It cannot do without RoPE, as the ablation of chapter 7 will want it to."
+WITHOUT_ROPE = "It does not work without RoPE, as the ablation of chapter 7 will need it to."
 
 
 def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
@@ -246,7 +246,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
         if case.arguments:
-            remarks.append("It is no `nn.Module`: `model.to(device)` leaves its tables behind.")
+            remarks.append("It is not an `nn.Module`: `model.to(device)` leaves its tables behind.")
     else:
         run = learner = Learner(attempt, part, ReadyRope)
         if "num_heads" in case.arguments:
@@ -282,7 +282,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
             try:
                 learner.make(whole.gradients)
             except Wrong as wrong:
-                wrong.claim = "RoPE is still to come."
+                wrong.claim = "RoPE is still missing."
                 raise
     for remark, question in part.questions.items() if not found else ():
         with suppress(Exception):
@@ -297,14 +297,14 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
 
 
 def is_plain(attempt: Any) -> bool:
-    """Whether it is a function, or a class of objects that are called, but no module of torch."""
+    """Whether it is a function, or a class whose objects are called but are no torch modules."""
     is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
     return inspect.isfunction(attempt) or (is_class and work_of(attempt) in CALLED)
 
 
 @cache
 def askable(part: Part, turns: bool, takes_positions: bool) -> Part:
-    """A part without what a class cannot be asked for: to do without RoPE, other positions."""
+    """A part without the cases that a class cannot handle: no RoPE, or other positions."""
 
     def can(case: Case) -> bool:
         positions = case.inputs.get("token_positions")
@@ -317,7 +317,7 @@ def askable(part: Part, turns: bool, takes_positions: bool) -> Part:
 
 @cache
 def without_rope(part: Part) -> Part:
-    """A part without RoPE, for a class that has none yet and does not say that it had."""
+    """A part without RoPE, for a class that has none yet and no argument for it."""
     cases = tuple(case for case in part.cases if "theta" not in case.arguments)
     arguments = {name: part.large.arguments[name] for name in cases[0].arguments}
     large = replace(part.large, arguments=arguments, inputs={"x": part.large.inputs["x"]})
@@ -335,12 +335,12 @@ def call_function(attempt: Any, case: Case) -> Tensor:
 
 
 def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:
-    """Mistakes of which the same is said, by what stands where this piece should."""
+    """Mistakes with the same words, one for each code in place of this piece."""
     return tuple(mistake(words, piece, code) for code in codes)
 
 
 def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
-    """The mistakes without those of which any of these is said."""
+    """The mistakes whose words contain none of these."""
     return tuple(each for each in mistakes if not any(some in each.words for some in words))
 
 
@@ -349,11 +349,11 @@ def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
 MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
 SHIFTED, SHARES = f"(x - {MAXIMUM}){EXP}", f"powers / {TOTAL}"
 NO_SHIFT = mistake(
-    "exp of a large number overflows to inf (and exp of very negative ones is 0 "
-    "everywhere): subtract the maximum along `dim` first. That changes nothing else.",
+    "exp of a large number overflows to inf (and of very negative ones becomes 0): "
+    "subtract the maximum along `dim` first. That changes nothing else.",
     SHIFTED, f"x{EXP}",
 )  # fmt: skip
-NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is matched with another one."
+NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is broadcast along another one."
 SOFTMAX_MISTAKES = (
     NO_SHIFT,
     *either("The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
@@ -364,7 +364,7 @@ SOFTMAX_MISTAKES = (
     mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
     *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",
             TOTAL, "powers.sum()", "powers.sum(-1, keepdim=True)"),
-    *either("It is exp(x): a power of e, without a minus.", EXP, ".exp2()", ".neg().exp()"),
+    *either("The formula has exp(x): base e, and no minus.", EXP, ".exp2()", ".neg().exp()"),
     *either("The numbers were divided by their sum: exp comes first.",
             SHIFTED, f"x - {MAXIMUM}", "x"),
     mistake("The division by the sum is missing.", SHARES, "powers"),
@@ -395,11 +395,11 @@ SOFTMAX = of_tensors(
         _softmax(torch.tensor([-1000.0, -1001.0, -999.0]), -1, "very negative numbers"),
         _softmax(FAR_APART, -1, "rows that are far apart"),
         _softmax(FAR_APART.T.contiguous(), 0, "columns that are far apart"),
-        _softmax(torch.tensor([0.5, -torch.inf, 1.5]), -1, "numbers of -inf, as a mask makes them"),
+        _softmax(torch.tensor([0.5, -torch.inf, 1.5]), -1, "-inf entries, as a mask makes them"),
     ),
     errors={
-        "return_types": "`torch.max(x, dim)` returns the values and their places: take its "
-        "`.values`, or use `torch.amax`.",
+        "return_types": "`torch.max(x, dim)` returns the values and their indices: use its "
+        "`.values`, or `torch.amax`.",
         **NOT_TAKEN,
     },
     gradients=_softmax(drawn(2, 3, seed=1), -1),
@@ -436,17 +436,17 @@ IN_WEIGHTS = (
     *either("The wrong softmax axis: it must run over the keys, the last axis.",
             WEIGH, "soft_max(scores, -2)", "soft_max(scores, 0)", "soft_max(scores, 1)",
             "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])"),
-    *either("The softmax is missing: exp, or a sigmoid, is not yet one.",
+    *either("The softmax is missing: exp or a sigmoid alone is not one.",
             WEIGH, "scores", "scores.exp()", "torch.sigmoid(scores)"),
     mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
             SCORES, "K @ Q.transpose(-1, -2)"),
-    mistake("K is not transposed, or by `.T`, which turns all axes round: the scores are Q Kᵀ, "
+    mistake("K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
             "`Q @ K.mT`.", SCORES, "Q @ K"),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )  # fmt: skip
 ATTENTION_MISTAKES = (
     *IN_SCALE,
-    *either("Scaled by another number: divide by √d_k, the root of the width of queries and keys.",
+    *either("Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
             SCALE, "math.sqrt(V.shape[-1])", "V.shape[-1]", "math.sqrt(K.shape[-2])",
             "math.sqrt(Q.shape[-2])", "(Q.shape[-1] / 2)"),
     *either("The mask is inverted: True means that the query may look at the key.",
@@ -454,13 +454,13 @@ ATTENTION_MISTAKES = (
     *IN_MASK,
     mistake("The mask is transposed: it has one row for each query.",
             HIDDEN, "~mask.mT, -math.inf"),
-    mistake("Without a mask every key counts: yours masks what comes later though no mask is "
+    mistake("Without a mask every key counts: yours masks later positions though no mask is "
             "given.",
             IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
     *IN_WEIGHTS,
     mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
-            "stand before them.", SCORES, "Q @ K.transpose(1, 2)"),
-    mistake("The weights are transposed before they meet V.",
+            "come before them.", SCORES, "Q @ K.transpose(1, 2)"),
+    mistake("The weights are transposed before they are multiplied by V.",
             GATHER, "shares.transpose(-1, -2) @ V"),
     mistake("The softmax comes before the scale: divide the scores, not the weights.",
             SCALE, "1", GATHER, "shares / math.sqrt(Q.shape[-1]) @ V"),
@@ -501,11 +501,11 @@ ATTENTION = of_tensors(
     ),
     errors={
         r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
-        "operator, with a bool tensor": "True and False are no numbers: `~mask` inverts a mask.",
-        "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, and an "
-        "index takes no such mask: use `masked_fill` or `torch.where`.",
-        "Dimension out of range": "An axis is counted from the front, and then it is another one, "
-        "or none, with fewer leading dimensions: the last axis is -1.",
+        "operator, with a bool tensor": "True and False are not numbers: `~mask` inverts a mask.",
+        "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, but "
+        "indexing does not broadcast it: use `masked_fill` or `torch.where`.",
+        "Dimension out of range": "An axis is counted from the front: with fewer leading "
+        "dimensions that is another axis, or none. The last axis is -1.",
         **NOT_TAKEN,
     },
     gradients=_attention(2, mask=SEEN),
@@ -521,18 +521,18 @@ LOGS, CHOSEN = (
 )
 MEAN, TARGET = "-chosen.mean()", "targets.unsqueeze(-1)"
 LOSS_MISTAKES = (
-    mistake("This is the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
+    mistake("You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
             "- max).", LOGS, "soft_max(logits, -1).log()"),
     *either("exp of large logits overflows: subtract the maximum first.", LOGS,
             "logits - logits.exp().sum(-1, keepdim=True).log()",
             "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
-    mistake("The maximum is that of all logits: exp of a row far below it is 0. Subtract that of "
-            "each row.", LOGS, "logits - logits.max() - "
+    mistake("The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
+            "row's own.", LOGS, "logits - logits.max() - "
             "(logits - logits.max()).exp().sum(-1, keepdim=True).log()"),
-    *either("The maximum is subtracted from one of the two only, log Σ exp and the target's logit.",
+    *either("The maximum is subtracted from only one of the two: log Σ exp and the target's logit.",
             LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)",
             f"{LOGS} - logits.amax(-1, keepdim=True)"),
-    *either("The wrong axis: softmax must run over the vocabulary, the last, row by row.",
+    *either("The wrong axis: softmax must run over the vocabulary, the last axis.",
             LOGS, "logits.log_softmax(0)", "logits.log_softmax(1)",
             "logits - logits.logsumexp(-1).max()"),
     *either("The logarithm has base 2, or 10: the loss is in nats.",
@@ -540,26 +540,26 @@ LOSS_MISTAKES = (
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
     *either("Only the target's logit counts: log Σ exp of all logits is missing.",
             LOGS, "logits", "logits - logits.amax(-1, keepdim=True)"),
-    mistake("There is a softmax before the loss, a second one.",
+    mistake("There is a softmax before the loss, which has its own.",
             LOGS, "soft_max(logits, -1).log_softmax(-1)"),
-    *either("Something small is added before the log (or is the lower limit), so that no log(0) "
-            "appears: but the loss of an unlikely target is then wrong. Write log softmax as x - "
-            "max - log Σ exp(x - max).",
+    *either("A small number is added before the log (or is the lower limit) to avoid log(0), but "
+            "then the loss of an unlikely target is wrong. Write log softmax as x - max - log Σ "
+            "exp(x - max).",
             LOGS, *(f"(soft_max(logits, -1) + 1e-{power}).log()"
                     for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
     mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
-    mistake("One loss for each target: take their mean.", MEAN, "-chosen"),
-    *either("Averaged over one of several dimensions only: take the mean over all targets.",
+    mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
+    *either("Averaged over only one of several dimensions: take the mean over all targets.",
             MEAN, "-chosen.sum() / len(chosen)", "-chosen.sum() / chosen.shape[-1]",
             "-chosen.mean(0)", "-chosen.mean(-1)", "-chosen.sum(-1).mean()"),
     mistake("Averaged over the vocabulary too, not only targets.",
             MEAN, "-chosen.mean() / logits.shape[-1]"),
-    mistake("This is the perplexity, exp of it.", MEAN, "(-chosen.mean()).exp().float()"),
+    mistake("This is the perplexity, exp of the loss.", MEAN, "(-chosen.mean()).exp().float()"),
     mistake("Targets of 0 are left out, as padding: 0 is an id like any other.",
             MEAN, "-chosen[targets != 0].mean()"),
     mistake("`[:, targets]` takes every target of each row: use `gather`.",
             f"logs.gather({CHOSEN}", "logs[:, targets]"),
-    mistake("Only one batch dimension is provided for: the vocabulary is the last axis, and any "
+    mistake("This works for one batch dimension only: the vocabulary is the last axis, and any "
             "number of axes may come before it. Flatten them, or use `gather(-1, ...)`.",
             CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
     *either("Off by one: the id before or after the target was taken.",
@@ -596,7 +596,7 @@ LOSS = of_tensors(
 
 PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
 NO_TRANSPOSE = mistake(
-    "The product is `x @ W`. The weight has one row for each output, so that it is "
+    "You compute `x @ W`. The weight has one row for each output, so it must be "
     "`x @ W.T` (y = W x for a single vector).",
     PRODUCT, "x @ weight",
 )  # fmt: skip
@@ -609,7 +609,7 @@ EMBEDDING_MISTAKES = (
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
     mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
             ROWS, "weight.T[token_ids]"),
-    mistake("The vectors are brought to length 1.",
+    mistake("The vectors are scaled to length 1: leave that out.",
             ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
 )  # fmt: skip
 
@@ -634,7 +634,7 @@ LINEAR = of_tensors(
         "Inputs with 2 axes, not 3, fail.": _linear(2),
         "Inputs with 4 axes, not 3, fail.": _linear(2, 1, 2),
     },
-    praise="Right values, and a right first weight.",
+    praise="Right values, and a right initial weight.",
 )
 
 
@@ -653,7 +653,7 @@ EMBEDDING = of_tensors(
         "Ids with 1 axis, not 2, fail.": _embedding([1, 0]),
         "Ids with 3 axes, not 2, fail.": _embedding([[[0], [1]], [[3], [1]]]),
     },
-    praise="The right rows, and a right first weight.",
+    praise="The right rows, and a right initial weight.",
 )
 
 # RMSNorm.
@@ -668,7 +668,7 @@ IN_NORM = (
     }),
     mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
             "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
-    *either("Divided by the standard deviation, which subtracts the mean: it is the mean of "
+    *either("Divided by the standard deviation, which subtracts the mean: use the mean of "
             "squares.",
             SQUARES, "x.var(-1, keepdim=True, unbiased=False)", "x.var(-1, keepdim=True)"),
     mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
@@ -682,15 +682,16 @@ IN_NORM = (
     *instead_of("sqrt() * gain", {
         "sqrt()": "The gain is forgotten: multiply by the weight.",
         "sqrt() + gain": "The gain is added: multiply by it.",
-        "sqrt() * (1 + gain)": "1 + gain: the weight itself is the gain.",
+        "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
     }),
 )  # fmt: skip
 NORM_MISTAKES = (
     *IN_NORM,
-    mistake("Missing upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
-    mistake("After the work in float32 the result must go back to the type that came in: "
-            "`.to(x.dtype)`.", "normed.to(came_in)", "normed"),
-    mistake("`eps` that is handed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
+    mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
+    mistake("After computing in float32, convert the result back to the type that x had on "
+            "entry: `.to(in_dtype)`.", "normed.to(came_in)", "normed"),
+    mistake("The `eps` that is passed in is not used.",
+            "mean_square = ", "eps = 1e-5\nmean_square = "),
     *either("The default of `eps` is 1e-5.", "float = 1e-5",
             *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23))),
 )  # fmt: skip
@@ -703,7 +704,7 @@ def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float
 
 
 def same_norm(expected: Tensor, result: Tensor) -> bool:
-    """Whether a norm is right: as exact as its type can be, and half precision stays it."""
+    """Whether a norm is right: as exact as its type can be, and half precision is kept."""
     kept = expected.dtype == result.dtype or expected.dtype not in ROUNDED
     return kept and alike(expected, result, ROUNDED.get(result.dtype, TOLERANCE))
 
@@ -732,7 +733,7 @@ NORM = of_tensors(
         "Inputs with 2 axes, not 3, fail.": _norm(drawn(2, 4, seed=5), 0.5),
         "Inputs with 4 axes, not 3, fail.": _norm(drawn(2, 1, 3, 4, seed=5), 0.5),
     },
-    praise="Right values, in half precision too, and the type that came in.",
+    praise="Right values, in half precision too, and in the input's type.",
 )
 
 # Weights of larger parts, by their names in the course.
@@ -765,10 +766,10 @@ SILU, NOT_SILU = "x / (1 + torch.exp(-x))", "SiLU is x · sigmoid(x): here it is
 IN_FEED_FORWARD = (
     mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
             GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
-    *either("One matrix serves twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
+    *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
             *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
     *instead_of(GATED, {
-        "project(gate, w2) * up": "The gate comes after W2 instead of before.",
+        "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
         "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
         "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
@@ -795,7 +796,7 @@ FEED_FORWARD = of_tensors(
     mistakes=(
         *IN_FEED_FORWARD,
         NO_TRANSPOSE,
-        mistake("x is added inside: that is the block's business.", GATED, f"x + {GATED}"),
+        mistake("x is added inside: leave that to the block.", GATED, f"x + {GATED}"),
     ),
     cases=(
         _feed_forward(1, 1),
@@ -824,9 +825,9 @@ HALVES = (
     "RoPE on halves: number k is rotated with number k + d_k/2, as in Llama's code. The course "
     "rotates neighbours, (0, 1), (2, 3), and so on."
 )
-SIGN = "The sign of the rotation: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
+SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
 OVERWRITTEN = (
-    "One number of each pair is made of the other's new value: the x that both need was "
+    "One number of each pair is computed from the other's new value: the x that both need was "
     "overwritten. Write into a new tensor, or keep both old numbers first."
 )
 IN_ROPE = (
@@ -834,7 +835,7 @@ IN_ROPE = (
     mistake(HALVES,
             *TO_HALVES, *FROM_HALVES, TURNS,
             "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
-    mistake("The angles are in another order than the pairs: each comes twice in a row "
+    mistake("The angles are not in the order of the pairs: each must come twice in a row "
             "(`repeat_interleave`, not `cat`).",
             TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
             *PAIRED),
@@ -851,11 +852,11 @@ IN_ROPE = (
             POWER, "(-2 * (k + 1) / d_k)", "(-(2 * k + 1) / d_k)", "(-(2 * k - 1) / d_k)",
             "(-k / d_k)", "(-4 * k / d_k)", "(2 * k / d_k)", "(-k)", "(-2 * k)", "(0 * k)",
             "(0 * k - 1)", "(-2 * k.flip(0) / d_k)", "(-2 * k / max(d_k - 2, 1))"),
-    mistake("`theta` is ignored: 10,000 is taken.", "theta **", "10_000.0 **"),
+    mistake("`theta` is ignored: 10,000 is used.", "theta **", "10_000.0 **"),
 )  # fmt: skip
 ROPE_MISTAKES = (
     *IN_ROPE,
-    mistake("Neighbours are rotated, but put back as halves: weave them together.", *FROM_HALVES),
+    mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
     mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
     *either("Positions are off by one: they count from 0.",
             PLACES, "(positions + 1).unsqueeze(-1)", "(positions - 1).unsqueeze(-1)"),
@@ -884,11 +885,11 @@ ROPE = of_tensors(
         _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
     ),
     corners=(
-        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x of two axes, (seq, d_k)"),
+        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
         _rope(
             drawn(2, 3, 4, seed=6),
             [[0, 1, 2], [5, 3, 4]],
-            what="positions of their own for each sequence, of shape (batch, seq)",
+            what="different positions for each sequence, of shape (batch, seq)",
         ),
     ),
     gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
@@ -909,36 +910,36 @@ EVERY_NTH, EVERY_NTH_BACK = (
     "x.movedim(-3, -1).flatten(-2)",
 )
 TURN = "Q, K = rotate(Q, places, theta), rotate(K, places, theta)"
-TRIANGLE, SIGHT = "dtype=torch.bool).tril()", "causal(Q.shape[-2])"
+TRIANGLE = "dtype=torch.bool).tril()"
 ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
 TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
 DIAGONAL = "The diagonal is masked: a position may look at itself."
 FOR_MODEL = (
     "RoPE is made for d_model numbers: inside a head its d_k is d_head = d_model / num_heads."
 )
-AS_IT_IS = "A product is `x @ W`: a weight has one row for each output, so it is `x @ W.T`."
+AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
 LONGEST, THETA = 6, 50.0
 IGNORED = mistake("`token_positions` is ignored: RoPE always counts from 0.",
                   " if positions is None else positions.unsqueeze(-2)", "")  # fmt: skip
 
 
 def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
-    """The mistakes of heads that are split in another way, and put together likewise or not."""
+    """The mistakes of splitting heads another way, and of merging them alike or rightly."""
     return mistake(words, SPLIT, split), mistake(words, SPLIT, split, MERGE, back)
 
 
 IN_HEADS = (
     *_reordered("The heads are split without the transpose: first (seq, heads, d_head), then swap "
-                "the two axes. Viewed straight as (heads, seq, d_head) the numbers of positions "
-                "and heads mix.", STRAIGHT, STRAIGHT_BACK),
+                "the two axes. Viewed directly as (heads, seq, d_head), positions and heads "
+                "get mixed up.", STRAIGHT, STRAIGHT_BACK),
     *_reordered("The heads are interleaved: head h takes every num_heads-th number. It should take "
                 "d_head numbers in a row: (heads d_head), not (d_head heads).",
                 EVERY_NTH, EVERY_NTH_BACK),
     *_reordered("Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before "
                 "attention.", "x.unflatten(-1, (num_heads, -1))", "x.flatten(-2)"),
     mistake("It is one head as wide as d_model: `num_heads` is unused.", SPLIT, "x.unsqueeze(-3)"),
-    *either("The heads are put together in another order: transpose back to (seq, heads, d_head), "
-            "then flatten these two.", MERGE, STRAIGHT_BACK, EVERY_NTH_BACK),
+    *either("The heads are put together in the wrong order: transpose back to (seq, heads, "
+            "d_head), then flatten the last two.", MERGE, STRAIGHT_BACK, EVERY_NTH_BACK),
     mistake("There is no causal mask: a position sees what comes after it.",
             TRIANGLE, "dtype=torch.bool)"),
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
@@ -949,7 +950,7 @@ IN_HEADS = (
     mistake("Scaled by √d_model: divide by √d_head.",
             SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
     mistake("Scaled by √num_heads: divide by √d_head.", SCALE, "math.sqrt(Q.shape[-3])"),
-    mistake("`num_heads` is taken for the width of a head.",
+    mistake("`num_heads` is used as the width of a head.",
             SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
     mistake("RoPE is applied to the values too: only queries and keys are rotated.",
             TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
@@ -964,7 +965,7 @@ IN_HEADS = (
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
             ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
-    *either("One matrix serves twice: queries, keys and values are made by a matrix each.",
+    *either("One matrix is used twice: queries, keys and values each have their own.",
             ROLES, "in (q, q, v))", "in (k, k, v))", "in (q, k, k))", "in (q, q, q))"),
     mistake(AS_IT_IS, "project(x, weight), num_heads", "x @ weight, num_heads"),
     mistake(AS_IT_IS, OUTPUT, "merge_heads(gathered) @ output"),
@@ -972,7 +973,7 @@ IN_HEADS = (
     mistake("The softmax runs over the heads: it must run over the keys, the last axis.",
             WEIGH, "soft_max(scores, -3)", HIDDEN, "~mask, NEVER"),
 )  # fmt: skip
-HIDING = (  # a position without any key becomes NaN, and with it all that comes after it
+HIDING = (  # a position without any key becomes NaN, and so does all that comes after it
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
 )
@@ -981,7 +982,7 @@ MULTIHEAD_MISTAKES = (
     mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass"),
     *IN_HEADS,
     *HIDING,
-    mistake("x is added inside: that is the block's business.", OUTPUT, f"x + {OUTPUT}"),
+    mistake("x is added inside: leave that to the block.", OUTPUT, f"x + {OUTPUT}"),
     IGNORED,
     *but(IN_ROPE, "nothing is rotated"),
     *IN_ATTENTION,
@@ -1000,7 +1001,7 @@ def _heads(x: Tensor, num_heads: int, positions=None, what="", rope=False) -> Ca
     return made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
 
 
-WIDE = 128  # numbers of a vector where first weights are looked at
+WIDE = 128  # d_model where initial weights are checked
 BATCH = drawn(2, 3, 8, seed=7)
 MULTIHEAD = of_tensors(
     program=reference(*PARTS_OF_HEADS),
@@ -1021,9 +1022,9 @@ MULTIHEAD = of_tensors(
     large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
     questions={
         "Inputs with two batch dimensions fail.": _heads(drawn(2, 3, 3, 8, seed=9), 2),
-        "Positions of their own for each sequence of a batch (shape (batch, seq)) fail: they need "
+        "Different positions for each sequence in a batch (shape (batch, seq)) fail: they need "
         "an axis for the heads.": _heads(BATCH, 2, [[0, 1, 2], [3, 2, 5]]),
-        "Where no positions are given it should count them from 0, and does not.": _heads(
+        "If no positions are given, it should count them from 0, but does not.": _heads(
             BATCH, 2, rope=True
         ),
         "Positions of shape (1, seq), as in the course's tests, fail.": _heads(
@@ -1037,11 +1038,11 @@ MULTIHEAD = of_tensors(
 
 ADD_ATTENTION, ADD_FFN = "x = x + attn(ln1(x))", "return x + ffn(ln2(x))"
 NORMS = "for number in (1, 2))"
-NORMED = "The residual stream is normalised: add to what came in, not to what the norm made of it."
+NORMED = "The residual stream is normalised: add to the block's input, not to the norm's output."
 IN_BLOCK = (
-    mistake("Post-norm for pre-norm: norms come before attention and feed-forward layer.",
+    mistake("Post-norm instead of pre-norm: put norms before attention and the feed-forward layer.",
             ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
-    mistake("The norms come after attention and feed-forward layer: put them before.",
+    mistake("The norms come after attention and the feed-forward layer: put them before.",
             ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
     mistake("Post-norm in the first half: ln1 comes first.", ADD_ATTENTION, "x = ln1(x + attn(x))"),
     mistake("Post-norm in the second half: ln2 comes first.", ADD_FFN, "return ln2(x + ffn(x))"),
@@ -1053,12 +1054,12 @@ IN_BLOCK = (
             ADD_ATTENTION, "x = ln1(x)\nx = ln2(x + attn(x))", ADD_FFN, "return x + ffn(x)"),
     mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
     mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
-    mistake("The second addition goes back to the block's input.",
+    mistake("The second addition adds to the block's input: add to the sum of the first.",
             ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
-    mistake("The second norm gets what the first one made.",
+    mistake("The second norm gets the first one's output: give it the sum after attention.",
             ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)",
             ADD_FFN, "return x + ffn(ln2(normed))"),
-    mistake("Attention and feed-forward layer stand side by side.",
+    mistake("Attention and the feed-forward layer run in parallel, not one after the other.",
             ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
     mistake("The feed-forward layer comes before attention.",
             ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),
@@ -1070,11 +1071,11 @@ IN_BLOCK = (
             ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
     mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
-    mistake("Without RoPE: is `theta` handed on to attention?", '"theta": theta', '"theta": None'),
+    mistake("RoPE is missing: is `theta` passed to attention?", '"theta": theta', '"theta": None'),
 )  # fmt: skip
 IN_MODELS_BLOCK = (
     *IN_BLOCK,
-    # Without what gives errors of sizes here, like any other, and what shows only alone.
+    # Without those that here give shape errors like any other, or that show only in isolation.
     *but(IN_HEADS, FOR_MODEL, "Heads attend to heads", "it counts heads"),
     *but(IN_ATTENTION, "K is not transposed", "These are the weights"),
     *but(IN_ROPE, "nothing is rotated"),
@@ -1122,20 +1123,20 @@ ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
     mistake("The final norm, `ln_final`, is missing before the head.",
             'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
-    *either("There is a softmax at the end: return the logits, the loss makes probabilities of "
-            "them.",
+    *either("There is a softmax at the end: return the logits; the loss turns them into "
+            "probabilities.",
             HEAD, f"torch.softmax({HEAD}, -1)", f"torch.log_softmax({HEAD}, -1)",
             f"torch.softmax({HEAD}, 1)"),
-    *either("Only the last position comes back: return all.",
+    *either("Only the last position is returned: return all of them.",
             HEAD, f"{HEAD}[..., -1, :]", f"{HEAD}[..., -1:, :]"),
-    mistake("The likeliest ids come back: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
+    mistake("The likeliest ids are returned: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
     mistake(ONCE, EMBEDDED, f"rms_norm({EMBEDDED}, weights['ln_final.weight'])",
             'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
     mistake(ONCE, "x = block(",
             "x = rms_norm(x, weights['ln_final.weight']) if number else x\nx = block("),
-    mistake("The head uses the matrix of the embedding: the course gives it its own.",
+    mistake("The head uses the embedding's matrix: in the course it has its own.",
             HEAD, 'project(x, weights["token_embeddings.weight"])'),
-    *either("Not every block is used once and in order.",
+    *either("The blocks are not all used once and in order.",
             NUMBERS, "numbers = [0]", "numbers = [num_layers - 1]", "numbers = []",
             "numbers = [0] * num_layers", "numbers = range(num_layers)[::-1]"),
     mistake("The embeddings are multiplied by √d_model: leave that out.",
@@ -1171,7 +1172,7 @@ MODEL = of_tensors(
         _model([[2, 0]], d_model=12),
         _model([[0, 1, 2, 3], [4, 4, 1, 0]], "as many tokens as the context holds"),
     ),
-    pairs=False,  # of so many there is no time for all
+    pairs=False,  # there are too many to try them all
     gradients=_model([[2, 2, 3], [0, 1, 4]]),
     large=_model([[0]], "", WIDE, WIDE, 1, 2 * WIDE),
     praise="Logits for each position, block after block.",

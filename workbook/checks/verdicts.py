@@ -1,7 +1,7 @@
-"""What every checker is written with: two verdicts, a call under a timer, and values put in words.
+"""The tools of every checker: two verdicts, a call under a timer, and values put into words.
 
-A checker is a function `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`, or
-returns a sentence of praise or None (correct) or `Facts` (prose, read).
+A checker is a function like `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`,
+or returns a sentence of praise or None (status: correct) or `Facts` (for prose; status: read).
 """
 
 import builtins
@@ -18,45 +18,46 @@ from typing import Any, Literal, get_args
 
 from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
 
-OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is handed in."
-# How much a finding weighs: it goes wrong in use; only in a corner of the handout's letter, such
-# as an empty list; the values are right but not from scratch. Only the first makes it wrong.
+OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
+# How serious a finding is: it goes wrong in use; only in an edge case that the handout's wording
+# covers, such as an empty list; the values are right but not from scratch. Only the first is
+# "wrong".
 Weight = Literal["use", "corner", "style"]
 WEIGHTS = get_args(Weight)
 POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
-# What a call that is too slow is at, by the files of the frames that it is in.
+# What a call that is too slow is doing, by the files of its stack frames.
 WORKERS = (
-    "It waits for its worker processes: starting them takes longer than the work, or they die as "
-    "they start. Count small files in this process, and start workers for large ones only."
+    "It is waiting for its worker processes: starting them takes longer than the work, or they "
+    "crash at the start. Count small files in this process, and start workers only for large ones."
 )
 BUSY = {
     ("multiprocessing", "concurrent/futures", "joblib"): WORKERS,
-    ("torch/_dynamo", "torch/_inductor"): "`torch.compile` takes longer than a check: hand in what "
-    "is not compiled.",
+    ("torch/_dynamo", "torch/_inductor"): "`torch.compile` takes longer than a check may: hand "
+    "in the uncompiled version.",
 }
-# Methods that work where an instance is called.
+# Methods that do the work when an instance is called.
 CALLED = ("forward", "__call__")
-# Methods of a class, and the names that say that a method does the work.
+# The types of methods, and the names that show that a method does the work.
 METHODS = (FunctionType, staticmethod, classmethod)
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
-USUAL_WORK = (  # in this order, since what generates may also decode ids and sample one
+USUAL_WORK = (  # in this order: a class that generates may also decode ids and sample
     *("train", "run", "fit", "generate", "decode", "sample", "lr", "learning_rate", "schedule"),
     *("batch", "clip", "softmax", "loss", "attention"),
 )
-# In a NotImplementedError of torch's, which lacks an operation for a type or a device.
+# In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
 class Facts(tuple):
-    """What a checker returns where it does not judge: facts to tick; () for the problem's own."""
+    """Facts to tick, from a checker that does not judge; () for the problem's own facts."""
 
     claim = "Only you can judge this text. Does it say the following?"
 
 
 class Words(str):
-    """A text that is shown as it stands, where a plain str is shown as a literal in quotes."""
+    """A text that is shown as it is; a plain str is shown as a literal in quotes."""
 
 
 class NotAttempted(Exception):  # noqa: N818 - a verdict, not an error
@@ -87,9 +88,9 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self.timed_out = timed_out
         self.error = error  # that the attempt raised
         self.weight: Weight = "use"
-        self.case: Any = None  # of an exercise, that fails
+        self.case: Any = None  # the one of an exercise that fails
         self.also: tuple[Wrong, ...] = ()  # the lighter findings
-        # Put in words at once, while the timer runs: a learner's __repr__ may never end.
+        # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         self.rows: list[tuple[str, str]] = []
         if given is not NOT_GIVEN and given is not None:
             self.rows.append(("input", str(given) if isinstance(given, str) else shown(given)))
@@ -102,14 +103,14 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Unreadable(Wrong):
-    """What a part does not take; `study.verbs` adds what it does take, or to a text the facts."""
+    """A form that a part does not take; `study.verbs` adds what it takes; for a text, the facts."""
 
     def __init__(self, attempt: Any):
         super().__init__("That cannot be read.", got=Words(kind_of(attempt)))
 
 
 class Findings:
-    """All that is wrong with an attempt, by weight, so that it is told at once.
+    """Everything that is wrong with an attempt, by weight, so that it is reported in one go.
 
     >>> found = Findings()
     >>> with found("corner"):
@@ -120,7 +121,7 @@ class Findings:
 
     def __init__(self):
         self.found: list[Wrong] = []
-        self.passes: list[str] = []  # sentences on what is right, for an attempt that is not
+        self.passes: list[str] = []  # sentences on what is right in an attempt that is wrong
 
     def __len__(self) -> int:
         return len(self.found)
@@ -204,7 +205,7 @@ def _first_difference(expected: Any, got: Any) -> int:
 
 
 def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN, **kwargs) -> Any:
-    """Call the learner's function, under a time limit and with its failures in words.
+    """Call the learner's function under a time limit, and put its failures into words.
 
     A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
     becomes `Wrong`. An iterator must be used up inside the call: `call(lambda: list(f(x)))`.
@@ -247,8 +248,8 @@ def ended_process(error: EndedProcess) -> Wrong:
     """Return the verdict on an attempt that would have ended the process."""
     return Wrong(
         "It ended the Python process.",
-        got=Words(f"a call of {error}"),
-        mistake="A function hands its result back with `return`, and reports by raising.",
+        got=Words(f"a call to {error}"),
+        mistake="Hand the result back with `return`, and report errors by raising them.",
     )
 
 
@@ -276,7 +277,7 @@ def where(error: BaseException | None) -> str:
 
 
 def busy_with(stopped: BaseException | None) -> str | None:
-    """Say what kept a call that was stopped, where that is neither a loop nor plain work."""
+    """Say what a stopped call was busy with, if that is neither a loop nor plain work."""
     files = [
         frame.f_code.co_filename.replace("\\", "/")
         for frame, _ in traceback.walk_tb(stopped.__traceback__ if stopped else None)
@@ -300,7 +301,7 @@ def is_stub(function: Any) -> bool:
         function = function.__func__
     if type(function) is not FunctionType:
         return False
-    return all(  # to be left at the first step that does something: every call asks
+    return all(  # stops at the first step that does something: every call comes here
         i.opname in ("RESUME", "NOP", "RETURN_VALUE")
         or (i.opname in ("LOAD_CONST", "RETURN_CONST") and i.argval in (None, ...))
         for i in dis.get_instructions(function)
@@ -310,7 +311,7 @@ def is_stub(function: Any) -> bool:
 def expect_function(attempt: Any, signature: str) -> None:
     """Raise unless `attempt` can be a function; `signature` is how it is called, in words.
 
-    A class may stand for one, as `Softmax(dim)(x)`, or `Trainer(vocab_size).train(path)`.
+    A class may take its place, as in `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`.
     """
     works = work_of(attempt) if inspect.isclass(attempt) else callable(attempt)
     _expect(works, "function", f"the function itself: {signature}", attempt)
@@ -331,9 +332,9 @@ def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
 
 
 def work_of(kind: type) -> str | None:
-    """The name of the method that does the work of a class; None where no method plainly does.
+    """The name of the method that does the work of a class; None if no method clearly does.
 
-    It is `forward` or `__call__`, one of a usual name such as `train` or `get_lr`, or the only
+    It is `forward` or `__call__`, one with a usual name such as `train` or `get_lr`, or the only
     public method of a class that inherits nothing.
     """
     bases = [base for base in kind.__mro__ if not base.__module__.startswith(NO_LEARNERS)]

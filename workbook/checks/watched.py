@@ -1,7 +1,7 @@
 """A training run that is watched: its steps, losses, batches and sizes, whatever it prints.
 
 `Settings` says what the run is told, by whatever names its script or function has for that.
-`watching` looks at it from inside its process: each call of a model, of `backward` and of an
+`watching` observes it from inside its process: each call of a model, of `backward` and of an
 optimizer's `step`. `Seen` is what was seen, in values that JSON can hold.
 """
 
@@ -32,8 +32,8 @@ from workbook.checks.calling import is_config, is_config_class, meaning, signatu
 from workbook.checks.guard import Stopped, TimedOut, limited
 from workbook.checks.verdicts import failure
 
-# The text repeats itself, so 20 steps learn much of it. One id is in the training data alone, and
-# another one in the validation data alone: every window of a batch tells where it comes from.
+# The text repeats itself, so 20 steps learn much of it. One id occurs only in the training data,
+# and another only in the validation data, so every window of a batch shows where it comes from.
 PATTERN = (3, 17, 42, 8, 29, 55, 11, 36, 20)
 TRAIN_ID, VALID_ID = 50, 51
 PATIENCE = 3  # times the steps that were asked for; then the run is stopped
@@ -47,13 +47,13 @@ TINY = {
     "vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4,
     "d_ff": 64, "batch_size": 8,
 }  # fmt: skip
-# In this order, as some names mean two things: `total_steps` the steps before those of the cosine.
+# In this order, as some names have two meanings: `total_steps` is the cosine's too.
 MEANT = (
     "resume", "eval_every", "save_every", "log_every", "epochs", "steps", "total_tokens",
     "warmup_iters", "min_learning_rate", "max_learning_rate", "cosine_cycle_iters", "valid_path",
     "train_path", "data_dir", "checkpoint_path", "device", *TINY,
 )  # fmt: skip
-# Given only where there is no default.
+# Given only if there is no default.
 USUAL = {
     "weight_decay": 0.01, "betas": (0.9, 0.95), "beta1": 0.9, "beta2": 0.95, "eps": 1e-8,
     "max_l2_norm": 1.0, "seed": 0, "dtype": "float32", "dropout": 0.0, "rope_theta": 10_000.0,
@@ -65,11 +65,11 @@ LEAVE = object()  # stands for "its default will do"
 
 
 class Enough(Stopped):
-    """Of the run more is not needed, such as where it takes many more steps than it was told."""
+    """No more of the run is needed, such as when it takes many more steps than it was told to."""
 
 
 class Unmet(BaseException):
-    """It needs something without a default that no setting means; its name is the message."""
+    """An argument without a default matches no setting; its name is the message."""
 
 
 @dataclass
@@ -98,12 +98,12 @@ class Settings:
     def value(
         self, name: str, default: Any = None, *, required: bool = False, kind: Any = None
     ) -> Any:
-        """What a setting of this name is given; LEAVE: nothing.
+        """The value for a setting of this name; LEAVE for none.
 
         Args:
-            kind: its type, or the words that it can be; None: any, data as an array too.
+            kind: its type, or a list of the words that it may be; None: any, even data as an array.
 
-        Raises: Unmet where it is required and means nothing here.
+        Raises: Unmet if it is required and matches no setting.
         """
         meant, is_switch = meaning(name, MEANT), isinstance(default, bool) or kind is bool
         found = self.values().get(meant, LEAVE)
@@ -119,7 +119,7 @@ class Settings:
         elif meant in ("train_path", "valid_path"):
             is_path = kind in (str, Path) or re.search("path|file|bin|npy", name, re.I)
             if default and re.fullmatch(r"[^./\\]+", str(default)):
-                found = LEAVE  # it says which data set, such as "owt", and not where it is
+                found = LEAVE  # it says which data set, such as "owt", not where it is
             elif not is_path and not default:
                 found = np.load(found, mmap_mode="r")
         if meant and found is not LEAVE:
@@ -159,13 +159,13 @@ class Settings:
         return given
 
     def options(self, words: str) -> Iterator[str]:
-        """Yield the command line that a script asks for, by what it says to --help. Raises: Unmet.
+        """Yield the command line that a script needs, going by its --help. Raises: Unmet.
 
-        argparse, click, typer and tyro print alike: the usage, then each option in a line.
+        argparse, click, typer and tyro print the same way: the usage, then one option per line.
         """
         usage, _, rest = words.partition("sage:")[2].partition("\n\n")
         while usage != (usage := re.sub(r"\[[^][]*\]", "", usage)):
-            pass  # what stands in brackets is optional, and may hold more of them
+            pass  # what is in brackets is optional, and brackets may be nested
         needed = re.findall(r"--[\w-]+", usage)
         places = re.sub(r"--?[\w-]+(\s+([A-Z][A-Z_\d]*|\{\S*\}))*", "", usage).partition(".py")[2]
         for name in places.split():
@@ -176,7 +176,7 @@ class Settings:
                 continue
             name, choices = found["name"], re.split(r"[,|]", found["choices"] or "")
             if name == "--dataset" and re.search("--train|--data.?dir", rest):
-                continue  # which one, and not where it is
+                continue  # which one, not where it is
             kind = choices if any(choices) else str if found["takes"] else bool
             needs = name in needed or bool(re.search(r"(\[|\()required", line))
             plain, needs = name.lstrip("-").replace("-", "_"), needs and kind is not bool
@@ -195,10 +195,10 @@ OPTION = re.compile(
 
 
 class Answers(dict):
-    """A config that answers by any usual name, by key and by attribute, in sections as well."""
+    """A config that answers to any usual name, as a key or an attribute, in sections as well."""
 
     def __init__(self, settings: Settings):
-        others = ("epochs", "total_tokens", "data_dir")  # they would say the same once more
+        others = ("epochs", "total_tokens", "data_dir")  # they would repeat the others
         super().__init__({k: v for k, v in settings.values().items() if k not in others})
         self.__dict__["_settings"] = settings
         settings.asked |= {name: name for name in self if name not in settings.asked}
@@ -212,7 +212,7 @@ class Answers(dict):
             raise KeyError(f"the settings of the check have no {name}") from None
 
     def __reduce__(self):
-        return dict, ([*self.items()],)  # in a checkpoint, torch loads nothing of ours
+        return dict, ([*self.items()],)  # from a checkpoint, torch loads no class of ours
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -238,15 +238,15 @@ class Seen:
     steps: int = 0
     backward: int = 0
     rates: list[float] = field(default_factory=list)
-    trained: list[dict | None] = field(default_factory=list)  # what each step has learned from
+    trained: list[dict | None] = field(default_factory=list)  # what each step learned from
     evaluated: list[dict] = field(default_factory=list)
     shapes: list[list[int]] = field(default_factory=list)  # of the parameters
     layers: int = 0
     no_gradient: bool = False
-    uncleared: bool = False  # gradients, before the next ones
+    uncleared: bool = False  # gradients were left over when the next ones came
     too_many: bool = False  # steps
     memory_map: bool = False
-    foreign: bool = False  # ids that are in no vocabulary
+    foreign: bool = False  # ids that the data do not contain
     error: str = ""  # that a script ended with
     timed_out: bool = False
     lacks: str = ""  # what the check cannot give it, in words
@@ -285,7 +285,7 @@ def write_data(folder: Path) -> None:
 
 
 class Watch:
-    """Looks at a run."""
+    """An observer of one run."""
 
     def __init__(self, settings: Settings):
         self.settings, self.seen = settings, Seen(settings.asked)
@@ -296,7 +296,7 @@ class Watch:
         self.learned: dict | None = None  # the first result that the current step has trained on
         self.moved: list[Tensor] = []  # parameters, by the last step
         self.first: torch.optim.Optimizer | None = None
-        self.is_asking = False  # what --help says: no step should come before that
+        self.is_asking = False  # for its --help: no step should be taken then
         self.printed, self.logged = _Printed(), []
 
     def call_module(self, original: Callable, module: nn.Module, *args, **kwargs) -> Any:
@@ -318,7 +318,7 @@ class Watch:
         return out
 
     def look_at(self, out: Any) -> None:
-        """Note the loss of logits."""
+        """Note the loss that the logits give."""
         if isinstance(out, tuple | list):
             out = next((each for each in out if _is_3d(each)), None)
         out, ids = getattr(out, "logits", out), self.ids
@@ -336,14 +336,14 @@ class Watch:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Keep what the model said of a batch that it was not trained on."""
+        """Keep the model's loss on a batch that it was not trained on."""
         if self.waiting:
             self.seen.evaluated.append(self.waiting)
             self.waiting = None
 
     def backward(self, original: Callable, loss: Tensor, *args, **kwargs) -> Any:
         """Stand for `Tensor.backward`."""
-        left = (p.grad for p in self.moved)  # by the first since a step, nothing may be left
+        left = (p.grad for p in self.moved)  # at the first call after a step, none may be left
         self.seen.uncleared |= any(g is not None and g.count_nonzero() > 0 for g in left)
         self.moved = []
         self.learned, self.waiting = self.learned or self.waiting, None
@@ -354,7 +354,7 @@ class Watch:
         return original(loss, *args, **kwargs)
 
     def after_step(self, optimizer: torch.optim.Optimizer, *_) -> None:
-        """Count a step of the optimizer; of two, each with some of the parameters, the first's."""
+        """Count an optimizer step; if two optimizers share out the parameters, only the first's."""
         if self.is_asking:
             raise Enough
         seen = self.seen
@@ -400,7 +400,7 @@ class Watch:
 
 
 class _Printed(io.StringIO):
-    """The beginning of what is printed; all of it goes on to where it went before."""
+    """The beginning of what is printed; all of it also goes where it went before."""
 
     def __init__(self):
         super().__init__()
@@ -414,7 +414,7 @@ class _Printed(io.StringIO):
         return written
 
     def reconfigure(self, **options: Any) -> None:
-        """Do nothing; scripts that ask for a line at a time get it."""
+        """Do nothing: scripts that ask for line buffering have it already."""
 
 
 @contextmanager
@@ -447,7 +447,7 @@ def watching(settings: Settings, is_script: bool = False) -> Iterator[Watch]:
         around(torch.Tensor, "backward", watch.backward)
         around(np, "load", load)
         around(np.memmap, "__new__", memory_map)
-        # To compile would take longer than the run, and hide the calls.
+        # Compiling would take longer than the run, and hide the calls.
         replace(torch, "compile", lambda model=None, **_: model or (lambda it: it))
         replace(nn.Module, "compile", lambda *args, **kwargs: None)
         stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
@@ -457,13 +457,13 @@ def watching(settings: Settings, is_script: bool = False) -> Iterator[Watch]:
         for name in SERVICES:
             if is_script:
                 stack.enter_context(patch.dict(sys.modules, {name: service}))
-            elif name in sys.modules:  # the learner's own module has its name already
+            elif name in sys.modules:  # the learner's own module has bound it already
                 for each in ("init", "log", "finish", "watch", "save", "login"):
                     if hasattr(sys.modules[name], each):
                         replace(sys.modules[name], each, getattr(service, each))
         replace(sys, "stdout", watch.printed)
         replace(sys, "stderr", watch.printed)
-        if not is_script:  # what was set up before writes to where we do not look
+        if not is_script:  # handlers that were set up before write elsewhere
             handler = logging.StreamHandler(watch.printed)
             logging.getLogger().addHandler(handler)
             stack.callback(logging.getLogger().removeHandler, handler)
@@ -473,8 +473,8 @@ def watching(settings: Settings, is_script: bool = False) -> Iterator[Watch]:
 def of_script(command: list[str], settings: dict, seconds: float) -> Iterator[dict[str, Any]]:
     """Run a script as `python script.py` would, in this process, and yield what was seen of it.
 
-    It is run twice: with --help, to learn its options, and with what they mean here.
-    After so many seconds it is stopped, where it lets itself be stopped.
+    It is run twice: with --help, to learn its options, and with the values for them.
+    After `seconds` it is stopped, if it can be stopped.
     """
     asks = Settings(**settings)
     os.chdir(asks.folder)
@@ -494,7 +494,7 @@ def of_script(command: list[str], settings: dict, seconds: float) -> Iterator[di
         except SystemExit as ended:
             if ended.code not in (None, 0):
                 said = watch.printed.getvalue().strip()[-300:]
-                seen.error = f"it ended with status {ended.code}; it printed last: {said}"
+                seen.error = f"it ended with status {ended.code}; its last output: {said}"
         except BaseException as error:
             seen.error = failure(error)
             if watch.is_asking and re.search(r"FileNotFound|No such file|sys\.argv", seen.error):
@@ -503,13 +503,13 @@ def of_script(command: list[str], settings: dict, seconds: float) -> Iterator[di
 
 
 NO_OPTIONS = "It takes no options, so nothing can be set from outside."
-UNMET = "It asks for `{}`, which the check has not."
+UNMET = "It asks for `{}`, which the check does not have."
 
 
 def words_of_help(play: Callable[[list[str]], Any], watch: Watch) -> str:
-    """What a program prints that is run with --help. Raises: Enough where it takes no notice."""
+    """What a program prints when run with --help. Raises: Enough if it ignores that."""
     watch.is_asking = True
-    wide = {"COLUMNS": "400", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}  # so no line is broken
+    wide = {"COLUMNS": "400", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}  # so that no line is wrapped
     said = io.StringIO()
     with patch.dict(os.environ, wide), redirect_stdout(said), suppress(SystemExit):
         play(["--help"])
@@ -522,7 +522,7 @@ def _ask_and_run(command: list[str], watch: Watch) -> None:
     script, *extra = command
     options = list(watch.settings.options(words_of_help(partial(_run, script), watch)))
     torch.manual_seed(0)
-    _run(script, [*options, *extra])  # of two, the last one counts
+    _run(script, [*options, *extra])  # if an option comes twice, the last one counts
 
 
 def _run(script: str, arguments: list[str]) -> None:
@@ -539,7 +539,7 @@ def _run(script: str, arguments: list[str]) -> None:
 
 
 def _version(name: str) -> str:
-    """The version of a package, or "0": the course's asks for its own, installed or not."""
+    """The version of a package, or "0": the course's package asks for its own, installed or not."""
     try:
         return metadata.distribution(name).version
     except metadata.PackageNotFoundError:
@@ -573,8 +573,8 @@ def _is_3d(value: Any) -> bool:
 
 
 def _layers(names: list[str]) -> int:
-    """How many blocks a model has, by the names of its parameters; 0 where they do not tell."""
-    # What is the same in each block comes as often as there are blocks.
+    """How many blocks a model has, by the names of its parameters; 0 if they do not show it."""
+    # A name that every block contains occurs once per block.
     without = (re.subn(r"(^|\.)\d+\.", ".", name, count=1) for name in names)
     numbered = Counter(name for name, found in without if found)
     return Counter(numbered.values()).most_common(1)[0][0] if numbered else 0

@@ -1,8 +1,8 @@
 """The checks of written answers: numbers, bytes and names are judged, a sentence never is.
 
-What a part takes as a value stands in `study.problems` (`takes`): its form, its unit, its keys. A
-text that is nothing but such a value is taken as one, such as "34 GB". What has other words in it
-is read: the facts that a good answer states are shown, for the learner to tick.
+`study.problems` (`takes`) says what value a part takes: its form, its unit, its keys. A text that
+is nothing but such a value, such as "34 GB", is taken as one. A text with other words in it gets
+the status "read": the facts that a good answer states are shown, for the learner to tick.
 """
 
 import ast
@@ -23,7 +23,7 @@ HOUR, DAY = 3_600, 86_400
 
 
 def judged(judges: dict, attempt: Any, part: str | None = None) -> str | Facts:
-    """What the judge of a part says of a value; None from it means that it is none."""
+    """What the judge of a part says about a value; if it says None, the attempt is not one."""
     if hasattr(attempt, "to_dict"):  # of pandas; its rows may have names
         rows = attempt.ndim > 1 and attempt.index.dtype.kind in "iu"
         attempt = attempt.to_dict("list") if rows else attempt.to_dict()
@@ -152,21 +152,21 @@ def entries(attempt: Any) -> list[Number | None]:
 NUL = chr(0)
 # The text of our own prompt, and the one in the handout.
 TEXTS_WITH_NUL = (f"before{NUL}after", f"this is a test{NUL}string")
-BYTES = "You took the repr of bytes for the repr of a str: `chr` gives a str, without a b in front."
-EMPTY = "NUL cannot be seen, but it is one character, of length 1: that is not the empty string."
-MISSING = "NUL was not counted: it cannot be seen, but it stays in the text, as one character."
-CUT = "A text ends at NUL in C. In Python it goes on, and NUL is counted as one character."
+BYTES = "That is the repr of bytes, not of a str: `chr` returns a str, which has no b in front."
+EMPTY = "NUL is invisible, but it is one character, of length 1: this is not the empty string."
+MISSING = "NUL was not counted: it is invisible, but it stays in the text as one character."
+CUT = "In C, a string ends at NUL. In Python it goes on, and NUL counts as one character."
 
 
 def _spelled(value: Any) -> Any:
-    """What a text spells as Python does, such as r"\\x00" or "'é'.encode()"; None for any other."""
+    """What a text spells out in Python, such as r"\\x00" or "'é'.encode()"; None for any other."""
     text = re.sub(r"^U\+", "0x", value.strip(" `."), flags=re.I) if isinstance(value, str) else ""
     spelled, encoded, arguments = text.partition(".encode(")
     try:
         bare = re.fullmatch(r"(\\\w+)+", spelled)
         found = ast.literal_eval(f"'{spelled}'" if bare else spelled)
         return found.encode(*ast.literal_eval(f"[{arguments[:-1]}]")) if encoded else found
-    except Exception:  # of many kinds: it is no Python
+    except Exception:  # of many kinds: it is not Python
         return None
 
 
@@ -177,7 +177,7 @@ def _bytes(attempt: Any) -> bytes | None:
         if {*map(type, attempt)} == {bytes}:
             return b"".join(attempt)
         if {*map(type, attempt)} != {int}:
-            return _bytes(attempt[0])  # beside which the reason may stand
+            return _bytes(attempt[0])  # the reason may come after it
         if not all(0 <= each < 256 for each in attempt):
             raise Wrong("A byte is a number from 0 to 255.", got=attempt)
     if not isinstance(attempt, str):
@@ -191,7 +191,7 @@ def _bytes(attempt: Any) -> bytes | None:
 
 
 def _first(attempt: Any) -> Any:
-    """The first value of a dict, beside which the reason may stand."""
+    """The first value of a dict; the reason may come after it."""
     return next(iter(attempt.values())) if isinstance(attempt, dict) else attempt
 
 
@@ -215,7 +215,7 @@ def _character(attempt: Any) -> str | None:
     said = BYTES if isinstance(code, bytes) else EMPTY
     if isinstance(code, int):
         said = f"That is {chr(code)!r}: chr({code})." if 0 < code <= sys.maxunicode else None
-    raise Wrong("That is another character.", given="ord(chr(0))", got=attempt, mistake=said)
+    raise Wrong("That is a different character.", given="ord(chr(0))", got=attempt, mistake=said)
 
 
 def _repr_and_print(attempt: Any) -> str | None:
@@ -226,18 +226,18 @@ def _repr_and_print(attempt: Any) -> str | None:
         if attempt[0] in printed and attempt[1] in spelled:
             raise Wrong("It is the other way round: the repr comes first.", got=attempt)
         if all(each in spelled for each in attempt) or all(each in printed for each in attempt):
-            said = "The repr spells the character out, `print` writes the character itself."
+            said = "The repr spells the character out; `print` writes the character itself."
             raise Wrong("The two are not the same.", got=attempt, mistake=said)
         both = [_repr_and_print(each) for each in attempt]
         return " ".join(both) if all(both) else None
     if attempt in spelled:
         return "The repr spells the character out as an escape in quotes: 6 characters."
     if attempt in printed:
-        return "`print` writes the character itself: one character that cannot be seen."
+        return "`print` writes the character itself: one invisible character."
     said = EMPTY if attempt in ("", 0) else "The repr has 6 characters, two quotes among them."
     said = BYTES if isinstance(_spelled(attempt), bytes) else said
     if said in (BYTES, EMPTY) or isinstance(attempt, int):
-        raise Wrong("Something is there, even if nothing is seen.", got=attempt, mistake=said)
+        raise Wrong("Something is there, even if you cannot see it.", got=attempt, mistake=said)
     return None
 
 
@@ -245,11 +245,11 @@ def _inside_text(attempt: Any) -> str | None:
     if isinstance(attempt, dict):
         ((text, size), *_) = attempt.items()
         if isinstance(text, str) and NUL in text and size != len(text):
-            raise Wrong("That is not its length.", got=attempt, mistake=MISSING)
+            raise Wrong("That is not the length of the text.", got=attempt, mistake=MISSING)
         attempt = text if isinstance(text, str) and NUL in text else size
     spelled = _spelled(attempt)
     found = spelled if spelled is not None else attempt
-    praise = "NUL counts like any other character; printed, it takes no room."
+    praise = "NUL counts like any other character, though it is usually invisible when printed."
     if isinstance(found, str) and NUL in found.strip(NUL):
         return praise
     for text in TEXTS_WITH_NUL:
@@ -259,15 +259,18 @@ def _inside_text(attempt: Any) -> str | None:
             if found in (other, len(other)):
                 raise Wrong("That is not the whole text.", got=attempt, mistake=slip)
     if isinstance(found, int):
-        raise NotAttempted("Of which text is that the length? Hand in the text itself.")
+        raise NotAttempted("Which text has that length? Hand in the text itself.")
     return None
 
 
 # --- From characters to bytes
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
-RANGE = "The values end at 0x10FFFF, not at 2**32, and bytes have 256 of them in any encoding."
-MARK = "Byte order marks (BOM) were counted here and forgotten there: UTF-16 has 2 bytes, UTF-32 4."
+RANGE = "Code points end at 0x10FFFF, not at 2**32, and a byte has 256 values in any encoding."
+MARK = (
+    "Byte order marks (BOMs) were counted for one encoding but not for the other: they take "
+    "2 bytes in UTF-16, 4 in UTF-32."
+)
 ALONE = 'A number alone does not say what was measured. Hand in a dict such as {"UTF-8": 5}.'
 
 
@@ -285,7 +288,7 @@ def _sizes(attempt: Any, text: str = "hello") -> str | None:
         if found.value in right | {256}:
             return f"{found.value:g} is right."
         if found.value >= 1e9:
-            raise Wrong("There are not so many values.", got=attempt, mistake=RANGE)
+            raise Wrong("There are not that many values.", got=attempt, mistake=RANGE)
         raise NotAttempted(ALONE)
     if not isinstance(attempt, dict) or any(type(key) is not str for key in attempt):
         return None
@@ -325,17 +328,17 @@ def _fails_byte_by_byte(attempt: Any) -> str | None:
     if data is None:
         return None
     if found := flaw(data):
-        claim = "Those bytes are no UTF-8, so that a right decoder refuses them as well."
-        raise Wrong(claim, got=data, mistake=f"{found.sentence} Encode a text.")
+        claim = "Those bytes are not UTF-8, so a correct decoder refuses them too."
+        raise Wrong(claim, got=data, mistake=f"{found.sentence} Encode some text instead.")
     if data.isascii():
-        said = "All of it is ASCII, where a character is one byte. Take one that needs more."
-        raise Wrong("Decoding it byte by byte goes well.", got=data, mistake=said)
+        said = "It is all ASCII, where a character is one byte. Take a character that needs more."
+        raise Wrong("Decoding it byte by byte works.", got=data, mistake=said)
     wide = next(character for character in data.decode() if not character.isascii())
     return f"{wide!r} takes {len(wide.encode())} bytes, none of them a character by itself."
 
 
 def _two_bytes(attempt: Any) -> str | None:
-    """Praise for two bytes that are no UTF-8, with the rule that they break."""
+    """Praise for two bytes that are not UTF-8, with the rule that they break."""
     data = _bytes(attempt)
     if data is None and isinstance(attempt, str) and len(attempt.split()) == 1:
         said = "A str is decoded already: put b before the quotes."
@@ -346,25 +349,28 @@ def _two_bytes(attempt: Any) -> str | None:
         raise Wrong("Exactly two bytes were asked for.", got=data)
     if found := flaw(data):
         return found.sentence
-    said = "Bytes below 80 are ASCII; one from C2 to DF begins two bytes, and 80 to BF continue it."
+    said = "In hex: below 80 is ASCII, C2 to DF begins a character of two bytes, 80 to BF ends it."
     got = Words(" and ".join(f"U+{ord(character):04X}" for character in data.decode()))
     raise Wrong("Those two bytes can be decoded.", given=repr(data), got=got, mistake=said)
 
 
 # --- Trained tokenizers. What depends on corpus and machine is judged by wide ranges.
 
-LENGTHS = {"TinyStories with 10,000 tokens": 15, "OpenWebText with 32,000 tokens": 64}
+LENGTHS = {
+    "TinyStories with a vocabulary of 10,000": 15,
+    "OpenWebText with a vocabulary of 32,000": 64,
+}
 STORIES, WEB = LENGTHS
 LIMITS = {STORIES: (HOUR / 2, 30e9, "30 minutes and 30 GB")}  # of time and of memory
 LIMITS[WEB] = 12 * HOUR, 100e9, "12 hours and 100 GB"
 WORDS_OF_STORIES = (b" accomplishment", b" disappointment", b" responsibility")
 SPACE = "The leading space was dropped: it is part of the token, and one byte."
 WIDE = "These 32 characters take 2 bytes each."
-OTHER = "From other text, hand in the token itself."
+OTHER = "If it comes from another corpus, hand in the token itself."
 PLAUSIBLE = "plausible, which is all that can be said without your corpus and machine"
-PARENT = "RUSAGE_SELF does not see the workers of a pool, who hold the text and the counts."
+PARENT = "RUSAGE_SELF leaves out the workers of a pool, which hold the text and the counts."
 LARGE_PEAK = "Read the corpus in pieces, and keep each pre-token once, with its count."
-ANEW = "After a merge change only the counts of the pre-tokens that contain the pair."
+ANEW = "After a merge, update only the counts from pre-tokens that contain the pair."
 UNITS = 'Name the unit, as in {"seconds": 62, "gigabytes": 1.9}.'
 
 
@@ -381,7 +387,7 @@ def _training(attempt: Any, corpus: str) -> str | None:
             raise NotAttempted(UNITS)
     seconds, peak = figures.get("seconds", 0), figures.get("bytes", math.inf)
     if seconds > 60 and peak < 100e6:  # less than a few Python processes take
-        raise Wrong("So little memory for so much text is doubtful.", got=attempt, mistake=PARENT)
+        raise Wrong("That is too little memory for so much text.", got=attempt, mistake=PARENT)
     *most, allowed = LIMITS[corpus]
     if seconds < 0 or seconds > most[0] or (peak > 1.1 * most[1] and "bytes" in figures):
         mistake = ANEW if seconds > most[0] else LARGE_PEAK if seconds >= 0 else None
@@ -414,19 +420,20 @@ def _longest(attempt: Any, corpus: str) -> str | None:
         raise Wrong("A byte is missing.", expected=b" " + attempt, got=attempt, mistake=SPACE)
     if stated not in (None, len(attempt)):
         given = f"len({attempt!r})"
-        raise Wrong("They do not fit together.", given=given, expected=len(attempt), got=stated)
+        raise Wrong("That is not its length.", given=given, expected=len(attempt), got=stated)
     if len(attempt) < 8:
         hint = "Sort the vocabulary by length in bytes."
         raise Wrong("That is short for the longest token.", got=attempt, mistake=hint)
     pieces = [] if flaw(attempt) else list(pretokenize([attempt.decode()]))
     if len(pieces) > 1:
         got = Words(" | ".join(map(repr, pieces[:6])))
-        said = "Merges reached across pre-tokens, or this is no token of your vocabulary."
-        raise Wrong("No merge can have made this of several pre-tokens.", got=got, mistake=said)
-    nature = " It is a ruler: one character over and over." if len({*attempt}) == 1 else ""
+        said = "Merges crossed pre-token boundaries, or this is not a token of your vocabulary."
+        raise Wrong("No merge crosses pre-tokens, but this spans several.", got=got, mistake=said)
+    nature = " It is one character, repeated." if len({*attempt}) == 1 else ""
     if b"\xc3\x83\xc3\x82" in attempt:
         nature = " It is UTF-8 that was read as Latin-1 and encoded again."
-    other = f"{len(attempt)} bytes; {as_known} A token of other text cannot be checked here."
+    other = f"{len(attempt)} bytes; {corpus} gives {LENGTHS[corpus]}. "
+    other += "A token from another corpus cannot be checked here."
     return (as_known if len(attempt) == LENGTHS[corpus] else other) + nature
 
 
@@ -438,10 +445,11 @@ EXACT = 0.01  # relative: what is left of two rounded numbers
 SLIPS = {1.024**3: "GB and GiB", 1.024**2: "MB and MiB", 8: "bits and bytes", 24: "hours and days"}
 SLIPS |= {60: "minutes and hours", 3_600: "hours and seconds", 86_400: "days and seconds"}
 SLIPS |= {1e3: "GB, MB and kB", 1e6: "MB and bytes"}
-UPSIDE_DOWN = "The ratio is upside down: a token stands for one byte at least."
-NO_TOKENS = "Words have 5 to 6 bytes: were words counted in place of tokens, or bits of bytes?"
-NOT_MERGED = "BPE reaches about 4 on its own text: is every merge applied, until none is left?"
-OWN_TOKENIZER = "So few are the tokens of text like that of the training: which text is it?"
+UPSIDE_DOWN = "The ratio is upside down: a token stands for at least one byte."
+NO_TOKENS = "A word has 5 or 6 bytes: did you count words, not tokens, or bits, not bytes?"
+NOT_MERGED = "BPE reaches about 4 on text like its training text: is every merge applied?"
+ENOUGH_ON_THE_WEB = 2.5  # bytes per token: ten documents of `docstrings` may have 2.8
+OWN_TOKENIZER = "Only text like the training text needs so few tokens: which text is it?"
 
 
 def _ratios(attempt: Any, own: bool) -> str | None:
@@ -459,26 +467,29 @@ def _ratios(attempt: Any, own: bool) -> str | None:
     found = entries(attempt)
     if not all(each and each.kind in ("", "bytes per token", "tokens per byte") for each in found):
         return None
-    for ratio, kind in ((each.value, each.kind) for each in found):
+    keys = [*attempt] if isinstance(attempt, dict) else [""] * len(found)
+    for each, key in zip(found, keys, strict=True):
+        ratio, kind = each.value, each.kind
         if not 0 < ratio <= 1_000:
-            raise NotAttempted("That is no ratio. Hand in bytes per token, such as 4.1.")
+            raise NotAttempted("That is not a ratio. Hand in bytes per token, such as 4.1.")
         mistake = NO_TOKENS if ratio > 10 else None
         if ratio < 1 or kind == "tokens per byte":
             mistake = UPSIDE_DOWN
-        if own and 1 <= ratio < 3:
+        if own and 1 <= ratio < (ENOUGH_ON_THE_WEB if re.search("doc|owt|web", key, re.I) else 3):
             mistake = NOT_MERGED
         if not own and len(found) == 1 and 4.3 < ratio <= 10:
             mistake = OWN_TOKENIZER
         if mistake:
             got = Words(f"{ratio:.4g}, or {1 / ratio:.2f} upside down")
-            raise Wrong("Those bytes per token are doubtful.", got=got, mistake=mistake)
+            raise Wrong("That number of bytes per token is implausible.", got=got, mistake=mistake)
     if not own and isinstance(attempt, dict) and len(found) == 2:
         of_stories = [bool(re.match("tin|ts|stor", key, re.I)) for key in attempt]
         if sum(of_stories) == 1 and found[of_stories.index(True)].value > max(
             each.value for each, its in zip(found, of_stories, strict=True) if not its
         ):
-            said = "The tokenizer of the stories knows fewer words of the web: are the two swapped?"
-            raise Wrong("On text from the web its tokens are the shorter ones.", mistake=said)
+            said = "It knows fewer of the words on the web: are the two swapped?"
+            claim = "On web text, the stories tokenizer should have the shorter tokens."
+            raise Wrong(claim, mistake=said)
     return f"{', '.join(f'{each.value:.2f}' for each in found)} bytes per token: {PLAUSIBLE}."
 
 
@@ -493,17 +504,17 @@ def _pile(attempt: Any) -> str | None:
     if rate.kind not in ("", "rate") or any(each.kind not in ("", "seconds") for each in times):
         return None
     if min(each.value for each in found) <= 0:
-        raise Wrong("Speed and time are more than nothing.", got=attempt)
+        raise Wrong("Speed and time must be positive.", got=attempt)
     for time in times:
         size, name = (time.scale, time.unit) if time.unit else (HOUR, "hours")
         said, exact = float(time.digits), PILE / rate.value / size
         rounded = said.is_integer() and said >= 5 and abs(said - exact) < 1
         if not rounded and abs(said / exact - 1) > EXACT:
             much = max(said / exact, exact / said)
-            slip = next((SLIPS[by] for by in SLIPS if abs(much / by - 1) <= EXACT), "other units")
+            slip = next((SLIPS[by] for by in SLIPS if abs(much / by - 1) <= EXACT), "two units")
             way = f"{float(f'{much:.3g}'):,g} times too {'much' if said > exact else 'little'}"
             raise Wrong(
-                f"Speed and time do not fit: 825e9 bytes / {rate.value:,.10g} bytes per second.",
+                f"Speed and time do not match: 825e9 bytes / {rate.value:,.10g} bytes per second.",
                 expected=Words(f"{exact:,.5g} {name}"),
                 got=Words(f"{said:,.5g} {name}"),
                 mistake=f"{way}: are {slip} mixed up?",
@@ -525,9 +536,9 @@ def _uint16(attempt: Any) -> str | None:
     for values, name in ((2**15, "int16, with a sign"), (2**8, "uint8"), (2**32, "uint32")):
         mistake = f"That is {name}." if values - 1 <= found.value <= values else mistake
     if found.value in (9_999, 31_999):
-        raise NotAttempted("It fits, and so they all do. Asked is where uint16 ends.")
+        raise NotAttempted("That id fits, as they all do. The question is where uint16 ends.")
     if found.value in (10_000, 32_000):
-        mistake = "That is the size of one vocabulary, and it fits. Asked is where uint16 ends."
+        mistake = "That is the size of one vocabulary, and it fits. But where does uint16 end?"
     raise Wrong("That is not where uint16 ends.", expected=65_535, got=attempt, mistake=mistake)
 
 
@@ -545,13 +556,13 @@ STEPS: dict[str, Callable[[float, int], float]] = {
     "The loss is a mean: is yours a sum?": lambda rate, t: 1 - 2 * rate / math.sqrt(t + 1),
     "α is divided by √(t + 1): yours does not shrink.": lambda rate, t: 1 - 0.02 * rate,
     "α is divided by √(t + 1): the root is missing.": lambda rate, t: 1 - 0.02 * rate / (t + 1),
-    "The step goes up the hill: subtract the gradient.": (
+    "The step goes uphill: subtract the gradient.": (
         lambda rate, t: 1 + 0.02 * rate / math.sqrt(t + 1)
     ),
 }
 factor = STEPS[""]
 LATE = "t begins at 0: yours begins at 1."
-NOT_FRESH = "The weights were not drawn anew for this run, or they lack the factor 5."
+NOT_FRESH = "The weights were not drawn afresh for this run, or they lack the factor 5."
 
 
 def _tuning(attempt: Any) -> str | None:
@@ -578,7 +589,7 @@ def _tuning(attempt: Any) -> str | None:
 
 
 def _follows(losses: list[float], step: Callable, rate: float, late: bool) -> bool:
-    """True where each loss follows from the one before; `late`: the first is that after a step."""
+    """True where each loss follows from the one before; `late`: the first is after a step."""
     return all(
         abs(after - before * step(rate, t) ** 2) <= max(ROUNDED, EXACT * after)
         for t, (before, after) in enumerate(pairwise(losses), late)
@@ -596,9 +607,9 @@ def _run(losses: list[float], rate: float | None) -> str:
         if likely or not tried or (words and other) or not _follows(losses, step, tried, late):
             continue
         if words or other:
-            likely = words or f"These are the losses with {tried:,}."
+            likely = words or f"These are the losses for a learning rate of {tried:,}."
         elif LOWEST < losses[0] / (factor(tried, 0) ** (2 * late) or 1) < (HIGHEST, SELDOM)[late]:
-            return f"The losses with {tried:,g} follow: {RULE}."
+            return f"The losses with {tried:,g} follow the rule: {RULE}."
         else:
             likely = LATE if late and LOWEST < losses[0] < HIGHEST else NOT_FRESH
     raise Wrong(
@@ -631,13 +642,13 @@ def _generated(attempt: Any) -> str | None:
         attempt = next((each for key, each in attempt.items() if "token" in str(key).lower()), None)
     tokens = isinstance(attempt, list | tuple) and all(type(each) is int for each in attempt)
     if isinstance(attempt, tuple) and not tokens:
-        attempt = attempt[0]  # beside which stands what is said of it
+        attempt = attempt[0]  # comments may come after it
     found = number(len(attempt) if tokens else attempt)
     if not found or found.kind not in ("", "tokens"):
         return None
     if found.value < ENOUGH:
-        raise Wrong(f"That is too short: {ENOUGH} are asked for.", got=attempt, mistake=SHORT)
-    return f"{found.digits} tokens are long enough."
+        raise Wrong(f"That is too short: {ENOUGH} tokens are needed.", got=attempt, mistake=SHORT)
+    return f"A text of {found.digits} tokens is long enough."
 
 
 # --- The checks, by what they judge of each part

@@ -1,17 +1,18 @@
-"""The four corpora: two made on this machine, two downloaded; the same call gives any of them.
+"""The four corpora: two made on this machine, two downloaded; the same call returns any of them.
 
-`stories` and `pydocs` need no network and stand in for `tinystories` and `owt`.
+`stories` and `docstrings` need no network and stand in for `tinystories` and `owt`.
 
     data/corpora/stories/train-20MB.txt     documents, each ended by <|endoftext|>
                          train-20MB.json    the record: what is in the file and where it came from
 
-The record is written last. So a file without a record that fits it was never finished, was damaged,
-or is another one, and is not used.
+The record is written last. So a file without a matching record was never finished, was damaged, or
+is another one, and is not used.
 """
 
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +24,7 @@ from random import Random
 from tqdm import tqdm
 
 from workbook import __version__, config
-from workbook.corpora import download, pydocs, stories
+from workbook.corpora import docstrings, download, stories
 from workbook.files import atomic_write, unchanged, write_json
 
 SPLITS = ("train", "validation")
@@ -39,18 +40,18 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 class Corpus:
     """The description of a corpus, whether or not any of it is on this disk.
 
-    A test asks for another `generator` where the code makes other texts than before, so that no
-    old file is taken for a new one.
+    If the code starts to make other texts, a test demands a new `generator`, so that no old file is
+    mistaken for a new one.
     """
 
     name: str
     title: str
     description: str
     licence: str
-    stands_in_for: str | None = None  # the downloaded corpus whose part it plays
-    generator: str = ""  # where it is made here: a hash of what its code makes
-    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes by split, where any size will do
-    repository: str = ""  # where it is downloaded: the dataset on the Hub,
+    stands_in_for: str | None = None  # the downloaded corpus that it replaces offline
+    generator: str = ""  # if it is made here: a hash of what its code makes
+    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes by split, if any size will do
+    repository: str = ""  # if it is downloaded: the dataset on the Hub,
     files: Mapping[str, str] = field(default_factory=dict)  # its file for each split,
     volume: str = ""  # and their size
 
@@ -69,16 +70,16 @@ CORPORA = {
             description="simple children's stories from a seeded grammar of our own, in any amount",
             licence="MIT",
             stands_in_for="tinystories",
-            generator="f22cba48a05e9eb0",
+            generator="92ff82f13d09cb5d",
             sizes={"train": 20_000_000, "validation": 2_000_000},
         ),
         Corpus(
-            name="pydocs",
-            title="Python's prose",
-            description="help topics and docstrings of the running Python's standard library",
-            licence="PSF-2.0",
+            name="docstrings",
+            title="Docstrings",
+            description="what the docstrings of torch, sympy, pandas and other libraries explain",
+            licence="each library's: Apache-2.0, BSD, MIT, and Matplotlib's",
             stands_in_for="owt",
-            generator="2cd714ae482542ea",
+            generator="f47bcff161436369",
         ),
         Corpus(
             name="tinystories",
@@ -94,7 +95,7 @@ CORPORA = {
         ),
         Corpus(
             name="owt",
-            title="OpenWebText sample",
+            title="OpenWebText (sample)",
             description="web pages that people linked to on Reddit; the course's sample of them",
             licence="each page its author's",
             repository="stanford-cs336/owt-sample",
@@ -106,7 +107,7 @@ CORPORA = {
 
 
 def path(name: str, split: str = "train", size: int | None = None) -> Path:
-    """The file of a corpus, made first where it can be made here.
+    """The file of a corpus, made first if it is missing and can be made here.
 
     `name` is a key of `CORPORA`, `split` one of `SPLITS`; `size`, in bytes, is for `stories` only.
     Raises FileNotFoundError for a corpus that has to be downloaded, or downloaded again because its
@@ -120,8 +121,8 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
         return target
     if corpus.name == "stories":
         _make_stories(target, origin)
-    elif corpus.name == "pydocs":
-        _make_pydocs(corpus)
+    elif corpus.name == "docstrings":
+        _make_docstrings(corpus)
     else:
         trouble = "is damaged or unfinished" if target.exists() else "is not on this disk"
         raise FileNotFoundError(
@@ -132,12 +133,12 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
 
 
 def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
-    """Whether `path` would find the file of a corpus as it is."""
+    """Whether the file of a corpus is on this disk already, and intact."""
     return is_intact(*_place(_corpus(name), split, size))
 
 
 def fetch(name: str, endpoint: str | None = None) -> list[Path]:
-    """Download what is missing of a corpus, resume what was interrupted; the files of its splits.
+    """Download what is missing of a corpus, resuming what was interrupted; return its files.
 
     `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises ValueError
     for a corpus that is made here, and download.DownloadError.
@@ -146,8 +147,8 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
     if corpus.offline:
         others = ", ".join(other.name for other in CORPORA.values() if not other.offline)
         raise ValueError(
-            f"{name} is made here and not downloaded: `workbook data make {name}`; to download"
-            f" there are {others}"
+            f"{name} is made here and not downloaded: use `workbook data make {name}`; the corpora"
+            f" to download are {others}"
         )
     targets = []
     for split, file in corpus.files.items():
@@ -179,7 +180,7 @@ def overview() -> str:
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes that a text such as "100MB" names; a kB has 1,000.
+    """The number of bytes that a text such as "100MB" names; a kB is 1,000.
 
     >>> parse_size("100MB"), parse_size("1.5 GB"), parse_size("4096")
     (100000000, 1500000000, 4096)
@@ -202,31 +203,31 @@ def _stand_in(corpus: Corpus) -> str:
 
 
 def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, dict]:
-    """The path of a file of this corpus, and the origin that its record must name."""
+    """The path of a corpus's file, and the origin that its record must name."""
     origin = {"corpus": corpus.name, "split": split}
     file_name = f"{split}.txt"
     if corpus.sizes:
         size = corpus.sizes[split] if size is None else size
         if not isinstance(size, int):
             raise TypeError(
-                f"size={size!r} is not a whole number of bytes; parse_size('100MB') is one"
+                f"size={size!r} is not a whole number of bytes; give one, or parse_size('100MB')"
             )
         if size < 1:
-            raise ValueError(f"size={size} is not a size; give one byte at least")
+            raise ValueError(f"size={size} is not a size; give at least one byte")
         origin |= {"size": size, "seed": SEED, "generator": corpus.generator}
         file_name = f"{split}-{_short(size)}.txt"
     elif size is not None:
         able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
-        raise ValueError(f"{corpus.name} comes in one size; leave size out, or take {able}")
+        raise ValueError(f"{corpus.name} comes in one size; leave size out, or use {able}")
     elif corpus.offline:
-        origin |= {"python": pydocs.python_version(), "generator": corpus.generator}
+        origin |= {"versions": docstrings.versions(), "generator": corpus.generator}
     else:
         origin |= {"repository": corpus.repository, "file": corpus.files[split]}
     return config.data_folder() / "corpora" / corpus.name / file_name, origin
 
 
 def _make_stories(target: Path, origin: dict) -> None:
-    """Write stories until they fill the size, and record what their random choices cost."""
+    """Write stories until they fill the size, and record the bits that their choices cost."""
     download.check_disk(target, origin["size"])
     bits = 0.0
 
@@ -241,12 +242,19 @@ def _make_stories(target: Path, origin: dict) -> None:
     write_record(target, origin | facts)
 
 
-def _make_pydocs(corpus: Corpus) -> None:
-    """Write both splits, because the library is read once for both."""
-    found = pydocs.harvest(progress=lambda modules: tqdm(modules, desc="read the library"))
+def _make_docstrings(corpus: Corpus) -> None:
+    """Write both splits, because the libraries are read once for both."""
+    if other := docstrings.LIBRARIES.items() - docstrings.versions().items():
+        pinned = " ".join(sorted(f"{name}=={version}" for name, version in other))
+        tqdm.write(
+            "docstrings will differ from the text of the recorded runs, because some libraries are"
+            f" missing or have other versions; to get the same text, first `pip install {pinned}`",
+            file=sys.stderr,
+        )
+    found = docstrings.harvest(progress=lambda modules: tqdm(modules, desc="read the libraries"))
     for split in SPLITS:
         target, origin = _place(corpus, split)
-        texts = [text.strip() for name, text in found.items() if pydocs.split_of(name) == split]
+        texts = [text.strip() for name, text in found.items() if docstrings.split_of(name) == split]
         write_record(target, origin | write_documents(target, texts))
 
 
@@ -262,7 +270,7 @@ def _short(size: int) -> str:
 def write_documents(target: Path, texts: Iterable[str], size: int | None = None) -> dict:
     """Write a file of these documents, and return its counts for `write_record`.
 
-    `size` is about how many bytes there will be, for a progress bar.
+    `size` is the approximate number of bytes, for a progress bar.
     """
     for left in target.parent.glob(".*.tmp"):
         with suppress(FileNotFoundError):
@@ -295,13 +303,13 @@ def write_record(target: Path, facts: dict) -> None:
 def record(path: str | os.PathLike) -> dict:
     """The record of a corpus file: bytes, documents, sha256, and where it came from.
 
-    For `stories` also `code_length_bits`, the length of a code for its random choices, and that
-    divided by the bytes, `bits_per_byte`: an upper bound of the entropy of its text.
+    For `stories`, it also has `code_length_bits`, the length of a code for the random choices, and
+    `bits_per_byte`, that length divided by the bytes: an upper bound on the entropy of the text.
     """
     found = Path(path).with_suffix(".json")
     if not found.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {found.name} beside it, so it is not a corpus file; take the"
+            f"{path} has no record {found.name} beside it, so it is not a corpus file; use the"
             " path that corpora.path() returns"
         )
     return json.loads(found.read_text(encoding="utf-8"))
@@ -310,8 +318,8 @@ def record(path: str | os.PathLike) -> dict:
 def is_intact(path: Path, origin: dict) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
-    A file with the modification time of its record is not read. One with another time was edited,
-    or copied here: its sha256 is computed, once.
+    A file with the modification time in its record is not read. One with another time was edited
+    or copied: its sha256 is computed, once.
     """
     try:
         facts, found = record(path), path.stat()
@@ -321,10 +329,10 @@ def is_intact(path: Path, origin: dict) -> bool:
             return True
         if tally(path)["sha256"] != facts["sha256"]:
             return False
-        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+        with suppress(OSError):  # in a read-only folder, this is done again next time
             write_record(path, facts)
         return True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, no such record
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, or not a record
         return False
 
 
@@ -338,12 +346,12 @@ def documents(path: str | os.PathLike) -> Iterator[str]:
 
 
 def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
-    """n documents of a file, every choice of n as likely as any other, in the order of the file.
+    """n documents of a file, in the order of the file, each set of n as likely as any other.
 
-    Reads the file once and keeps n documents. Source: Vitter 1985, algorithm R.
+    It reads the file once and keeps n documents. Source: Vitter 1985, algorithm R.
     """
     if n < 1:
-        raise ValueError(f"n={n} documents were asked for; ask for one at least")
+        raise ValueError(f"n={n} documents were asked for; ask for at least one")
     random = Random(seed)
     kept: list[tuple[int, bytes]] = []
     for number, document in enumerate(_raw_documents(path)):
@@ -352,14 +360,14 @@ def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
         elif (place := random.randrange(number + 1)) < n:
             kept[place] = number, document
     if len(kept) < n:
-        raise ValueError(f"{path} has {len(kept)} documents, {n} were asked for; ask for fewer")
+        raise ValueError(f"{path} has {len(kept)} documents, but {n} were asked for; ask for fewer")
     return [document.decode() for _, document in sorted(kept)]
 
 
 def _raw_documents(
     path: str | os.PathLike, watch: Callable[[bytes], object] = lambda block: None
 ) -> Iterator[bytes]:
-    """The documents of a file as bytes; a separator may lie across two blocks.
+    """The documents of a file as bytes; a separator may extend over two blocks.
 
     `watch` is called with every block of the file.
     """

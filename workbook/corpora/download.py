@@ -1,12 +1,13 @@
 """Large files from the Hugging Face Hub: resumed, verified, unpacked, and only then used.
 
-The Hub announces the size and the sha256 of every large file. The bytes that arrive are kept under
-a hidden `.part` name with that sha256 in it, so an interrupted download continues where it stopped,
-even days later, and never on top of another version. Nothing is used before its hash is right.
+The Hub announces the size and the sha256 of every large file. The bytes that arrive are kept in a
+hidden `.part` file with that sha256 in its name, so an interrupted download continues where it
+stopped, even days later, and never on top of another version. Nothing is used before its hash is
+verified.
 
-`huggingface_hub.hf_hub_download` does not do here: since 2.x it starts over after an interruption,
-it does not compare the hash of what it received, and its cache keeps a second copy of 4 GB. The
-function that it calls, `http_get`, can go on where a file ends.
+`huggingface_hub.hf_hub_download` will not do: since 2.x it starts over after an interruption, it
+does not verify the hash of what it received, and its cache keeps a second copy of 4 GB. The
+function that it calls, `http_get`, can continue where a file ends.
 """
 
 import gzip
@@ -32,8 +33,8 @@ from workbook.files import atomic_write, make_folder
 
 BLOCK = 2**20  # bytes read, hashed or written at a time
 TIMEOUT = 30.0  # seconds to wait for the announcement
-UNPACKED = 2.8  # times the packed size, at most: English under gzip shrinks some 2.6 times
-TRY_LATER = {408, 429, 500, 502, 503, 504}  # statuses that pass
+UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
+TRY_LATER = {408, 429, 500, 502, 503, 504}  # temporary statuses
 
 
 class DownloadError(OSError):
@@ -59,13 +60,13 @@ def fetch(repository: str, name: str, target: Path, endpoint: str | None = None)
     unless it is wrong.
     """
     if target.is_dir():
-        raise DownloadError(f"{target} is a folder where a file is to lie; rename it")
+        raise DownloadError(f"{target} is a folder where a file is to be written; rename it")
     announced = _announced(repository, name, endpoint)
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
     try:
         with WeakFileLock(target.with_name(f".{target.name}.lock"), timeout=0.5):
-            for left in target.parent.glob(f".{target.name}.*"):  # by downloads that were killed
+            for left in target.parent.glob(f".{target.name}.*"):  # of downloads that were killed
                 if left.suffix in (".part", ".tmp") and left != partial:
                     left.unlink()
             packed = name.endswith(".gz")
@@ -91,7 +92,7 @@ def fetch(repository: str, name: str, target: Path, endpoint: str | None = None)
 
 
 def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
-    """Size, sha256 and commit of the newest version; asks for no more than the headers."""
+    """The size, sha256 and commit of the newest version; only the headers are requested."""
 
     def url(revision: str) -> str:
         kind = {"repo_type": "dataset", "endpoint": endpoint}
@@ -108,8 +109,9 @@ def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
         or not re.fullmatch("[0-9a-f]{64}", found.etag or "")
     ):
         raise DownloadError(
-            f"{url('main')} answers without a commit, a size or a sha256, so nothing from there can"
-            " be verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a login page"
+            f"{url('main')} answered without a commit, a size or a sha256, so nothing from"
+            " there can be verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a"
+            " login page"
         )
     return Announced(
         url=url(found.commit_hash), commit=found.commit_hash, size=found.size, sha256=found.etag
@@ -117,7 +119,7 @@ def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
 
 
 def check_disk(target: Path, size: int) -> None:
-    """Raise OSError where the disk has no room for `size` bytes at `target`."""
+    """Raise OSError if the disk has no room for `size` bytes at `target`."""
     folder = next(folder for folder in target.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     if free < size:
@@ -130,7 +132,7 @@ def check_disk(target: Path, size: int) -> None:
 def _download(announced: Announced, partial: Path) -> None:
     """Bring `partial` to its full size, over as many connections as it takes.
 
-    `http_get` tries again by itself after some errors; after the others we do, while bytes arrive.
+    `http_get` retries by itself after some errors; after the others we do, as long as bytes arrive.
     """
     while (have := _size(partial)) < announced.size:
         try:
@@ -151,7 +153,7 @@ def _download(announced: Announced, partial: Path) -> None:
 
 
 def _verify(announced: Announced, partial: Path) -> None:
-    """Raise DownloadError, and remove `partial`, where its sha256 is not the announced one."""
+    """Raise DownloadError and remove `partial` if its sha256 is not the announced one."""
     digest = hashlib.sha256()
     with _reading(partial, "verify") as file:
         while block := file.read(BLOCK):
@@ -159,9 +161,9 @@ def _verify(announced: Announced, partial: Path) -> None:
     if digest.hexdigest() != announced.sha256:
         partial.unlink()
         raise DownloadError(
-            f"{announced.url} arrived with sha256 {digest.hexdigest()}, announced was"
-            f" {announced.sha256}; it was removed. Call again; if it happens twice, a proxy or the"
-            " copy on the Hub is damaged"
+            f"{announced.url} arrived with sha256 {digest.hexdigest()}, but the Hub announced"
+            f" {announced.sha256}; it was removed. Call again; if it happens twice, a proxy changes"
+            " it or the copy on the Hub is damaged"
         )
 
 
@@ -200,20 +202,20 @@ def _failure(error: Exception, url: str) -> DownloadError:
         )
     if (response := getattr(error, "response", None)) is not None:
         advice = (
-            "that will pass: call again later, and it goes on where it stopped"
+            "this is temporary: call again later, and it continues where it stopped"
             if response.status_code in TRY_LATER
             else "the file may have been moved, or HF_ENDPOINT may be wrong"
         )
-        return DownloadError(f"{url} answers with HTTP status {response.status_code}; {advice}")
+        return DownloadError(f"{url} answered with HTTP status {response.status_code}; {advice}")
     reason = " ".join(str(error).split())
-    if type(error) is OSError:  # how `http_get` says that bytes are missing
+    if type(error) is OSError:  # what `http_get` raises if bytes are missing
         reason = "the connection ends early every time"
     return DownloadError(
-        f"cannot download from {host} ({reason}); check the network and call again, it goes on"
-        " where it stopped. The corpora stories and pydocs need no network"
+        f"cannot download from {host} ({reason}); check the network and call again: the download"
+        " continues where it stopped. The corpora stories and docstrings need no network"
     )
 
 
 def _size(path: Path) -> int:
-    """The bytes in a file, 0 where there is none."""
+    """The number of bytes in a file, 0 if there is none."""
     return path.stat().st_size if path.exists() else 0

@@ -1,6 +1,6 @@
 """How well a text reads, as far as counting can tell: known words, repetition, copied passages.
 
-None of the three says that a text makes sense. Each catches one way in which it fails to: words
+None of the three proves that a text makes sense. Each catches one way in which it may not: words
 that do not exist, going round in circles, and reciting memorised training data.
 """
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-WINDOW = 4  # words: a phrase that is written twice on purpose is seldom longer
+WINDOW = 4  # words: a phrase repeated on purpose is seldom longer
 
 
 def words(text: str) -> list[str]:
@@ -26,7 +26,7 @@ def vocabulary(texts: Iterator[str] | Collection[str]) -> set[str]:
 
 
 def known_share(text: str, known: Collection[str]) -> float:
-    """The share of words that are known ones: 1 where every word exists.
+    """The share of words that are known: 1 if all are.
 
     >>> known_share("The fox flombered.", {"the", "fox"})
     0.6666666666666666
@@ -36,7 +36,7 @@ def known_share(text: str, known: Collection[str]) -> float:
 
 
 def repeated_share(text: str, window: int = WINDOW) -> float:
-    """The share of runs of `window` words that were there before, in the same text.
+    """The share of runs of `window` words that occurred before in the same text.
 
     >>> repeated_share("the fox ran and the fox ran and the fox ran")
     0.5
@@ -47,7 +47,7 @@ def repeated_share(text: str, window: int = WINDOW) -> float:
 
 
 def counts(text: str, source: str) -> dict[str, float]:
-    """The counts of a text: its words, and how it compares with `source`, what its author read.
+    """The measures of a text: its words, and how it compares with `source`, which its author read.
 
     >>> counts("The fox flombered.", "The fox ran.")
     {'words': 3, 'known': 0.6666666666666666, 'repeated': 0.0, 'copied_words': 2}
@@ -61,7 +61,7 @@ def counts(text: str, source: str) -> dict[str, float]:
 
 
 def longest_copy(text: str, source: str) -> str:
-    """The longest run of whole words of `text` that is found in `source`, letter by letter.
+    """The longest run of whole words of `text` that occurs in `source`, letter for letter.
 
     >>> longest_copy("A fox ran to the hill.", "There a fox ran to the river.")
     'fox ran to the'
@@ -69,7 +69,7 @@ def longest_copy(text: str, source: str) -> str:
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     best, first, searched = "", 0, source.encode()  # bytes are searched twice as fast
     for _, end in spans:
-        # What ends here can be longer only if it begins no later than the best one would.
+        # If a run is not in the source, no longer one is either, so `first` never goes back.
         while first < len(spans) and spans[first][0] < end:
             run = text[spans[first][0] : end]
             if run.encode() in searched:

@@ -1,16 +1,16 @@
 """Experiments with training runs: sweeps, ablations and a leaderboard (chapter 7).
 
 Open `studies` first: the plan of each experiment, and how large they are on a laptop and on a GPU.
-`plans` is the engine that plays a plan, `records` finds the runs that are done. `results` reads
-tables, ablations and batch sizes from them, `significance` says what may be luck, and `published`
-compares with what others report. `dry_run` estimates what missing runs take.
+`plans` is the engine that carries out a plan, `records` finds the runs that are done. `results`
+reads tables, ablations and batch sizes from them, `significance` says what may be luck, and
+`published` compares with what others report. `dry_run` estimates how long missing runs take.
 """
 
 from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
-    "MissingRunsError": "plans",
+    "Recorded": "results",
     "Run": "records",
     "STUDIES": "studies",
     "at_hand": "dry_run",
@@ -19,7 +19,6 @@ HOMES = {
     "find": "records",
     "judge_accounting": "published",
     "load": "records",
-    "replay": "plans",
     "run": "plans",
     "scale_named": "studies",
 }

@@ -1,4 +1,4 @@
-"""A dry run: which runs are missing, how long they take, and what they need of this machine.
+"""A dry run: which runs are missing, how long they take, and what they need from this machine.
 
 Nothing is downloaded, trained or written, and it takes seconds. The time of a run follows from its
 FLOPs and the peak of this machine, which a few matmuls measure, at the share of the peak that
@@ -28,21 +28,21 @@ from workbook.training import devices
 from workbook.training.devices import matmul_peak
 from workbook.training.train import Run, is_done, run_folder
 
-ASSUMED_MFU = 0.3  # the share of the peak where no run on such a device has been recorded
+ASSUMED_MFU = 0.3  # the share of the peak if no run on such a device has been recorded
 CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
 PROCESS = 500_000_000  # bytes that Python and torch take for themselves, about
 # Bytes of each score that attention keeps in half precision where no kernel spares them: a weight
 # in float32, and a copy in half precision for the matmul with the values.
 SCORE = 6
 
-# What was looked at, in words, and what to do about it: empty where all is ready.
+# What was checked, in words, and what to do about it: empty if nothing.
 Finding = tuple[str, str]
 
 
 def report_plans(
     plans: Mapping[str, Plan], workers: int | None = None, accumulation: int = 1
 ) -> int:
-    """Print the dry run of experiments; the exit status, 0 where this machine is ready for them.
+    """Print the dry run of experiments; return the exit status, 0 if this machine is ready.
 
     With `workers` the runs would be made side by side, each by a process of one thread; batches
     would be computed in `accumulation` parts, as in `plans.run`.
@@ -55,12 +55,12 @@ def report_plans(
     if not missing:
         print("\nAll runs have their records. There is nothing to do.")
         return 0
-    print("Later rounds depend on results: so many runs follow if the middle rates are the best.")
+    print("Later rounds depend on results: these counts assume that the middle rates are best.")
     return report([*missing.values()], workers)
 
 
 def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
-    """Print what these runs take and what is missing for them; 0 where nothing is, else 1."""
+    """Print how long these runs take and what they lack; return 0 if nothing, else 1."""
     print("\nA dry run: nothing is downloaded, trained or kept.\n")
     gpus = len(devices.gpus()) if devices.pick_device(configs[0].device).type == "cuda" else 0
     side_by_side = min(workers or 1, gpus or math.inf)  # more workers than GPUs share them
@@ -97,24 +97,24 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
 def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
     """A run for a notebook to go on with: the one `asked` for if it has finished here, or `small`.
 
-    Of one that has not, it prints the command and the time that it takes: a notebook starts no
-    hours of work by itself.
+    If it has not, print the command that makes it and how long that takes: a notebook does not
+    start hours of work by itself.
     """
     if asked == small or is_done(Run(asked, run_folder(asked))):
         return asked
     hours = seconds_of([asked])[0] / 3_600
     where = devices.pick_device(asked.device).type
     print(
-        f"The run of {asked.tokens:,} tokens of {asked.corpus} is not on this disk: `workbook train"
-        f" {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where}). Until"
-        f" then, here is that of {small.tokens:,} tokens of {small.corpus}."
+        f"There is no run of {asked.tokens:,} tokens of {asked.corpus} on this disk yet: `workbook"
+        f" train {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where})."
+        f" Until then, the run of {small.tokens:,} tokens of {small.corpus} is used."
     )
     return small
 
 
 @dataclass(frozen=True)
 class Imagined(Run):
-    """A run without a record, as it may come out: with this final validation loss."""
+    """A run without a record, as it might turn out: with this final validation loss."""
 
     loss: float = math.inf  # nats per token
 
@@ -125,9 +125,10 @@ class Imagined(Run):
 
 
 def imagined(asked: Mapping[str, TrainConfig]) -> Results:
-    """The records of these runs, and for those without one results as they may come out.
+    """The records of these runs, and results as they might turn out for those without one.
 
-    The middle one of the learning rates is taken to be the best, and ten times as much to diverge.
+    The middle one of the learning rates is assumed to be best, and ten times as high a one to
+    diverge.
     """
     rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
     middle = rates[len(rates) // 2]
@@ -168,21 +169,22 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
 
 
 def mfu(device: str, precision: str, **_) -> float:
-    """The share of its peak that such a device reached in recorded runs, in the median.
+    """The median share of its peak that such a device reached in recorded runs.
 
-    The log's seconds are those of evaluating and saving as well. Takes what `devices.describe`
-    says.
+    The log's seconds include evaluating and saving. The arguments are what `devices.describe`
+    returns.
     """
     found = [
         flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
         for run in records.load_all()
         if (run.environment["device"], run.environment["precision"]) == (device, precision)
+        and not run.diverged  # perhaps before its first step
     ]
     return median(found) if found else ASSUMED_MFU
 
 
 def flops(config: TrainConfig, steps: int) -> float:
-    """The FLOPs of so many steps, evaluations included: a forward pass is a third of a step."""
+    """The FLOPs of `steps` steps, evaluations included: a forward pass is a third of a step."""
     tokens = steps * config.batch_size * config.model.context_length
     evaluated = (1 + steps // config.eval_every) * config.eval_tokens
     return accounting.flops_per_token(config.model) * (tokens + evaluated / 3)
@@ -219,10 +221,10 @@ def text_finding(config: TrainConfig) -> tuple[Finding, int]:
 
 
 def disk_finding(configs: Sequence[TrainConfig], texts: int, workers: int = 1) -> Finding:
-    """Whether the data folder has room for the checkpoints of these runs and so many bytes of text.
+    """Whether the data folder has room for the checkpoints of these runs and `texts` bytes of text.
 
-    Those of an experiment's run are deleted when it has its record. A checkpoint is written whole
-    before an old one is removed: so each worker needs one more.
+    An experiment's checkpoints are deleted once its run has a record. A checkpoint is written whole
+    before an old one is removed: so each worker needs room for one more.
     """
     kept = workers * max((checkpoints(each) + 1) * checkpoint_bytes(each) for each in configs)
     folder = settings.data_folder().absolute()
@@ -247,7 +249,7 @@ def checkpoints(config: TrainConfig) -> int:
 
 
 def memory_finding(config: TrainConfig, workers: int = 1) -> Finding:
-    """Whether a step of this run fits into memory beside those of other workers, or what would."""
+    """Whether a step of this run fits into memory beside other workers, or what to do about it."""
     device, needed = devices.pick_device(config.device), memory_bytes(config)
     room = free_memory(device)
     words = (
@@ -257,14 +259,14 @@ def memory_finding(config: TrainConfig, workers: int = 1) -> Finding:
     if workers * needed <= room:
         return words, ""
     if needed <= room:
-        return words, f"take --workers {room // needed}"
+        return words, f"use --workers {room // needed}"
     for parts in range(config.accumulation, config.batch_size + 1):
         divides = config.batch_size % parts == 0
         if divides and workers * memory_bytes(replace(config, accumulation=parts)) <= room:
             return words, (
                 f"compute a batch of {config.batch_size} in {parts} parts: `--accumulation {parts}`"
             )
-    return words, "take a machine with more memory: not even one sequence fits"
+    return words, "use a machine with more memory: not even one sequence fits"
 
 
 def memory_bytes(config: TrainConfig) -> int:
@@ -284,7 +286,7 @@ def memory_bytes(config: TrainConfig) -> int:
 
 
 def free_memory(device: torch.device) -> int:
-    """The bytes that are free on a GPU of NVIDIA's or AMD's; elsewhere, those of the machine."""
+    """The bytes that are free on an NVIDIA or AMD GPU; elsewhere, those of the machine."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return psutil.virtual_memory().available

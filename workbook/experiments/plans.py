@@ -8,7 +8,7 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-`replay` sends it recorded runs only, `run` makes what is missing; the plan returns the same. A run
+`Stage.advance` sends it recorded runs, as far as there are any; `run` makes what is missing. A run
 is found by the hash of its config, whichever experiment asked for it first, and never made twice.
 """
 
@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -49,29 +49,8 @@ Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
-WORTH_COMPILING = 20_000_000  # tokens: it takes about as long as a GPU does for a few million
+WORTH_COMPILING = 20_000_000  # tokens: compiling takes as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
-
-
-class MissingRunsError(ValueError):
-    """A plan asks for runs that have no record."""
-
-
-def replay(plan: Plan) -> Results:
-    """Play a plan from the records, without training. Raises: MissingRunsError."""
-    try:
-        asked = next(plan)
-        while True:
-            found = {label: records.find(config) for label, config in asked.items()}
-            missing = [label for label, result in found.items() if result is None]
-            if missing:
-                raise MissingRunsError(
-                    f"{len(missing)} of {len(asked)} runs have no record, such as {missing[0]!r};"
-                    " `workbook experiments run` makes them"
-                )
-            asked = plan.send(found)
-    except StopIteration as end:
-        return end.value
 
 
 def run(
@@ -80,16 +59,17 @@ def run(
     until: float = math.inf,
     accumulation: int = 1,
 ) -> dict[str, Results]:
-    """Make the runs of these plans that have no record; the results of each plan by its name.
+    """Make the runs of these plans that have no record; return each plan's results by its name.
 
     With an executor the runs of all plans are made side by side, by workers that must see the data
-    folder; without one they are made here, one after another. Stopped at any moment, the same call
-    goes on: finished runs are found, and one that was cut off goes on from its checkpoint. A run
-    that diverges is a result like any other.
+    folder; without one they are made here, one after another. It may be stopped at any moment; the
+    same call then goes on: finished runs are found, and one that was cut off goes on from its
+    checkpoint. A run that diverges is a result like any other. A run with `max_seconds` is made
+    alone, because another one beside it would take some of its time.
 
-    At the time `until`, in seconds of `time.time()`, it stops as by Ctrl-C. Batches are computed
-    in `accumulation` parts, or as many as divide theirs: that takes less memory, and the runs are
-    the same.
+    At the time `until`, in seconds of `time.time()`, it stops as if by Ctrl-C. Batches are computed
+    in `accumulation` parts, or in the largest number of parts that divides both that and the batch:
+    this takes less memory, and the runs are the same.
     Raises: KeyboardInterrupt when it was stopped, with every run saved; OSError.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
@@ -101,7 +81,7 @@ def run(
                 for stage in stages.values():
                     stage.advance()
                     for config in stage.missing():
-                        if config.key not in underway:
+                        if may_begin(config, underway, made):
                             made[config.key] = config
                             train_data(config)  # made once here, and not by every worker
                             config = as_computed(config, accumulation)
@@ -112,13 +92,23 @@ def run(
                     underway.pop(key).result()  # raises what went wrong, the earliest run's first
         except BrokenExecutor as error:
             raise OSError(
-                "a worker was killed, often for want of memory; the same call goes on, perhaps"
-                " with fewer workers"
+                "a worker was killed, often because memory ran out; make the same call to go on,"
+                " perhaps with fewer workers"
             ) from error
         finally:
             for future in underway.values():
                 future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
+
+
+def may_begin(
+    config: TrainConfig, underway: Collection[str], made: Mapping[str, TrainConfig]
+) -> bool:
+    """Whether a run may begin beside those under way: one with a time limit is made alone."""
+    if config.key in underway:
+        return False
+    timed = [each for each in (config, *(made[key] for key in underway)) if each.max_seconds]
+    return not (underway and timed)
 
 
 class Stage:
@@ -158,9 +148,9 @@ class Stage:
 
 
 def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
-    """The same run with its batches computed in so many parts, or as many as divide them.
+    """The same run with its batches computed in `accumulation` parts, or as many as divide them.
 
-    A short one is not compiled, where the base of its experiment is.
+    A short run is not compiled, even if the base of its experiment is.
     """
     parts = math.gcd(accumulation, config.batch_size)
     pays = config.compile and config.tokens >= WORTH_COMPILING
@@ -190,15 +180,15 @@ def make(config: TrainConfig, until: float = math.inf) -> None:
         else:
             write_json(folder / log.SAMPLE, sample(finished))
     records.keep(config, folder)
-    # Those of all runs together would fill a disk, and nobody asks for them: there is a record.
+    # Those of all runs together would fill a disk, and nobody needs them: there is a record.
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def sample(finished: Run) -> dict:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
-    They are counted now, while the training text is at hand: `pydocs` is another text with every
-    Python. The text is compared with the first `COMPARED` characters of it.
+    They are counted now, while the training text is at hand: `docstrings` is another text with
+    other libraries. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
     tokenizer = train_data(config).tokenizer
@@ -256,7 +246,7 @@ def tokens_so_far(config: TrainConfig) -> int:
 def progress_bar(configs: Mapping[str, TrainConfig], every: float = 1.0) -> Iterator[None]:
     """Show how far the runs of `configs` are, in tokens, as a thread reads it from their logs.
 
-    More may be added by their keys; without any there is no bar.
+    More may be added meanwhile, by their keys; as long as there are none, there is no bar.
     """
     over, bar = Event(), None
 

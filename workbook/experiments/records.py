@@ -24,7 +24,7 @@ ENDED = ("finished", "diverged")
 
 
 def find(config: TrainConfig) -> Run | None:
-    """The record of the run of this config, whatever its name was; None if there is none."""
+    """The record of the run with this config, whatever its name; None if there is none."""
     for place in folders():
         for folder in sorted(place.glob(f"*-{config.key}")):
             if (folder / log.OUTCOME).is_file():
@@ -79,7 +79,7 @@ _temporary: Path | None = None  # the folder of `temporary_folder`
 def temporary_folder() -> Iterator[Path]:
     """A context in which all records are in one empty folder, which is deleted afterwards.
 
-    For trying something out: what is made inside does not mix with what was recorded.
+    Use it to try something out: what is made inside does not mix with what was recorded.
     """
     global _temporary
     with tempfile.TemporaryDirectory() as folder:

@@ -5,29 +5,41 @@ nothing can be forgotten: a run that failed is a row like any other.
 """
 
 import math
+import re
 import textwrap
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from statistics import linear_regression
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean, linear_regression
 
 import numpy as np
 import pandas as pd
 
 from workbook import accounting
-from workbook.config import TrainConfig
+from workbook.config import Edition, TrainConfig, data_folder
 from workbook.corpora import corpora
-from workbook.experiments import significance
-from workbook.experiments.plans import Results
+from workbook.experiments import dry_run, records, significance
+from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import Difference, Spread
-from workbook.experiments.studies import best, by_seed, losses, rate_of
+from workbook.experiments.studies import (
+    STUDIES,
+    Scale,
+    at_rate,
+    best,
+    failed,
+    numbered,
+    rate_of,
+    scale_named,
+)
+from workbook.training import log
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
+from workbook.training.presets import varied
 from workbook.training.train import Run
 
-# The label, and settings that follow from others: the column "changed" leaves them out.
-HIDDEN = {"name", "warmup_iters", "log_every", "eval_every", "checkpoint_every", "corpus_bytes"}
+STARTLED = 0.5  # nats per token above the start: batches differ by less
 LAST = 5  # logged training losses: one by itself is that of a single batch
+BLOCK = 2**24  # tokens counted at a time
 WIDTH = 88  # characters of a line of a text that a model wrote
 
 
@@ -54,9 +66,9 @@ def table(results: Results) -> pd.DataFrame:
 
 
 def compare(runs: Results) -> pd.DataFrame:
-    """`table`, with whose parts each run was made of where they are not all ours.
+    """`table`, with a column for the learner's parts if any run has some.
 
-    Losses of runs whose tokenizers differ compare in bits per byte alone.
+    Losses of runs whose tokenizers differ can be compared only in bits per byte.
     """
     found = table(runs)
     if any(run.made_of for run in runs.values()):
@@ -74,68 +86,60 @@ def settings_of(config: TrainConfig) -> dict:
 # ------------------------------------------------------------------------- the log of experiments
 
 
-def journal(studied: Mapping[str, Results], bases: Mapping[str, TrainConfig]) -> pd.DataFrame:
-    """One row per run: who asked for it first, how it differs from the base, and what came out.
+def journal(results: Results) -> str:
+    """The runs of one experiment as text: a line for each setting, with the loss of every run.
 
-    `studied` holds the results of each experiment by its name, `bases` the base config of each
-    corpus.
+    Losses are validation losses in nats per token; a run that diverged has its `ending` instead.
     """
-    rows = [
-        {
-            "experiment": name,
-            "run": label,
-            "corpus": run.config.corpus,
-            "changed": changes(run.config, bases[run.config.corpus]),
-            "outcome": "finished"
-            if not run.diverged
-            else "diverged: " + run.outcome["reason"].split(";")[0],
-            "steps": run.outcome["step"],
-            "seconds": run.seconds,
-            "loss": run.loss,
-        }
-        for name, label, run in each_once(studied)
-    ]
-    return pd.DataFrame(rows).set_index("experiment")
-
-
-def journal_text(log: pd.DataFrame, questions: Mapping[str, str]) -> str:
-    """A `journal` as text, two lines per run, under the question of its experiment.
-
-    Losses are those of validation in nats per token.
-    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for label, run in results.items():
+        setting, last = re.fullmatch(r"(?:(.*), )?([^,]*)", label).groups()
+        kind, _, value = last.partition(" ")
+        if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
+            setting, kind, value = label, "", ""
+        outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
+        rows = found.setdefault(setting or "one short sweep", {})
+        rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
     lines = []
-    for name, rows in log.groupby("experiment", sort=False):
-        lines += ["", f"{name}: {questions[name]}"]
-        for row in rows.itertuples():
-            came_out = f"loss {row.loss:.3f}" if row.outcome == "finished" else row.outcome
-            lines.append(f"  {row.run:28} {row.steps:5,} steps {row.seconds:4.0f} s  {came_out}")
-            lines.append(f"      {row.corpus}, {row.changed}")
-    return "\n".join(lines[1:])
+    for setting, kinds in found.items():
+        for kind, outcomes in kinds.items():
+            many = {"rate": "learning rates: ", "seed": "seeds: ", "": ""}[kind]
+            text = f"{setting}: {many}{'; '.join(outcomes)}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
+    """The runs of each experiment that none before it asked for, by label."""
+    found: dict[str, Results] = {name: {} for name in studied}
+    seen: set[str] = set()
+    for name, runs in studied.items():
+        for label, run in runs.items():
+            if run.config.key not in seen:
+                seen.add(run.config.key)
+                found[name][label] = run
+    return found
 
 
 def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
     """One row per experiment: its question, its runs, and those that none before it asked for."""
-    first_asked = each_once(studied)
-    rows = []
-    for name, results in studied.items():
-        own = [run for asked_by, _, run in first_asked if asked_by == name]
-        rows.append(
-            {
-                "experiment": name,
-                "question": questions[name],
-                "runs": len(results),
-                "of them new": len(own),
-                "diverged": sum(run.diverged for run in own),
-                "minutes": sum(run.seconds for run in own) / 60,
-            }
-        )
-    return pd.DataFrame(rows).set_index("experiment")
+    rows = {
+        name: {
+            "question": questions[name],
+            "runs": len({run.config.key for run in studied[name].values()}),
+            "new": len(own),
+            "diverged": sum(run.diverged for run in own.values()),
+            "minutes": sum(run.seconds for run in own.values()) / 60,
+        }
+        for name, own in first_asked(studied).items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("experiment")
 
 
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
     """One row for each environment in which runs were made: machine, versions, commit."""
     rows = []
-    for _, _, run in each_once(studied):
+    for run in (run for own in first_asked(studied).values() for run in own.values()):
         found = run.environment
         machine = f"{found['processor']}, {found['cores']} cores"
         if found["device"] == "cpu":
@@ -151,38 +155,14 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
                 "commit": str(found["commit"])[:10],
             }
         )
-    found = pd.DataFrame(rows)
+    found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine"])
     return found.groupby(list(found.columns), sort=False).size().rename("runs").reset_index()
-
-
-def each_once(studied: Mapping[str, Results]) -> list[tuple[str, str, Run]]:
-    """The experiment, the label and the run of every config, where it was first asked for."""
-    seen: dict[str, tuple[str, str, Run]] = {}
-    for name, results in studied.items():
-        for label, run in results.items():
-            seen.setdefault(run.config.key, (name, label, run))
-    return list(seen.values())
-
-
-def changes(config: TrainConfig, base: TrainConfig) -> str:
-    """How a config differs from the base, such as "batch_size=64, steps=48"."""
-
-    def lowest(config: TrainConfig) -> float:  # the smallest learning rate, relative to the largest
-        rates = config.optimizer
-        return round(rates.min_learning_rate / rates.max_learning_rate, 9)
-
-    hidden = HIDDEN | ({"min_learning_rate"} if lowest(config) == lowest(base) else set())
-    usual = settings_of(base)
-    shown = [
-        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in settings_of(config).items()
-        if name not in hidden and value != usual[name]
-    ]
-    return ", ".join(shown) or "the base run"
 
 
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
+    if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
+        return "was infinite or NaN before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
@@ -197,8 +177,8 @@ class Levels:
 
     guessing: float  # every token equally likely: ln V
     counting: float  # every token as likely as it is frequent in the training text
-    text: float  # the entropy of the text, or what no small model is known to do better than
-    known: bool  # whether `text` is the entropy, and not just a stated bound
+    text: float  # the generator's choices, an upper bound on the entropy; or a stated lower bound
+    known: bool  # whether `text` was computed, and not just stated
     bytes_per_token: float
     train_tokens: int  # of the training text
 
@@ -210,7 +190,7 @@ class Levels:
     @property
     def named(self) -> dict[str, float]:
         """The levels to draw, by the words to draw beside them."""
-        text = "what the text itself costs" if self.known else "nobody does better (stated)"
+        text = "cost of the generator's choices" if self.known else "nobody does better (stated)"
         return {"knows only how frequent tokens are": self.counting, text: self.text}
 
 
@@ -237,12 +217,15 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
     >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
     0.714
     """
-    counts = np.bincount(train, minlength=vocab_size) + 1
-    if len(counts) > vocab_size:
-        raise ValueError(
-            f"the training text has the token {len(counts) - 1:,}, and there are {vocab_size:,}"
-            " tokens; give the vocab_size of its tokenizer"
-        )
+    counts = np.ones(vocab_size, np.int64)
+    for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
+        part = np.bincount(train[start : start + BLOCK], minlength=vocab_size)
+        if len(part) > vocab_size:
+            raise ValueError(
+                f"the training text has the token {len(part) - 1:,}, but vocab_size={vocab_size:,};"
+                " give the vocab_size of its tokenizer"
+            )
+        counts += part
     nats = -np.log(counts / counts.sum())
     return float(nats[held_out].mean())
 
@@ -255,13 +238,13 @@ def loss_facts(run: Run) -> dict[str, str]:
         "parameters": f"{accounting.parameters(run.config.model).total:,}",
         "bytes per token": f"{found.bytes_per_token:.2f}",
         "tokens in the training text": f"{found.train_tokens:,}",
-        "tokens seen, as a part of it": f"{run.tokens / found.train_tokens:.2f}",
+        "tokens seen, as a share of those": f"{run.tokens / found.train_tokens:.2f}",
         "guessing (nats/token)": f"{found.guessing:.2f}",
         "counting (nats/token)": f"{found.counting:.2f}",
         f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
         "validation loss (nats/token)": f"{run.loss:.3f}",
         "validation loss (bits/byte)": f"{run.bits_per_byte:.3f}",
-        "the text itself (bits/byte)": f"{found.text_bits:.3f}" if found.known else "unknown",
+        "random choices behind it (bits/byte)": f"{found.text_bits:.3f}" if found.known else "?",
     }
 
 
@@ -270,113 +253,228 @@ def last_training_loss(run: Run) -> float:
     return float(run.log["train_loss"].dropna().iloc[-LAST:].mean())
 
 
-# ------------------------------------------------------------------------- ablations
+# ------------------------------------------------------------------------- comparisons
 
 
 @dataclass(frozen=True)
-class Ablation:
-    """A change beside the unchanged model: each with several seeds at its own best rate."""
+class Setting:
+    """A setting at one budget of tokens: tuned with one seed, then run with others at its best."""
+
+    tuned: dict[float, Run]  # by learning rate, from the smallest to the largest
+    seeds: dict[int, Run]  # at the best of these rates, by seed
+
+    @property
+    def best(self) -> Run:
+        """The run with the lowest loss of those that tuned the rate."""
+        return best(numbered(self.tuned))
+
+    @property
+    def rate(self) -> float:
+        """The best learning rate of those that were tried."""
+        return rate_of(self.best)
+
+    @property
+    def losses(self) -> dict[int, float]:
+        """The losses at the best rate, by seed."""
+        return {seed: run.loss for seed, run in self.seeds.items()}
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The mean over seeds at the best rate."""
+        return fmean(run.bits_per_byte for run in self.seeds.values())
+
+    @property
+    def spread(self) -> Spread:
+        """The losses at the best rate."""
+        return significance.spread([*self.losses.values()])
+
+
+def settings(results: Results, label: str) -> dict[int, Setting]:
+    """The budgets in tokens at which `studies.settled` has finished a setting, smallest first.
+
+    `label` is what the labels of its runs begin with, such as "no norm".
+    """
+    found: dict[int, Setting] = {}
+    for name, run in results.items():
+        if match := re.fullmatch(rf"{re.escape(label)}, ([\d,]+) tokens, (rate|seed) .*", name):
+            each = found.setdefault(int(match[1].replace(",", "")), Setting({}, {}))
+            if match[2] == "rate":
+                each.tuned[rate_of(run)] = run
+            else:
+                each.seeds[run.config.seed] = run
+    return {
+        tokens: Setting(dict(sorted(each.tuned.items())), each.seeds)
+        for tokens, each in sorted(found.items())
+        if len(each.seeds) > 1
+    }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A change beside the unchanged model at one budget, each at its own best learning rate."""
 
     label: str
-    unchanged: dict[int, Run]  # by seed
-    changed: dict[int, Run]  # by seed
-    tuned: dict[float, Run]  # the changed model by learning rate; empty where it kept the old one
-
-    @property
-    def old_rate(self) -> float:
-        """The best learning rate of the unchanged model."""
-        return rate_of(first(self.unchanged))
-
-    @property
-    def own_rate(self) -> float:
-        """The best learning rate of the changed model, of those that were tried."""
-        return rate_of(first(self.changed))
+    unchanged: Setting
+    changed: Setting
 
     @property
     def at_old_rate(self) -> Run:
         """The changed model at the best learning rate of the unchanged one."""
-        return self.tuned.get(self.old_rate) or first(self.changed)
-
-    @property
-    def before(self) -> Spread:
-        """The losses of the unchanged model."""
-        return significance.spread(losses(self.unchanged))
-
-    @property
-    def after(self) -> Spread:
-        """The losses of the changed model at its own best learning rate."""
-        return significance.spread(losses(self.changed))
+        return self.changed.tuned[self.unchanged.rate]
 
     @property
     def difference(self) -> Difference:
-        """How much higher the losses of the changed model are, each at its own best rate."""
-        return significance.difference(losses(self.changed), losses(self.unchanged))
+        """How much higher the losses of the changed model are, seed by seed."""
+        return significance.difference(self.changed.losses, self.unchanged.losses)
 
-    def groups(self, usual: str = "unchanged") -> dict[str, list[Run]]:
-        """The runs to draw curves of, by names: the changed model at the old best rate as well."""
-        unchanged, changed = [*self.unchanged.values()], [*self.changed.values()]
-        if self.own_rate == self.old_rate:
-            return {usual: unchanged, self.label: changed}
+    def sides(self, usual: str, changed: str) -> dict[str, Run]:
+        """Three runs by name: both sides at the best old rate, and the change at its own best."""
         return {
-            usual: unchanged,
-            f"{self.label}, own best rate": changed,
-            f"{self.label}, old best rate": [self.at_old_rate],
+            usual: self.unchanged.best,
+            f"{changed}, old best rate": self.at_old_rate,
+            f"{changed}, own best rate": self.changed.best,
         }
 
 
-def read_ablation(results: Results, label: str) -> Ablation:
-    """The ablation of this label, from the results of `studies.ablation`."""
-    prefix = f"{label}, rate "
-    tuned = {rate_of(each): each for name, each in results.items() if name.startswith(prefix)}
-    return Ablation(label, by_seed(results, "unchanged"), by_seed(results, label), tuned)
+def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int, Comparison]:
+    """A change beside the unchanged model, by the budgets in tokens that both have finished."""
+    before, after = settings(results, usual), settings(results, label)
+    return {
+        tokens: Comparison(label, before[tokens], each)
+        for tokens, each in after.items()
+        if tokens in before
+    }
 
 
-def ablation_table(*found: Ablation) -> pd.DataFrame:
-    """One row per setting: its size, its best rate, its losses there, and at the old best rate."""
+def last(found: Mapping[int, Comparison]) -> Comparison:
+    """The comparison at the largest budget."""
+    return found[max(found)]
 
-    def row(label: str, runs: Mapping[int, Run], at_old_rate: Run, note: str = "") -> dict:
-        return {
-            "setting": label,
-            "parameters": f"{accounting.parameters(first(runs).config.model).total:,}",
-            "at the old best rate": ending(at_old_rate),
-            "own best rate": f"{rate_of(first(runs)):.3g}{note}",
-            "loss there (nats/token)": str(significance.spread(losses(runs))),
+
+def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
+    """Two rows per budget: the best rate of both sides, their losses, and what the change costs."""
+    rows = {}
+    for tokens, each in found.items():
+        for name, side in ((usual, each.unchanged), (each.label, each.changed)):
+            changed = side is each.changed
+            rows[f"{tokens:,}", name] = {
+                "best rate": f"{side.rate:.3g}",
+                "loss there (nats/token)": str(side.spread),
+                f"at the best rate of “{usual}”": ending(each.at_old_rate) if changed else "",
+                "costs": cost(each.difference) if changed else "",
+            }
+    return by_pairs(rows, "tokens", "setting")
+
+
+def by_pairs(rows: Mapping[tuple, dict], *names: str) -> pd.DataFrame:
+    """A table whose rows have two labels, in columns called `names`; it may be empty."""
+    return pd.DataFrame([*rows.values()], pd.MultiIndex.from_tuples(rows, names=names))
+
+
+def cost(difference: Difference) -> str:
+    """A difference in words: its mean and the standard error of the mean."""
+    if not math.isfinite(difference.nats):
+        return f"{sum(map(math.isinf, difference.gaps))} of {len(difference.gaps)} seeds diverged"
+    return f"{difference.nats:+.3f} ± {difference.error:.3f}"
+
+
+CHANGES = {  # by its label, the experiment that compares a change with the unchanged model
+    "no norm": "layer_norm",
+    "post-norm": "pre_norm",
+    "no RoPE": "no_position",
+    "SiLU": "swiglu",
+    "SiLU, 4 d_model": "swiglu",
+}
+
+
+class Family:
+    """All comparisons of chapter 7, with Holm's correction over all that is claimed."""
+
+    def __init__(self, studied: Mapping[str, Results]):
+        self.by_change = {
+            label: ablation(studied.get(study, {}), label) for label, study in CHANGES.items()
         }
-
-    usual = found[0].unchanged
-    rows = [row("unchanged", usual, first(usual))]
-    for each in found:
-        note = "" if each.tuned else " (not tuned)"
-        rows.append(row(each.label, each.changed, each.at_old_rate, note))
-    return pd.DataFrame(rows).set_index("setting")
-
-
-def side_by_side(*found: Ablation) -> pd.DataFrame:
-    """One row per change, the costliest first: what it costs at its own best rate, and how sure."""
-    rows = [
-        {
-            "change": each.label,
-            "costs (nats/token)": f"{each.difference.nats:+.3f}",
-            "p": f"{each.difference.chance:.3f}",
-            "seeds": f"{len(each.changed)} against {len(each.unchanged)}",
-            "a difference": "yes" if each.difference.claimed else "cannot be shown",
+        self.differences = {
+            (label, tokens): each.difference
+            for label, found in self.by_change.items()
+            for tokens, each in found.items()
         }
-        for each in sorted(found, key=lambda each: -each.difference.nats)
-    ]
-    return pd.DataFrame(rows).set_index("change")
+        self.claimed = significance.claimed(self.differences)
+
+    def __getitem__(self, label: str) -> dict[int, Comparison]:
+        """A change by the budgets in tokens that both sides have finished."""
+        return self.by_change[label]
+
+    def __len__(self) -> int:
+        """How many comparisons there are."""
+        return len(self.differences)
+
+    def effects(self) -> pd.DataFrame:
+        """One row per comparison: its cost, whether luck explains it, the least cost claimable."""
+        rows = {
+            (label, f"{tokens:,}"): {
+                "costs (nats/token)": cost(each),
+                "p": significance.in_words(each.chance).removeprefix("= "),
+                "claimed": "yes" if self.claimed[label, tokens] else "no",
+                "smallest claimable": f"{each.smallest_claim(len(self)):.3f}",
+            }
+            for (label, tokens), each in self.differences.items()
+        }
+        return by_pairs(rows, "change", "tokens")
+
+    def verdict(self, label: str, tokens: int) -> str:
+        """What may be said of a comparison in words, without claiming what may be luck."""
+        each = self.differences[label, tokens]
+        if not math.isfinite(each.nats):
+            return f"{cost(each)}, so there is no mean to compare"
+        words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
+        if self.claimed[label, tokens]:
+            return f"{'worse' if each.nats > 0 else 'better'} ({words})"
+        least = f"{each.smallest_claim(len(self)):.3f} could have been claimed"
+        higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
+        return f"no difference that these runs can establish ({words}, {higher}; {least})"
+
+    def sentences(self, label: str) -> str:
+        """What may be said of a change at each budget, one line of a list each."""
+        return "\n".join(
+            f"- {tokens:,} tokens: {self.verdict(label, tokens)}" for tokens in self[label]
+        )
+
+    def conclusion(self, label: str) -> str:
+        """What the largest budget says: "worse", "better", "not shown" or "no records"."""
+        if not self[label]:
+            return "no records"
+        tokens = max(self[label])
+        if not self.claimed[label, tokens]:
+            return "not shown"
+        return "worse" if self.differences[label, tokens].nats > 0 else "better"
 
 
-def verdict(difference: Difference) -> str:
-    """What may be said of a difference in words, without claiming what may be luck."""
-    nats, chance = difference.nats, f"p = {difference.chance:.3f}"
-    if not difference.claimed:
-        seen = "runs of one side diverged" if math.isinf(nats) else f"{nats:+.3f} nats/token"
-        return f"no difference that these runs can show ({seen}, {chance})"
-    if math.isinf(nats):
-        way = "it diverges" if nats > 0 else "it trains where the other diverges"
-    else:
-        way = f"{'worse' if nats > 0 else 'better'} by {abs(nats):.3f} nats/token"
-    return f"{way}, more than luck explains ({chance})"
+def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
+    """One row per change: what each scale says at its largest budget, and whether they agree."""
+    rows = {}
+    for label in CHANGES:
+        said = {scale: each.conclusion(label) for scale, each in families.items()}
+        costs = {
+            scale: f"{word}: {cost(last(families[scale][label]).difference)}"
+            f" ({max(families[scale][label]):,} tokens)"
+            for scale, word in said.items()
+            if word != "no records"
+        }
+        rows[label] = said | costs
+        if len(families) > 1:
+            agree = len({*said.values()}) == 1
+            rows[label]["same conclusion?"] = "yes" if agree else "no"
+    return pd.DataFrame(rows).T.rename_axis("change")
+
+
+def span(values: Sequence[float]) -> str:
+    """The smallest and the largest of some differences.
+
+    >>> span([0.14, 0.81, 0.25])
+    '+0.14 to +0.81'
+    """
+    return f"{min(values):+.2f} to {max(values):+.2f}"
 
 
 def first(runs: Mapping[int, Run]) -> Run:
@@ -384,26 +482,89 @@ def first(runs: Mapping[int, Run]) -> Run:
     return next(iter(runs.values()))
 
 
-def by_rate(results: Results, seed: int) -> dict[float, Run]:
-    """The runs with this seed by their learning rates, from the smallest to the largest."""
-    found = {rate_of(each): each for each in results.values() if each.config.seed == seed}
+def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
+    """The runs that differ from this config in the learning rate only, by rate, lowest first."""
+    found = {
+        rate_of(each): each
+        for each in results.values()
+        if at_rate(config, rate_of(each)).key == each.config.key
+    }
     return dict(sorted(found.items()))
+
+
+def seeds_at(results: Results, config: TrainConfig) -> dict[int, Run]:
+    """The runs of this config with any seed, by seed."""
+    return {
+        run.config.seed: run
+        for run in results.values()
+        if replace(run.config, seed=config.seed).key == config.key
+    }
+
+
+def start_loss(run: Run) -> float:
+    """The validation loss before the first step, in nats per token."""
+    return float(run.log["validation_loss"].iloc[0])
+
+
+def rose(run: Run) -> bool:
+    """Whether a logged training loss was above the loss before the first step, by `STARTLED`."""
+    return bool(run.log["train_loss"].max() > start_loss(run) + STARTLED)
+
+
+def sweep_table(swept: Mapping[float, Run], levels: Levels) -> pd.DataFrame:
+    """One row per learning rate: how the run ended, and how high its training loss was."""
+    rows = {
+        f"{rate:.3g}": {
+            "outcome": ending(run),
+            "bits/byte": None if run.diverged else run.bits_per_byte,
+            "highest training loss": run.log["train_loss"].max(),
+            "worse than counting": run.loss > levels.counting,
+        }
+        for rate, run in swept.items()
+    }
+    return pd.DataFrame(rows).T.rename_axis("learning rate")
+
+
+def edge_table(
+    swept: Mapping[float, Run], plain: Mapping[float, Run], decay: float
+) -> pd.DataFrame:
+    """One row per learning rate that `plain`, the sweep without weight decay, has too.
+
+    `decay` is the λ of `swept`: a step at the peak shrinks each weight by the fraction αλ.
+    """
+    top, top_plain = (best(numbered(each)) for each in (swept, plain))
+    rows = {
+        f"{rate:.3g}": {
+            "outcome": ending(swept[rate]),
+            "failed": failed(swept[rate], top),
+            f"rose {STARTLED:g} above its start": rose(swept[rate]),
+            "αλ": f"{rate * decay:.3g}",
+            "outcome with λ = 0": ending(run),
+            "failed with λ = 0": failed(run, top_plain),
+        }
+        for rate, run in plain.items()
+        if rate in swept
+    }
+    return pd.DataFrame(rows).T.rename_axis("learning rate")
 
 
 # ------------------------------------------------------------------------- batch sizes
 
 
-def by_batch(results: Results, suffix: str = "") -> dict[int, Run]:
-    """The best run of each batch size, from the results of `studies.batch_size`.
+def by_batch(results: Results) -> dict[int, dict[float, Run]]:
+    """The runs of each batch size by their learning rates, from `studies.batch_size`."""
+    found: dict[int, dict[float, Run]] = {}
+    for label, each in sorted(results.items(), key=lambda item: rate_of(item[1])):
+        if label.startswith("batch "):
+            found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
+    return dict(sorted(found.items()))
 
-    `suffix` is what follows the batch size in the label, such as " on 1/4".
-    """
-    found: dict[int, dict[str, Run]] = {}
-    for label, each in results.items():
-        size = each.config.batch_size
-        if label.startswith(f"batch {size}{suffix}, rate "):
-            found.setdefault(size, {})[label] = each
-    return {size: best(tried) for size, tried in sorted(found.items())}
+
+def neighbours(tuned: Mapping[float, Run]) -> list[str]:
+    """How much worse half and twice the best learning rate are, in nats per token."""
+    top = best(numbered(tuned))
+    beside = (tuned.get(rate_of(top) * factor) for factor in (0.5, 2))
+    return ["not tried" if run is None else f"{run.loss - top.loss:+.3f}" for run in beside]
 
 
 @dataclass(frozen=True)
@@ -421,7 +582,7 @@ class BatchCurve:
     """
 
     fewest: float  # steps to the loss, however large the batch
-    critical: float  # sequences; 0 where no batch was small, inf where none was large
+    critical: float  # sequences; 0 if no batch was small, inf if none was large
 
     def steps(self, batch_size: float) -> float:
         """The steps that a batch of this size takes to the loss."""
@@ -433,12 +594,12 @@ def fit_batch_curves(
 ) -> dict[float, tuple[dict[int, float], BatchCurve]]:
     """By loss, the steps that each batch size took to it, and the curve through them.
 
-    `logs` are those of runs by batch size. The losses are the final ones of the runs, as far as
-    four batch sizes came as low.
+    `logs` are those of runs by batch size. The losses are the final ones of the runs that at least
+    four batch sizes reached.
     """
     found = {}
-    for loss in sorted(log["validation_loss"].dropna().iloc[-1] for log in logs.values())[3:]:
-        steps = {size: steps_to(log, loss) for size, log in logs.items()}
+    for loss in sorted(each["validation_loss"].dropna().iloc[-1] for each in logs.values())[3:]:
+        steps = {size: steps_to(each, loss) for size, each in logs.items()}
         steps = {size: count for size, count in steps.items() if math.isfinite(count)}
         found[float(loss)] = steps, fit_batch_curve(steps)
     return found
@@ -461,9 +622,9 @@ def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
 
 
 def steps_to(log: pd.DataFrame, loss: float) -> float:
-    """The step at which the validation loss first is `loss`, interpolated between evaluations.
+    """The step at which the validation loss first reaches `loss`, interpolated if need be.
 
-    Infinite where the run never came so low.
+    Infinite if the run never gets that low.
     """
     before = None
     for step, value in log["validation_loss"].dropna().items():
@@ -477,7 +638,7 @@ def steps_to(log: pd.DataFrame, loss: float) -> float:
 
 
 def growth_exponent(values: Mapping[float, float]) -> float:
-    """The power with which values grow: 1/2 for a root, by a straight line between logarithms.
+    """The power with which values grow, 1/2 for a root: the slope of a line through logarithms.
 
     >>> round(growth_exponent({8: 2.0, 32: 4.0, 128: 8.0}), 6)
     0.5
@@ -486,16 +647,98 @@ def growth_exponent(values: Mapping[float, float]) -> float:
     return line.slope
 
 
+# ------------------------------------------------------------------------- the leaderboard
+
+
+def entries(board: Results) -> dict[str, dict[int, Run]]:
+    """The entries of a finished leaderboard by label and seed; none if it is not finished."""
+    found: dict[str, dict[int, Run]] = {}
+    for name, run in board.items():
+        label = re.sub(r", seed \d+$", "", name)
+        if run.config.max_seconds is not None and ", rate " not in label:  # which only tuned it
+            found.setdefault(label, {})[run.config.seed] = run
+    return found if "final" in found else {}
+
+
+def made_of(found: Mapping[str, Mapping[int, Run]]) -> str:
+    """What the final entry consists of: the label of the entry that it tuned."""
+    final = first(found["final"]).config
+    for label, runs in found.items():
+        config = first(runs).config
+        if label != "final" and same_but_rate(config, final):
+            return f"“{label}” at a learning rate of {final.optimizer.max_learning_rate:.3g}"
+    raise ValueError("the final entry is not one of the others at another learning rate")
+
+
+def same_but_rate(config: TrainConfig, other: TrainConfig) -> bool:
+    """Whether two configs differ in nothing but the learning rates and the seed."""
+    lowest, largest = other.optimizer.min_learning_rate, other.optimizer.max_learning_rate
+    rates = {"min_learning_rate": lowest, "max_learning_rate": largest}
+    return varied(config, seed=other.seed, **rates).key == other.key
+
+
+def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
+    """One row per entry of a leaderboard: its losses by seed, and what fitted into the time."""
+    rows = {
+        label: {
+            "loss by seed": ", ".join(f"{run.loss:.3f}" for run in runs.values()),
+            "rate": f"{rate_of(first(runs)):.3g}",
+            "steps": ", ".join(f"{run.steps:,}" for run in runs.values()),
+            "tokens": ", ".join(f"{run.tokens:,}" for run in runs.values()),
+            "seconds": f"{max(run.seconds for run in runs.values()):.1f}",
+        }
+        for label, runs in found.items()
+    }
+    return pd.DataFrame(rows).T
+
+
+def challengers(scale: Scale) -> dict[str, Run]:
+    """The learner's finished runs that the leaderboard admits, by folder, the oldest first.
+
+    They use its text, its context and no more than its time. Runs with a record are ours.
+    """
+    web, found = scale.web, {}
+    lines = (data_folder() / "trained").glob(f"*/{log.LINES}")
+    for file in sorted(lines, key=lambda file: file.stat().st_mtime):
+        run = records.load(file.parent)
+        asked = run.config
+        alike = (asked.corpus, asked.model.context_length) == (web.corpus, web.model.context_length)
+        in_time = asked.max_seconds is not None and asked.max_seconds <= scale.cap
+        if alike and in_time and run.status == "finished" and records.find(asked) is None:
+            found[run.folder.name] = run
+    return found
+
+
+def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -> pd.DataFrame:
+    """The records of a leaderboard in their order: ours, then those of `others` that beat them."""
+    ours = {"start": found["start again"], "final": found["final"]}  # with seeds that chose nothing
+    rows, record = [], math.inf
+    for label, runs in [*ours.items(), *((name, {0: run}) for name, run in others.items())]:
+        loss = fmean(run.loss for run in runs.values())
+        if loss < record:
+            rows.append(
+                {
+                    "entry": label,
+                    "loss (mean)": f"{loss:.3f}",
+                    "seeds": len(runs),
+                    "below the last": "" if math.isinf(record) else f"{record - loss:.3f}",
+                    "whose": "yours" if label in others else "ours",
+                }
+            )
+            record = loss
+    return pd.DataFrame(rows).set_index("entry")
+
+
 # ------------------------------------------------------------------------- generated texts
 
 
 def sample_text(run: Run) -> str:
     """What the model of a run wrote, without end tokens and in short lines.
 
-    Raises: ValueError for a run that diverged.
+    Raises: ValueError for a run without one, such as one that diverged.
     """
     if run.sample is None:
-        raise ValueError(f"{run.folder.name} wrote nothing: it diverged; give a finished run")
+        raise ValueError(f"{run.folder.name} has no text; give an experiment's finished run")
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
@@ -512,3 +755,72 @@ def fluency_facts(run: Run) -> dict[str, str]:
         "repeated": f"{counts['repeated']:.0%}",
         "longest copy (words)": f"{counts['copied_words']:,}",
     }
+
+
+# ------------------------------------------------------------------------- what there is
+
+
+def deep(results: Results) -> dict[str, Setting]:
+    """The settings of `studies.depth` that are done, by where their norms are."""
+    norms = {"pre-norm": "deep", "without norms": "deep, no norm", "post-norm": "deep, post-norm"}
+    found = {name: settings(results, label) for name, label in norms.items()}
+    return {name: each for name, by_tokens in found.items() for each in by_tokens.values()}
+
+
+def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
+    """What came out of each experiment, in a sentence."""
+    family = Family(studied)
+    found = dict.fromkeys(studied, "not finished yet")
+    for label, study in [*CHANGES.items()][:-1]:
+        if family[label]:
+            tokens = max(family[label])
+            found[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
+    for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
+        if by_budget := settings(studied.get(study, {}), label):
+            found[study] = "; ".join(
+                f"{tokens:,} tokens: best at {each.rate:.3g}, {each.spread}"
+                for tokens, each in by_budget.items()
+            )
+    if deep_ones := deep(studied.get("depth", {})):
+        found["depth"] = "; ".join(
+            f"{name} {ending(each.best)} at every rate"
+            if each.best.diverged
+            else f"{name} {each.spread} at {each.rate:.3g}"
+            for name, each in deep_ones.items()
+        )
+    if sizes := by_batch(studied.get("batch_size", {})):
+        top = {size: best(numbered(runs)) for size, runs in sizes.items()}
+        found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())
+    if board := entries(studied.get("leaderboard", {})):
+        spread = significance.spread([run.loss for run in board["final"].values()])
+        found["leaderboard"] = f"{made_of(board)}: {spread}"
+    return found
+
+
+class Recorded:
+    """The experiments of a scale, as far as they are recorded."""
+
+    def __init__(self, name: str, edition: Edition):
+        """Take the scale of that name, such as "laptop"."""
+        self.name, self.scale = name, scale_named(name, edition)
+        self.stages = {study: Stage(each.plan(self.scale)) for study, each in STUDIES.items()}
+        for stage in self.stages.values():
+            stage.advance()
+
+    @property
+    def so_far(self) -> dict[str, Results]:
+        """The recorded runs of each experiment that has any."""
+        found = {study: stage.so_far() for study, stage in self.stages.items()}
+        return {study: runs for study, runs in found.items() if runs}
+
+    def __getitem__(self, study: str) -> Results:
+        """The recorded runs of an experiment; if some are missing, print what makes them."""
+        stage = self.stages[study]
+        if not stage.over:
+            missing = dry_run.missing_runs(STUDIES[study].plan(self.scale))
+            hours = sum(dry_run.seconds_of(missing)) / 3_600
+            print(
+                f"{study}: {len(missing)} runs have no record yet. `workbook experiments run"
+                f" {study} --scale {self.name}` makes them one by one, in about {hours:,.1f} hours."
+            )
+        return stage.so_far()

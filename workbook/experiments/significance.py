@@ -1,23 +1,23 @@
 """Whether a difference between two settings is more than the luck of the seeds.
 
-Runs that differ only in their seed end with different losses; their spread says how different. A
-difference between two settings is claimed only if shuffling which run had which setting would
-rarely show one as large: an exact permutation test, which assumes nothing about how losses are
-distributed.
+Runs that differ only in their seed end with different losses. Two settings are compared seed by
+seed: a pair has the same seed, so the same batches in the same order, and what both have in common
+cancels. A t-test of the pairs' differences says how often luck alone would make a mean difference
+as large; it assumes that they are normally distributed, which five pairs neither show nor refute.
+(A permutation of five pairs has 32 outcomes, so its p is never below 2/32 = 0.06.)
 
-A run that diverged has an infinite loss, which a mean cannot hold. It counts as far worse than any
-run that ended, so the setting that diverges more often is the worse one. Where both diverge as
-often, the means of the other runs are compared.
+If you make many comparisons, one turns out "significant" sooner or later. Holm's correction keeps
+the chance of even one false claim among all of them at 5 %.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 
-RARE = 0.05  # p-value: below it a difference is claimed
 FAR = 1e4  # times the highest loss: what a diverged run counts as, above any mean of others
+RARE = 0.05  # chance of a false claim, over all comparisons that are made together
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Their mean; infinite where a run diverged."""
+        """Their mean; infinite if a run diverged."""
         return fmean(self.losses)
 
     @property
     def deviation(self) -> float:
-        """Their sample standard deviation; infinite where a run diverged."""
+        """Their sample standard deviation; infinite if a run diverged."""
         return math.inf if self.diverged else stdev(self.losses)
 
     @property
     def diverged(self) -> int:
         """How many of the runs diverged."""
-        return len(self.losses) - len(ended(self.losses))
+        return sum(map(math.isinf, self.losses))
 
     def __str__(self) -> str:
         if self.diverged:
@@ -49,15 +49,37 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher the losses of one setting are than those of another."""
+    """How much higher the losses of one setting are than those of another, seed by seed."""
 
-    nats: float  # of the means of the runs that ended; infinite where one diverges more often
-    chance: float  # p-value: of a difference as large, either way, if the setting did nothing
+    gaps: tuple[float, ...]  # nats per token, one per seed; infinite where one of the two diverged
 
     @property
-    def claimed(self) -> bool:
-        """Whether luck is a poor explanation."""
-        return self.chance < RARE
+    def nats(self) -> float:
+        """The mean of the gaps; infinite if a run diverged."""
+        return fmean(self.gaps)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; infinite if a run diverged."""
+        if not math.isfinite(self.nats):
+            return math.inf
+        return stdev(self.gaps) / math.sqrt(len(self.gaps))
+
+    @property
+    def chance(self) -> float:
+        """The p-value: how often luck makes a mean as large, either way; 1 if a run diverged."""
+        if not math.isfinite(self.error):
+            return 1.0
+        if self.error == 0:
+            return 1.0 if self.nats == 0 else 0.0
+        return t_tails(self.nats / self.error, len(self.gaps) - 1)
+
+    def smallest_claim(self, comparisons: int = 1) -> float:
+        """The smallest mean that would be claimed with this error, as the largest of its family.
+
+        `comparisons` is how many are made together: Holm's first step allows 5 % / comparisons.
+        """
+        return t_quantile(RARE / comparisons, len(self.gaps) - 1) * self.error
 
 
 def spread(losses: Sequence[float]) -> Spread:
@@ -68,22 +90,98 @@ def spread(losses: Sequence[float]) -> Spread:
     return Spread(tuple(losses))
 
 
-def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
-    """How much higher `losses` are than `others`, and whether that can be luck.
+def difference(losses: Mapping[int, float], others: Mapping[int, float]) -> Difference:
+    """How much higher `losses` are than `others`, both by seed, over the seeds of both.
 
-    >>> found = difference([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95])
-    >>> round(found.nats, 3), round(found.chance, 3), found.claimed
-    (1.0, 0.018, True)
+    >>> found = difference({1: 2.9, 2: 3.0, 3: 3.2}, {1: 2.1, 2: 2.0, 3: 2.3, 4: 9.0})
+    >>> round(found.nats, 3), round(found.error, 3), round(found.chance, 3)
+    (0.9, 0.058, 0.004)
 
-    Raises: ValueError without a loss on each side, or for nan.
+    Raises: ValueError for fewer than two seeds that both have, or for nan.
     """
-    if not losses or not others:
+    shared = [seed for seed in losses if seed in others]
+    if len(shared) < 2:
         raise ValueError(
-            f"expected losses of both settings, got {len(losses)} and {len(others)}; run what is"
-            " missing first"
+            f"expected at least 2 seeds that both settings have, got {[*losses]} and {[*others]};"
+            " run what is missing first"
         )
+    mine, theirs = [losses[seed] for seed in shared], [others[seed] for seed in shared]
+    refuse_nan([*mine, *theirs])
+    # Two runs that both diverged have no gap; inf - inf would be nan.
+    gaps = (0.0 if a == b else a - b for a, b in zip(mine, theirs, strict=True))
+    return Difference(tuple(gaps))
+
+
+def in_words(chance: float) -> str:
+    """A p-value with its sign of comparison, such as "= 0.0123" or, if it is tiny, "< 0.0001".
+
+    >>> in_words(0.01234), in_words(1e-7)
+    ('= 0.0123', '< 0.0001')
+    """
+    return f"= {chance:.4f}" if chance >= 0.0001 else "< 0.0001"
+
+
+def claimed(found: Mapping[str, Difference]) -> dict[str, bool]:
+    """Which of some differences may be claimed together, by Holm's correction.
+
+    The smallest p of m must be below 5 % / m, the next below 5 % / (m - 1), and so on; after the
+    first that is not, nothing is claimed. Source: Holm 1979, "A Simple Sequentially Rejective
+    Multiple Test Procedure".
+    """
+    verdicts, so_far = {}, True
+    for rank, name in enumerate(sorted(found, key=lambda name: found[name].chance)):
+        so_far = so_far and found[name].chance < RARE / (len(found) - rank)
+        verdicts[name] = so_far
+    return {name: verdicts[name] for name in found}
+
+
+def t_tails(t: float, freedom: int) -> float:
+    """The chance that Student's t lies beyond ±t, with `freedom` degrees of freedom.
+
+    >>> round(t_tails(2.776, 4), 3)
+    0.05
+
+    Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", eq. 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(abs(t) / math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    odd = freedom % 2
+    term = total = cosine if odd else 1.0
+    for power in range(2 + odd, freedom - 1, 2):
+        term *= (power - 1) / power * cosine**2
+        total += term
+    if not odd:
+        return max(0.0, 1.0 - sine * total)
+    return max(0.0, 1.0 - 2 / math.pi * (angle + (sine * total if freedom > 1 else 0.0)))
+
+
+def t_quantile(chance: float, freedom: int) -> float:
+    """The t beyond which, on either side, Student's t lies with this chance.
+
+    >>> round(t_quantile(0.05, 4), 3)
+    2.776
+    """
+    low, high = 0.0, 1.0
+    while t_tails(high, freedom) > chance:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tails(middle, freedom) > chance else (low, middle)
+    return high
+
+
+def permutation(losses: Sequence[float], others: Sequence[float]) -> float:
+    """The p-value of a difference of means if runs cannot be paired, by an exact permutation test.
+
+    It is the share of all ways to split the losses anew that set the means at least as far apart. A
+    run that diverged, with an infinite loss, counts as far worse than any that ended.
+
+    >>> round(permutation([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]), 3)
+    0.018
+    """
     refuse_nan([*losses, *others])
-    far = FAR * max(map(abs, ended([*losses, *others])), default=1.0)
+    ended = [abs(loss) for loss in (*losses, *others) if not math.isinf(loss)]
+    far = FAR * max(ended, default=1.0)
     everything = [far if math.isinf(loss) else loss for loss in (*losses, *others)]
     size, total = len(losses), sum(everything)
 
@@ -93,14 +191,13 @@ def difference(losses: Sequence[float], others: Sequence[float]) -> Difference:
     seen = gap_of_means(sum(everything[:size]))
     permuted = [gap_of_means(sum(part)) for part in combinations(everything, size)]
     close = 1e-12 * max(map(abs, everything))  # sums in another order may differ by a bit
-    as_large = sum(abs(each) >= abs(seen) - close for each in permuted)
-    return Difference(mean_gap(losses, others), as_large / len(permuted))
+    return sum(abs(each) >= abs(seen) - close for each in permuted) / len(permuted)
 
 
 def false_alarm(seeds: int, others: int) -> float:
-    """The chance that so many losses are all below so many others, if the settings do nothing.
+    """The chance that `seeds` losses are all below `others` others if the settings do nothing.
 
-    Their ranks are then random, and one of all ways to choose them has the lowest.
+    Their ranks are then random, and only one of all ways to choose them gives the lowest.
 
     >>> false_alarm(2, 3)
     0.1
@@ -108,24 +205,7 @@ def false_alarm(seeds: int, others: int) -> float:
     return 1 / math.comb(seeds + others, seeds)
 
 
-def mean_gap(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The mean of `losses` less that of `others`, of the runs that ended.
-
-    Infinite where one setting diverged more often; 0 where both always did.
-    """
-    mine, theirs = ended(losses), ended(others)
-    more = len(theirs) * len(losses) - len(mine) * len(others)  # the sign of the shares' difference
-    if more:
-        return math.copysign(math.inf, more)
-    return fmean(mine) - fmean(theirs) if mine else 0.0
-
-
-def ended(losses: Sequence[float]) -> list[float]:
-    """The losses of the runs that did not diverge."""
-    return [loss for loss in losses if not math.isinf(loss)]
-
-
 def refuse_nan(losses: Sequence[float]) -> None:
     """Raise ValueError for a loss that is nan: a run that diverged has an infinite one."""
     if any(map(math.isnan, losses)):
-        raise ValueError(f"a loss of {losses} is no number; a run that diverged has inf")
+        raise ValueError(f"a loss of {losses} is NaN; a run that diverged has inf")

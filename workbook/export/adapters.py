@@ -1,8 +1,9 @@
-"""What was solved in the notebooks as a course repository, on which the course's own tests run.
+"""Code solved in the notebooks as a course repository, for the course's own tests to run on.
 
 `export` copies the code that a study folder keeps to `cs336_basics/PROBLEM.py`, as it was typed,
-and writes `tests/adapters.py`. None of it needs the workbook. What the adapters must say is found
-by `mine.course_adapters`, in a process of its own: it imports and calls the learner's code.
+and writes `tests/adapters.py`. It needs the workbook only where the learner's code imports it. What
+the adapters must say is found by `mine.course_adapters`, in a process of its own: it imports and
+calls the learner's code.
 """
 
 import json
@@ -24,8 +25,8 @@ SECONDS = 300  # for one adapter; on a busy machine torch alone takes ten
 COURSE = "https://github.com/stanford-cs336/assignment1-basics"
 HEAD = '''"""The course's adapters for the parts in `cs336_basics`.
 
-`workbook export --adapters` wrote them: each fills the course's weights into a part, under the
-names that it has there, and calls it with the arguments that it takes.
+`workbook export --adapters` wrote them: each loads the course's weights, if there are any, into a
+part, under the part's own names, and calls it with the arguments that it takes.
 """
 
 import torch
@@ -35,11 +36,12 @@ import torch
 def export(study: Path, to: Path) -> list[str]:
     """Write what a study folder keeps as a course repository into the folder `to`.
 
-    What is in `to` already stays: files that no earlier export wrote are refused, and then nothing
-    is written, except for the course's own adapters, which are blank and kept as `adapters.py.bak`.
-    Returns what was written, what was not and how the course's tests are run, line by line.
+    What is already in `to` stays: if a file that no earlier export wrote is in the way, nothing is
+    written. Only the course's own adapters, which are blank, are replaced and kept as
+    `adapters.py.bak`. Returns what was written, what was not and how to run the course's tests,
+    line by line.
 
-    Raises: ValueError where nothing is kept, or a file is in the way; OSError.
+    Raises: ValueError if nothing is kept, or a file is in the way; OSError.
     """
     kept = _kept(study)
     init = f"{PACKAGE}/__init__.py"
@@ -65,13 +67,13 @@ def _kept(study: Path) -> dict[str, str]:
     if not kept:
         raise ValueError(
             f"nothing that passed its check is kept in {folder}; check a solution in a notebook of"
-            " your study folder first, or name that folder, as in `workbook export study`"
+            " your study folder first, or name that folder: `workbook export study --adapters ...`"
         )
     return kept
 
 
 def _adapters(folder: str, problems: list[str]) -> tuple[dict[str, str], dict[str, dict]]:
-    """All adapters without a body, and what was found for each; a crash costs one of them."""
+    """All adapters without a body, and what was found for each; a crash costs only one."""
     stubs: dict[str, str] = {}
     found: dict[str, dict] = {}
     while not stubs or found.keys() != stubs.keys():
@@ -101,7 +103,7 @@ def _module(stubs: dict[str, str], found: dict[str, dict]) -> str:
 
 
 def _report(to: Path, kept: dict[str, str], found: dict[str, dict]) -> list[str]:
-    """What was exported, and what not."""
+    """What was exported, and what was not."""
     written = sum(bool(each["code"]) for each in found.values())
     lines = [
         f"{to}: {len(kept)} solved problem{'s' * (len(kept) != 1)} in {PACKAGE}, and"
@@ -109,13 +111,13 @@ def _report(to: Path, kept: dict[str, str], found: dict[str, dict]) -> list[str]
     ]
     for each in found.values():
         if each["why"]:
-            no = "" if each["code"] else "no "
-            lines.append(f"  {no}{each['name']}: {' '.join(each['why'].split())}")
+            missing = "" if each["code"] else " not written"
+            lines.append(f"  {each['name']}{missing}: {' '.join(each['why'].split())}")
     lists = {
         "almost right when checked": [
             name for name, text in kept.items() if keeping.status_of(text, name) == "almost"
         ],
-        "import the workbook, which the course's tests lack": [
+        "import the workbook, which the course does not install": [
             name for name, text in kept.items() if re.search(r"(?m)^ *(from|import) workbook", text)
         ],
         "not solved yet": [n for n, each in found.items() if not each["code"] + each["why"]],
@@ -127,7 +129,7 @@ def _how_to_test(to: Path) -> str:
     if any((to / "tests").glob("test_*.py")):
         return f"The course's tests: `uv run pytest` in {to}"
     return (
-        f"The course's tests: clone {COURSE}, copy {PACKAGE} and {ADAPTERS} into it, then"
+        f"The course's tests: clone {COURSE}, copy {PACKAGE} and {ADAPTERS} into it, and run"
         " `uv run pytest` there"
     )
 
@@ -147,15 +149,15 @@ def _save(to: Path, files: dict[str, str]) -> list[str]:
             foreign[name] = old
     if refused := [name for name, old in foreign.items() if name != ADAPTERS or not _is_blank(old)]:
         raise ValueError(
-            f"nothing was written: no export wrote {', '.join(refused)} in {to}, or it was changed"
-            " since; move it away, or name another folder"
+            f"nothing was written: {', '.join(refused)} in {to} did not come from an export, or"
+            " changed since; move what is in the way, or name another folder"
         )
     for name, old in foreign.items():
         with atomic_write(to / f"{name}.bak") as file:
             file.write(old)
     _write(to, files)
     write_json(record, {**before, **{name: _hash(text) for name, text in files.items()}})
-    return [f"  {name} of before is kept as {name}.bak" for name in foreign]
+    return [f"  the old {name} is kept as {name}.bak" for name in foreign]
 
 
 def _write(to: Path, files: dict[str, str]) -> None:
@@ -172,6 +174,6 @@ def _hash(text: str) -> str:
 
 
 def _is_blank(source: str) -> bool:
-    """Whether each function only raises NotImplementedError, as the course hands them out."""
+    """Whether each function only raises NotImplementedError, as in the course's own file."""
     functions = len(re.findall("^def ", source, re.M))
     return functions == len(re.findall("^    raise NotImplementedError", source, re.M)) > 0

@@ -1,9 +1,9 @@
-"""What notebooks say, as a syntax tree in which nothing can act or reach out.
+"""What notebooks say, as a syntax tree in which nothing can run or load anything.
 
-A notebook may come from anybody. Pandoc reads what it says with raw HTML turned off: text, lists,
-tables, formulas, code and the markup of a line are kept, in Markdown and in HTML. Of what pandoc
-gives, links to the web stay and pictures that are stored in the notebook itself. Scripts, styles,
-frames, attributes, other pictures and other links go.
+A notebook may come from anybody. Text, lists, tables, formulas, code and inline markup are kept,
+whether they are Markdown or HTML; HTML that pandoc leaves raw is dropped. Links to the web stay,
+and so do pictures that are stored in the notebook itself. Scripts, styles, frames, attributes,
+other pictures and other links are left out.
 """
 
 import base64
@@ -35,8 +35,8 @@ FORMATS = {
     "html": "html-raw_html-raw_tex",
 }
 MOST = 100_000  # characters of one text, some forty pages
-DEEPEST = 30  # nodes inside each other, which typst bears; a list in a quote in a list needs 20
-DEEPEST_FORMULA = 12  # braces inside each other; pandoc takes twice as long for each one more
+DEEPEST = 30  # nested nodes, which typst can take; a list in a quote in a list needs 20
+DEEPEST_FORMULA = 12  # nested braces; each further one doubles the time that pandoc takes
 LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
 ROWS = 40  # of a table; a page has room for them
 WIDEST_PICTURE = 2_000  # pixels; more than paper shows at the width of a page
@@ -46,7 +46,7 @@ WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
 EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,(.*)", re.DOTALL)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-# Control codes, and the signs that make a line read otherwise than it is stored.
+# Control codes, and characters that make a line look different from what is stored.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
 NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
                      r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
@@ -55,7 +55,7 @@ NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+
 TAG = re.compile(r"</?([a-zA-Z][\w-]*)")
 SILENT = {"script", "style", "iframe", "object", "template"}  # what they hold is not for readers
 PAIRED = {"b", "strong", "i", "em", "s", "del", "sub", "sup", "u", "code", "kbd"}
-PAIRED |= SILENT | {"head", "svg", "title"}  # unclosed these would swallow what follows
+PAIRED |= SILENT | {"head", "svg", "title"}  # unclosed, these would swallow what follows
 ELEMENT = re.compile(
     "a|abbr|article|aside|audio|base|body|br|button|center|cite|dd|details|dfn|div|dl|dt|embed"
     "|figcaption|figure|font|footer|form|frame|h[1-6]|head|header|hr|html|img|input|label|li|link"
@@ -70,7 +70,7 @@ class Cleaner:
     def __init__(self) -> None:
         self.album = Album()
         self.notes: list[str] = []
-        self.formulas: dict[str, str] = {}  # and the place where each stands
+        self.formulas: dict[str, str] = {}  # and the place where each is
 
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
@@ -92,12 +92,12 @@ class Cleaner:
             for tag in sorted(SILENT):
                 if before.count(f"<{tag}") > after.count(f"<{tag}"):
                     self.notes.append(
-                        f"{place} holds <{tag}>, which is left out with all that is in it"
+                        f"{place} contains <{tag}>, which is left out with all its content"
                     )
         return blocks
 
     def _clean(self, item: Node, place: str):
-        """Make a node safe, its children being so already."""
+        """Make a node safe whose children already are."""
         kind, content = item["t"], item.get("c")
         if kind in ("RawInline", "RawBlock"):
             return []
@@ -108,7 +108,7 @@ class Cleaner:
             language = [name for name in classes[:1] if LANGUAGE.fullmatch(name)]
             text = visible(text.expandtabs(4)).strip("\n")
             return node(kind, [["", language if kind == "CodeBlock" else [], []], text])
-        if kind == "Header":  # the headings of the write-up are its problems
+        if kind == "Header":  # the write-up has headings of its own
             return para(strong(content[2]))
         if kind == "Link":
             target = content[2][0]
@@ -119,8 +119,8 @@ class Cleaner:
         if kind == "Math":
             if nesting(content[1]) > DEEPEST_FORMULA:
                 self.notes.append(
-                    f"a formula of {place} is nested too deeply to be set, and is shown as it was"
-                    f" typed: {content[1][:40]!a}"
+                    f"a formula in {place} is nested too deeply to be typeset, and is shown as it"
+                    f" was typed: {content[1][:40]!a}"
                 )
                 return code(visible(content[1]))
             self.formulas.setdefault(one_line(content[1]), place)
@@ -137,7 +137,7 @@ class Cleaner:
     def _image(self, content: list, place: str) -> Node:
         name = None
         if embedded := EMBEDDED.fullmatch(content[2][0]):
-            with suppress(ValueError):  # of base64 that is none
+            with suppress(ValueError):  # invalid base64
                 name = self.album.keep(base64.b64decode(embedded[1]))
         if name:
             return node("Image", [PLAIN, content[1], [name, ""]])
@@ -156,7 +156,7 @@ def plain(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Write the codes that show nothing as Python writes them: `\\x00`."""
+    """Write invisible characters as Python escapes them: `\\x00`."""
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -170,12 +170,12 @@ def nesting(formula: str) -> int:
 
 
 def one_line(formula: str) -> str:
-    """Write a formula in one line, without TeX's comments."""
+    """Write a formula on one line, without TeX's comments."""
     return " ".join(re.sub(r"(\\.)|%.*", r"\1", formula).split())
 
 
 def printed(text: str) -> list[Node]:
-    """Make a block of printed output; of a very long one, its beginning and the number of lines."""
+    """Make a block of printed output, cut if it is long, with the number of lines left out."""
     lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
     shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
     more = text.rstrip("\n").count("\n") + 1 - LINES
@@ -185,7 +185,7 @@ def printed(text: str) -> list[Node]:
 
 
 def _read(kind: str, text: str) -> list[Node]:
-    """Read a text; raise ValueError or RecursionError where it is nested too deeply."""
+    """Read a text; raise ValueError or RecursionError if it is nested too deeply."""
     blocks = pandoc.read(plain(text), FORMATS[kind])
     if kind == "markdown" and _tags(blocks):
         blocks = _with_html(blocks)
@@ -197,8 +197,8 @@ def _read(kind: str, text: str) -> list[Node]:
 def _with_html(blocks: list[Node]) -> list[Node]:
     """Read the HTML in blocks of Markdown, where each tag is a node of its own.
 
-    The blocks are written as HTML, which is read again. Code, formulas and pictures would not come
-    through as they are: in their places go spans, each with the number of what it stands for.
+    The blocks are written as HTML, which is read again. Code, formulas and pictures would not
+    survive that unchanged: spans with numbers take their places, and they are put back afterwards.
     """
     taken: dict[str, Node] = {}
 
@@ -223,7 +223,7 @@ def _tags(tree) -> list[str]:
 
 
 def _without_tokens(item: Node) -> Node:
-    """Make text of what only looks like a tag, in a paragraph or as a block of HTML."""
+    """Turn what only looks like a tag into text, in a paragraph or as a block of HTML."""
     kind, content = item["t"], item.get("c")
     if kind == "RawBlock":
         return para(*words(content[1])) if _is_token(content[1], _unpaired(content[1])) else item
@@ -248,7 +248,7 @@ def _is_token(tag: str, unpaired: set[str]) -> bool:
 
 
 def _unpaired(html: str) -> set[str]:
-    """Name the elements that are not closed as often as they are opened, or closed first."""
+    """Name the elements that are closed before they open, or not as often as they open."""
     slashes = {name: re.findall(rf"<(/?){name}\b", html, re.IGNORECASE) for name in PAIRED}
     return {
         name
@@ -258,7 +258,7 @@ def _unpaired(html: str) -> set[str]:
 
 
 def _tidy(content: list) -> list[Node]:
-    """Make a table without attributes, not too long, and with its numbers to the right."""
+    """Make a table without attributes, not too long, and with numbers aligned to the right."""
     _, caption, columns, head, bodies, foot = content
     rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
     more = len(rows) - ROWS
@@ -284,7 +284,7 @@ def _width(row: list) -> int:
 
 
 def _is_numeric(rows: list, place: int) -> bool:
-    """Whether a column holds numbers, where each cell stands under its head."""
+    """Whether a column holds numbers, leaving aside rows with cells that span columns."""
     cells = [row[1][place] for row in rows if len(row[1]) > place and _width(row) == len(row[1])]
     texts = [text_of(blocks) for *_, blocks in cells]
     return any(text.strip() for text in texts) and all(map(NUMERIC.fullmatch, texts))
@@ -297,7 +297,7 @@ class Album:
         self.files: dict[str, bytes] = {}
 
     def keep(self, data: bytes) -> str | None:
-        """Return the name for a picture, None where the bytes are no whole picture."""
+        """Return the name for a picture, None if the bytes are not a complete picture."""
         data = _drawn_anew(data)
         if data is None:
             return None
@@ -318,10 +318,10 @@ class Album:
 
 
 def _drawn_anew(data: bytes) -> bytes | None:
-    """Draw a picture anew, smaller where it is huge; None where it cannot be drawn.
+    """Redraw a picture, smaller if it is very wide; return None if it is huge or cannot be drawn.
 
-    Only the pixels stay, turned as a camera says. What else a file holds, such as where a photo was
-    taken or what follows the picture's end, is not for readers.
+    Only the pixels stay, rotated as the camera recorded. Whatever else a file holds, such as where
+    a photo was taken or what follows the picture's end, is not for readers.
     """
     from PIL import Image, ImageOps
 
@@ -340,6 +340,6 @@ def _drawn_anew(data: bytes) -> bytes | None:
             drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
             done = BytesIO()
             drawn.save(done, kind, quality=95, optimize=True)
-    except Exception:  # Pillow raises many kinds for what is no picture
+    except Exception:  # Pillow raises many kinds for what is not a picture
         return None
     return done.getvalue()

@@ -44,7 +44,7 @@ CHAPTERS = {
 MOST_SHOWN = 30  # outputs beside one answer
 REFERENCE = (
     "This is the reference write-up: the workbook's own answers, exported from its worked "
-    "notebooks. It is nobody's coursework. Enrolled students follow their course's policy."
+    "notebooks. It is nobody's coursework. If you are enrolled in the course, follow its policy."
 )
 
 
@@ -58,7 +58,7 @@ class Document:
     blocks: list[Node]  # everything after it
     album: Album
     notes: list[str] = field(default_factory=list)  # on what had to be left out
-    formulas: dict[str, str] = field(default_factory=dict)  # and the place where each stands
+    formulas: dict[str, str] = field(default_factory=dict)  # and the place where each is
     as_code: Collection[str] = ()  # formulas that the PDF shows as they were typed
 
 
@@ -92,11 +92,11 @@ def _lead(write_up: WriteUp) -> list[Node]:
     profiles = sorted({answer.profile for answer in answers})
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     facts = [("Name", visible(write_up.name))] if write_up.name else []
-    if not write_up.is_reference:  # which is the same on every day
+    if not write_up.is_reference:  # which must be the same every day
         facts.append(("Date", date.today().isoformat()))
     facts.append(("Handout", f"edition {write_up.edition}"))
     if editions := sorted({answer.edition for answer in answers} - {write_up.edition}):
-        facts.append(("Written under", f"edition {', '.join(editions)}; it asks the same"))
+        facts.append(("Written under", f"edition {', '.join(editions)}, which asks the same"))
     if profiles:
         facts.append(("Profile", visible(", ".join(profiles))))
     if used:
@@ -150,13 +150,13 @@ def _states(write_up: WriteUp) -> Node:
 
 
 def _header(level: int, inlines: list[Node], name: str = "") -> Node:
-    """Make a heading that links can lead to by `name`."""
+    """Make a heading that links can point to by `name`."""
     return node("Header", [level, [name, [], []], inlines])
 
 
 @dataclass
 class _Composer:
-    """What makes blocks of each problem, and counts the figures."""
+    """A maker of blocks for each problem, which counts the figures."""
 
     write_up: WriteUp
     cleaner: Cleaner
@@ -166,7 +166,7 @@ class _Composer:
     def entry(self, entry: Entry) -> list[Node]:
         """Compose one problem: heading, state, answers part by part, figures, code."""
         problem = entry.problem
-        worth = {None: "no points given", 1: "1 point"}.get(entry.points, f"{entry.points} points")
+        worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [code(entry.id), node("Space"), *words(problem.title)]
         short = [f"{part}: {line}" if part else line for part, line in entry.short if line != LEFT]
         state = f"{entry.in_words} ({'; '.join(short)})" if short else entry.in_words
@@ -187,13 +187,13 @@ class _Composer:
             for shown in self.write_up.found.evidence.get((problem.id, ""), []):
                 blocks += self.picture(shown, problem.id)
         for title, source in entry.listings:
-            if keeping.status_of(source, problem.id):  # which is said above
+            if keeping.status_of(source, problem.id):  # which the state above says already
                 source = source.partition("\n")[2]
             blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
         return blocks
 
     def prompt(self, entry: Entry, part: str) -> list[Node]:
-        """Quote what is asked, in the notebook's words; only the reference does."""
+        """Quote what is asked, in the notebook's words; only the reference write-up does that."""
         text = self.write_up.found.prompts.get(entry.problem.id, {}).get(part)
         if text is None or not self.write_up.is_reference:
             return []
@@ -202,17 +202,17 @@ class _Composer:
     def answer(self, answer: Answer) -> list[Node]:
         """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
-            self.cleaner.notes.append(f"{answer} cannot be set, and is shown as it was typed")
+            self.cleaner.notes.append(f"{answer} cannot be typeset, and is shown as it was typed")
             blocks = [listing(plain(answer.text))]
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
-        if not self.write_up.is_reference:  # there the part stands before what is asked
+        if not self.write_up.is_reference:  # there the part comes before what is asked
             blocks = _led(answer.place[1], blocks)
         for each in answer.shown[:MOST_SHOWN]:
             blocks += self.shown(each, answer)
         if len(answer.shown) > MOST_SHOWN:
             self.cleaner.notes.append(
-                f"of what {answer} shows, only the first {MOST_SHOWN} are exported"
+                f"only the first {MOST_SHOWN} outputs that {answer} shows are exported"
             )
         if answer.verdict == "wrong":
             blocks.append(
@@ -239,7 +239,7 @@ class _Composer:
             )
             return []
         self.figures += 1
-        alt = visible(shown.text.strip()) or f"Figure of {place}, not described"
+        alt = visible(shown.text.strip()) or f"Figure for {place}, without a description"
         caption = [strong(words(f"Figure {self.figures}.")), node("Space"), *words(alt)]
         image = node("Plain", [node("Image", [PLAIN, words(alt), [name, ""]])])
         return [node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])]
@@ -256,7 +256,7 @@ def _led(part: str, blocks: list[Node]) -> list[Node]:
 
 
 def _basis(answer: Answer) -> list[Node]:
-    """Name the corpora, the profile and the machine that the figures of an answer rest on."""
+    """Name the corpora, the profile and the machine that the numbers in an answer rest on."""
     if not answer.corpora:
         return []
     corpora = "; ".join(_corpus(name) for name in answer.corpora)

@@ -20,10 +20,10 @@ UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX"
 
 
 def require() -> str:
-    """Return the program's path; raise ValueError where the `export` extra is not installed."""
+    """Return the program's path; raise ValueError if the `export` extra is not installed."""
     try:
         import pypandoc
-        import typst  # noqa: F401  # the other half of the extra: better missed now than later
+        import typst  # noqa: F401  # the other half of the extra: better to miss it now than later
 
         return pypandoc.get_pandoc_path()
     except (ImportError, OSError) as error:
@@ -123,7 +123,7 @@ def rows_of(table: Node) -> list[list]:
 
 
 def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
-    """Build the tree anew, each node replaced by `change(node)`, children first.
+    """Rebuild the tree with each node replaced by `change(node)`, children first.
 
     `change` returns a node, or a list that takes its place among its neighbours.
     """
@@ -143,7 +143,7 @@ def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
 
 
 def nodes_in(tree: Any) -> Iterator[Node]:
-    """Give every node of a tree, from the top."""
+    """Yield every node of a tree, from the top."""
     if isinstance(tree, list):
         for item in tree:
             yield from nodes_in(item)

@@ -17,14 +17,14 @@ from workbook.export.clean import Album, one_line
 from workbook.export.document import Document
 from workbook.export.pandoc import Node, node, rebuilt, rows_of, text_of
 
-COLUMNS = 100  # letters of code in one line: as many as the package's own lines have
-LONG = 45  # letters of a word that fit on any line; in a table's cell half of them
+COLUMNS = 100  # characters in a line of code, as in the package itself
+LONG = 45  # letters of a word that fit on any line; in a table's cell, half as many
 GOES_ON = "↪ "
 POINTS_PER_PIXEL, WIDEST, HIGHEST = 0.6, 376, 540  # of a picture, in points
 FAMILY = "Libertinus Serif"  # of the text; it comes with typst
 TABLE_SIZE = 9  # points, where a table fits
 SMALLEST = 0.7  # of that, before a table is split
-WIDE = 96  # letters of the normal size that fit beside each other in a table
+WIDE = 96  # letters of normal size that fit side by side in a table
 MOST_LETTERS = WIDE / SMALLEST
 NOWHERE = "\U0010fffd"  # a place for private use: no font of ours has it
 SYMBOL = re.compile(rb'<symbol id="(\w+)"')
@@ -36,7 +36,7 @@ ADVICE = (
 
 
 def pdf(document: Document, missing: Sequence[str] = ()) -> tuple[bytes, list[str]]:
-    """Typeset a document; also return the formulas that cannot be set and are shown as typed.
+    """Typeset a document; also return the formulas that it cannot typeset, which stay as typed.
 
     The letters that are `missing` from all fonts are shown by their numbers.
     """
@@ -64,7 +64,7 @@ def _deja_vu() -> list[str]:
 
 
 def _markup(document: Document, missing: Sequence[str]) -> tuple[str, list[str]]:
-    """Write the body in typst's language; also return the formulas that pandoc cannot put into it.
+    """Write the body in typst's language; also return formulas that pandoc cannot translate.
 
     Those formulas become code.
     """
@@ -150,12 +150,12 @@ def _safe(item: Node, missing: Sequence[str], as_code: Collection[str]) -> Node:
 
 
 def _breakable(text: str, longest: int = LONG) -> str:
-    """Let each very long word be broken at any place."""
+    """Let each very long word be broken anywhere."""
     return re.sub(rf"[^\s\u200b]{{{longest + 1},}}", lambda word: "\u200b".join(word[0]), text)
 
 
 def wrapped(text: str) -> str:
-    """Cut code or printed output into lines that fit; one that goes on begins with an arrow."""
+    """Cut code or printed output into lines that fit; a continued line begins with an arrow."""
     lines = []
     for line in text.split("\n"):
         indent = line[: min(len(line) - len(line.lstrip()), COLUMNS // 2)]
@@ -170,7 +170,7 @@ def wrapped(text: str) -> str:
 
 
 def letters(text: str) -> int:
-    """Measure a text in letters: Chinese signs and emoji take the room of two."""
+    """Measure a text in letters: Chinese characters and emoji take the room of two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -178,7 +178,7 @@ def letters(text: str) -> int:
 
 
 def _table(item: Node) -> list[Node]:
-    """Set a table in letters that let it fit; one far too wide in several pieces."""
+    """Set a table in type small enough to fit; split one that is far too wide."""
     if "states" in item["c"][0][1]:
         return _inside("#states[", [item])
     pieces = split(item, MOST_LETTERS)
@@ -187,7 +187,7 @@ def _table(item: Node) -> list[Node]:
 
 
 def _narrow(item: Node) -> Node:
-    """Let a word in a cell be broken sooner than in a line."""
+    """Let shorter words be broken in a cell than in running text."""
     return node("Str", _breakable(item["c"], LONG // 2)) if item["t"] == "Str" else item
 
 
@@ -202,9 +202,9 @@ def widths(table: Node) -> list[int]:
 
 
 def split(table: Node, most: float) -> list[Node]:
-    """Return the table, or several of some of its columns each, none wider than `most` letters.
+    """Return the table, or several with some columns each, none wider than `most` letters.
 
-    The first column, which names the rows, stands in each.
+    The first column, which names the rows, is repeated in each.
     """
     needed = widths(table)
     is_simple = all(len(cells) == len(needed) for _, cells in rows_of(table))
@@ -236,11 +236,11 @@ def unshown(document: Document) -> list[str]:
 
 
 def without_font(text: str, fonts) -> list[str]:
-    """List the letters of a text that none of typst's `fonts` shows, by their numbers.
+    """List the letters of a text that none of typst's `fonts` shows, in order of their numbers.
 
-    Typst itself is asked: its own fonts lie in no file whose table of letters could be read. Each
-    letter is set on a page of its own. Where no font has it, the box for missing letters is drawn,
-    which is known from a letter that nobody has.
+    Typst itself is asked: its own fonts are in no file whose table of letters could be read. Each
+    letter is set on a page of its own. If no font has it, the box for missing letters is drawn,
+    which is known from a letter that no font has.
     """
     import typst
 
@@ -255,16 +255,16 @@ def without_font(text: str, fonts) -> list[str]:
 
 
 def complaints(missing: Iterable[str]) -> list[str]:
-    """Name the missing letters, those of one package of fonts on one line."""
+    """Name the missing letters, one line per package of fonts."""
     by_package: dict[str, list[str]] = {}
     for letter in missing:
         name = unicodedata.name(letter, "without a name")
         package = next(package for starts, package in ADVICE if name.startswith(starts))
         by_package.setdefault(package, []).append(f"U+{ord(letter):04X} {name}")
     return [
-        f"no installed font shows {'; '.join(names[:8])}"
+        f"no installed font has {'; '.join(names[:8])}"
         + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        + f": their numbers are shown instead (on Debian: apt install {package})"
+        + f": numbers are shown instead (on Debian: apt install {package})"
         for package, names in by_package.items()
     ]
 

@@ -1,4 +1,4 @@
-"""How far each problem has come: what is answered, on which corpus, and what is missing."""
+"""The state of each problem: what is answered, on which corpus, and what is missing."""
 
 import ast
 import textwrap
@@ -32,8 +32,8 @@ class Entry:
     edition: str
     answers: dict[str, Answer]  # by part
     listings: list[tuple[str, str]]  # of code: a name and its source
-    short: list[tuple[str, str]] = field(default_factory=list)  # a part, and what it falls short of
-    almost: bool = False  # the check of the code leaves something open
+    short: list[tuple[str, str]] = field(default_factory=list)  # a part, and how it falls short
+    almost: bool = False  # the check found the code almost correct
     wrong: tuple[str, ...] = ()  # parts whose check said so, of the answer or of an attempt
 
     @property
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def points(self) -> int | None:
-        """What the problem is worth; None where this edition does not say."""
+        """What the problem is worth; None if this edition does not say."""
         return self.problem.points[self.edition]
 
     @property
@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def is_done(self) -> bool:
-        """Whether every part is answered, and none wrong or almost correct only."""
+        """Whether every part is answered, and none is wrong or only almost correct."""
         return not self.open and not self.wrong and not self.almost
 
     @property
@@ -76,14 +76,14 @@ class Entry:
 
     @property
     def in_words(self) -> str:
-        """The state, with the parts named where they are in different ones."""
+        """The state, with the parts named if they are in different states."""
         said = self.state
         if self.problem.parts and not self.is_done:
             right = [part for part in self.answers if part not in self.wrong]
             kinds = ((self._answered, right), (WRONG, self.wrong), (UNANSWERED, self.open))
             named = [f"{kind}: {', '.join(parts)}" for kind, parts in kinds if parts]
             said = "; ".join(named) if len(named) > 1 else said
-        return f"{said}; short of what is asked" if self.short and not self.almost else said
+        return f"{said}; falls short of what is asked" if self.short and not self.almost else said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class WriteUp:
 
     @property
     def missing(self) -> list[str]:
-        """What a complete write-up would have and this one has not."""
+        """What keeps the write-up from being complete: open, wrong and short answers."""
         return [
             f"{named((entry.id, part))}: {state}"
             for entry in self.entries
@@ -128,7 +128,7 @@ class WriteUp:
 def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
     """Find the state of everything in a folder of notebooks, for one edition of the handout.
 
-    `prove` imports code that was kept and of which it is not known whether it imports by itself.
+    `prove` imports kept code of which it is not yet known whether it imports by itself.
     """
     found = read_folder(folder)
     worked = config.shipped() / "notebooks"
@@ -153,7 +153,14 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         short = [
             (part, line)
             for part, answer in own.items()
-            for line in complaints(problem.id, part, answer.text, answer.figures)
+            for line in complaints(
+                problem.id,
+                part,
+                answer.text,
+                answer.figures,
+                answer.loss,
+                stand_in=answer.stand_in,
+            )
         ]
         kept = parts.get((problem.id, ""), Part())
         listings = code.get(problem.id, []) if problem.kind == "code" else []
@@ -197,7 +204,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
 
 
 def _is_wrong(answer: Answer | None, part: Part) -> bool:
-    """Whether the check said so of the answer, or, where there is none, of all attempts."""
+    """Whether the check said so of the answer, or, if there is none, of all attempts."""
     if answer is None:
         return part.best == "wrong"
     return answer.verdict == "wrong"
@@ -212,7 +219,7 @@ def _is_reference(folder: Path, answers: list[Answer], ours: list[Answer], worke
 
 
 def _without_ours(answers: list[Answer], ours: list[Answer], notes: list[str]) -> list[Answer]:
-    """Keep the learner's own answers, none that stands word for word in the worked notebooks."""
+    """Keep the learner's own answers, without any copied from the worked notebooks."""
 
     def one_line(text: str) -> str:
         return " ".join(text.split())
@@ -230,9 +237,9 @@ def _without_ours(answers: list[Answer], ours: list[Answer], notes: list[str]) -
 
 
 def _refuse_mixtures(answers: list[Answer]) -> None:
-    """Raise ValueError where answers were written under different editions or profiles.
+    """Raise ValueError if answers were written under different editions or profiles.
 
-    A place that is answered for each edition, side by side, is no mixture.
+    A place that is answered for each edition, side by side, is not a mixture.
     """
     written = [answer for answer in answers if answer.text.strip()]
     editions = Counter(place for place, _ in {(each.place, each.edition) for each in written})
@@ -250,7 +257,7 @@ def _refuse_mixtures(answers: list[Answer]) -> None:
 
 
 def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place, Answer]:
-    """Choose the answer to each place: the last one, of `edition` where there is a choice."""
+    """Choose the answer for each place: the last one, of `edition` if there is a choice."""
     chosen: dict[Place, Answer] = {}
     for answer in answers:
         before = chosen.get(answer.place)
@@ -264,14 +271,15 @@ def _chosen(answers: list[Answer], edition: str, notes: list[str]) -> dict[Place
             del chosen[place]
         elif answer.edition != edition and (why := PROBLEMS[place[0]].differs):
             notes.append(
-                f"{answer} is answered for edition {answer.edition} only, and differs by {why}"
+                f"{answer} is answered for edition {answer.edition} only: it is left out, because"
+                f" the editions differ in {why}"
             )
             del chosen[place]
     return chosen
 
 
 def _parts(folder: Path, found: Found) -> dict[Place, Part]:
-    """Bring together what a study folder says of each part: its record, its files, its outputs.
+    """Bring together what a study folder says about each part: record, files and outputs.
 
     A folder that was copied may have lost any of them.
     """
@@ -298,7 +306,7 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
 
 
 def _is_ours(source: str) -> bool:
-    """Tell code whose every function and class stands word for word in the package."""
+    """Whether every function and class in this code is word for word in the package."""
     package = _package()
     try:
         nodes = ast.parse(source).body
@@ -317,5 +325,5 @@ def _package() -> str:
 
 
 def _lines(source: str) -> str:
-    """Return code without its indents and empty lines, for telling copies."""
+    """Return code without its indents and empty lines, to recognise copies."""
     return "\n".join(filter(None, (line.strip() for line in source.splitlines())))

@@ -1,7 +1,7 @@
 """Answers, figures and code, read from the saved outputs of a folder of notebooks.
 
-Nothing is run. The files are somebody else's: every field is looked at before it is used, and what
-does not fit is left out and named.
+Nothing is run. The files are somebody else's: every field is checked before it is used, and what
+does not fit is left out. An answer that cannot be read is noted.
 """
 
 import base64
@@ -22,7 +22,7 @@ FORMAT = 4  # of notebooks, since 2014
 PICTURES = ("image/png", "image/jpeg")
 PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** ", "**a)** "
 OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
-Place = tuple[str, str]  # a problem's id and its part, "" where it has none
+Place = tuple[str, str]  # a problem's id and its part, "" if it has none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,9 @@ class Answer:
     corpora: tuple[str, ...]
     stand_in: bool
     device: str | None
-    has_figure: bool  # a figure was handed to `answer`
+    has_figure: bool  # a figure was given to `answer`
     verdict: str | None  # what the check said of its text
+    loss: float | None  # the one given to `answer`
     source: str  # of the cell
     shown: list[Shown]
 
@@ -78,14 +79,14 @@ def named(place: Place) -> str:
 
 
 def read_folder(folder: Path) -> Found:
-    """Read the notebooks of a folder; raise ValueError where there are none."""
+    """Read the notebooks of a folder; raise ValueError if there are none."""
     if not folder.is_dir():
         raise ValueError(
             f"there is no folder {folder}; name the one with your notebooks, such as study"
         )
     paths = sorted(folder.glob("*.ipynb"))
     if not paths:
-        raise ValueError(f"{folder} holds no notebook; name the folder with yours, such as study")
+        raise ValueError(f"{folder} has no notebooks; name the folder with yours, such as study")
     found = Found()
     for path in paths:
         for cell in cells_of(path):
@@ -94,7 +95,7 @@ def read_folder(folder: Path) -> Found:
 
 
 def cells_of(path: Path) -> list[dict]:
-    """Read the cells of a notebook; raise ValueError where the file is no such thing."""
+    """Read the cells of a notebook; raise ValueError if the file is not a notebook."""
     advice = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
         notebook = json.loads(path.read_bytes())
@@ -102,7 +103,7 @@ def cells_of(path: Path) -> list[dict]:
         raise ValueError(f"{path} cannot be read ({error.strerror}); {advice}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ValueError(f"{path} is not a whole notebook ({reason}); {advice}") from None
+        raise ValueError(f"{path} is not a complete notebook ({reason}); {advice}") from None
     if not isinstance(notebook, dict) or notebook.get("nbformat") != FORMAT:
         raise ValueError(f"{path} is not a notebook of format {FORMAT}; {advice}")
     cells = notebook.get("cells")
@@ -150,7 +151,7 @@ def _collect_check(record: dict, found: Found) -> None:
 
 
 def _asked(prompt: str) -> dict[str, str]:
-    """Cut what a prompt asks into its parts; "" has what it says of all of them.
+    """Split what a prompt asks by part; "" has what it says about all of them.
 
     >>> _asked("## unicode1\\n\\nLook.\\n\\n- **(a)** Which one?\\n- **(b)** Why?\\n\\nGo on.")
     {'': 'Look.\\n\\nGo on.', 'a': 'Which one?', 'b': 'Why?'}
@@ -166,7 +167,7 @@ def _asked(prompt: str) -> dict[str, str]:
 
 
 def _collect_answers(cell: dict, outputs: list[dict], notebook: str, found: Found) -> None:
-    """Take the answers of a cell; each has what was shown before it, the last one also the rest."""
+    """Take a cell's answers; each has what was shown before it, and the last one also the rest."""
     answers: list[Answer] = []
     shown: list[Shown] = []
     for output in outputs:
@@ -189,7 +190,7 @@ def _collect_answers(cell: dict, outputs: list[dict], notebook: str, found: Foun
 
 
 def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
-    """Make the answer that a record holds, None where it is not one of ours."""
+    """Make the answer that a record holds; return None if it is not one of ours."""
     place = _place(record)
     texts = [record.get(key) for key in ("text", "edition", "profile")]
     if place is None or not all(isinstance(text, str) for text in texts):
@@ -208,13 +209,14 @@ def _answer(record: dict, source: str, shown: list[Shown]) -> Answer | None:
         device=device if isinstance(device, str) else None,
         has_figure=record.get("figure") is True,
         verdict=record.get("verdict") if record.get("verdict") in RISING else None,
+        loss=record["loss"] if isinstance(record.get("loss"), float) else None,
         source=source,
         shown=shown,
     )
 
 
 def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) -> None:
-    """Note an answer that was written, and whose cell has not shown it."""
+    """Note an answer that was written but that its cell has not shown."""
     place = _place(about)
     if place is None:
         return
@@ -223,11 +225,11 @@ def _note_silence(cell: dict, outputs: list[dict], about: dict, found: Found) ->
             f"the cell that answers {named(place)} ended in an error: fix it and run it again"
         )
     elif '"""\n"""' not in _text(cell.get("source")):
-        found.notes.append(f"the cell that answers {named(place)} was not run: run and save it")
+        found.notes.append(f"the cell that answers {named(place)} was not run: run it and save")
 
 
 def _place(about: dict) -> Place | None:
-    """Return the place that a record names, None where there is no such problem or part."""
+    """Return the place that a record names, None if there is no such problem or part."""
     try:
         problem = problems.get(about.get("problem"))
         return problem.id, problems.part_of(problem, about.get("part")) or ""
@@ -236,9 +238,9 @@ def _place(about: dict) -> Place | None:
 
 
 def _shown(output: dict) -> list[Shown]:
-    """List what an output shows, in its best form; nothing where it is folded away.
+    """List what an output shows, in its best form; nothing if it is folded away.
 
-    What a check says stands below its answer in the notebook, for the writer and not for readers.
+    What a check says below its answer is left out: it is for the writer, not for readers.
     """
     if output.get("output_type") == "stream":
         return _printed(_text(output.get("text")))
@@ -250,7 +252,7 @@ def _shown(output: dict) -> list[Shown]:
         if mime in data:
             notes = _dict(_dict(output.get("metadata")).get(mime))
             alt = _text(notes.get("alt")) or ("" if plain.startswith("<") else plain)
-            picture = b""  # of base64 that is none
+            picture = b""  # for invalid base64
             with suppress(ValueError):
                 picture = base64.b64decode(_text(data[mime]))
             return [Shown(kind="picture", text=alt, picture=picture)]
@@ -258,7 +260,7 @@ def _shown(output: dict) -> list[Shown]:
     if "<details" in html or "<details" in markdown:
         return []  # our answers and our code are shown folded, and are nobody's answer
     if html:
-        # A page of rows is pandas' business; what it printed itself is short.
+        # Of a long table, the text that pandas printed is taken: it is short.
         is_long = len(html) > 200_000 and plain
         return [Shown(kind="text", text=plain) if is_long else Shown(kind="html", text=html)]
     latex = _text(data.get("text/latex"))

@@ -1,7 +1,7 @@
-"""Typst in a process of its own: a job in JSON comes in, and the PDF goes out.
+"""Typst in a process of its own, which reads a job in JSON and writes the PDF.
 
-What is nested too deeply overflows typst's stack, which ends the process that it runs in; that must
-not be a learner's kernel. This file is also the program that runs there.
+Deep nesting overflows typst's stack and ends the process that it runs in, which must not be a
+learner's kernel. This file is also the program that runs in that process.
 """
 
 import json
@@ -13,14 +13,14 @@ SECONDS = 120.0  # for one document
 
 
 def compiled(source: str, root: str, fonts: Sequence[str]) -> bytes:
-    """Set a source in typst's language as a PDF.
+    """Typeset a source in typst's language as a PDF.
 
-    `root` is the folder of its pictures, and `fonts` are files. Raises ValueError where typst
-    refuses, or dies.
+    `root` is the folder of its pictures, and `fonts` are files. Raises ValueError if typst refuses
+    the source, or crashes.
     """
     job = {"source": source, "root": root, "fonts": list(fonts)}
-    # By its path, so that the package need not be found again; -P, so that its neighbours do not
-    # pass for modules of the standard library.
+    # By its path, so that the package need not be found again; -P, so that its neighbours are
+    # not taken for modules of the standard library.
     command = [sys.executable, "-P", __file__]
     try:
         done = subprocess.run(
@@ -30,8 +30,8 @@ def compiled(source: str, root: str, fonts: Sequence[str]) -> bytes:
         raise ValueError(f"typst did not finish within {SECONDS:.0f} s") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        reason = said[-1] if said and done.returncode == 1 else "what it was given made it crash"
-        raise ValueError(f"typst could not set the write-up: {reason}")
+        reason = said[-1] if said and done.returncode == 1 else "it crashed"
+        raise ValueError(f"typst could not typeset the write-up: {reason}")
     return done.stdout
 
 

@@ -38,7 +38,7 @@ PAGE = """\
 
 
 def markdown(document: Document) -> str:
-    """Write GitHub's Markdown; its pictures are named in the folder `figures`."""
+    """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
     slugs = {
         item["c"][1][0]: _slug(text_of(item["c"][2]))
         for item in nodes_in(document.blocks)
@@ -65,12 +65,12 @@ def markdown(document: Document) -> str:
 
 
 def _slug(heading: str) -> str:
-    """Return the name that GitHub gives to a heading."""
+    """Return the name that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _of_lines(table: Node) -> Node:
-    """Make a table that Markdown can write in lines: without the rows that group others."""
+    """Make a table of one line per row for Markdown, without the rows that group others."""
     attributes, caption, columns, head, [body], foot = table["c"]
     columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
     body = [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]]
@@ -80,7 +80,7 @@ def _of_lines(table: Node) -> Node:
 def html(document: Document, missing: Sequence[str] = ()) -> str:
     """Write one page: pictures inside, formulas as MathML, no scripts.
 
-    A letter that is `missing` on this machine has its number beside it: others may show it.
+    A letter that is `missing` on this machine has its number beside it: another may show it.
     """
 
     def change(item: Node):

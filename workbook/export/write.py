@@ -16,7 +16,7 @@ from workbook.export.stored import Place
 from workbook.files import atomic_write
 from workbook.study.progress import MARK, Progress
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time that the format knows
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time in the format
 SHIPPED = (".py", ".txt", ".typ", ".css")  # files of the package
 T = TypeVar("T")
 BESIDE = ("LICENSE", "pyproject.toml", "constraints.txt")
@@ -34,9 +34,9 @@ def export(
 
     From the worked notebooks, the default, it is the reference write-up; from a learner's folder
     it holds the learner's answers and code alone, with their `name`, which a study folder keeps for
-    the next time. `strict` raises ValueError where anything is missing or wrong, or where code does
-    not import by itself in a clean process, and writes nothing. Returns what was written and what
-    the writer should know, line by line.
+    the next time. `strict` raises ValueError if anything is missing, wrong, short of what is asked
+    or cannot be shown, or if code does not import by itself in a clean process, and writes nothing.
+    Returns what was written and what the writer should know, line by line.
     """
     edition = edition or config.edition()
     if edition not in config.EDITIONS:
@@ -48,7 +48,7 @@ def export(
     if name is not None:
         if write_up.is_reference:
             raise ValueError(
-                "the reference write-up carries no name; name your own folder too, such as study"
+                "the reference write-up carries no name; give your own folder too, such as study"
             )
         write_up = replace(write_up, name=name)
         if (folder / MARK).is_dir():
@@ -83,8 +83,10 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
     done, refused = pdf.pdf(document, missing)
     said = pdf.complaints(missing)
     for formula in [*document.as_code, *refused]:
-        place = f" of {document.formulas[formula]}" if formula in document.formulas else ""
-        said.append(f"a formula{place} cannot be set and is shown as it was typed: {formula[:60]}")
+        place = f" in {document.formulas[formula]}" if formula in document.formulas else ""
+        said.append(
+            f"a formula{place} cannot be typeset and is shown as it was typed: {formula[:60]}"
+        )
     formats = {
         "writeup.md": web.markdown(document).encode(),
         "writeup.html": web.html(document, missing).encode(),
@@ -97,7 +99,7 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
 def _with_faults_as_typed(write_up: WriteUp, document: Document, error: ValueError) -> Document:
     """Show as typed what makes pandoc or typst fail: some formulas, or else some answers.
 
-    Raises the error again where neither is at fault.
+    Raises the error again if neither is at fault.
     """
     formulas = list(document.formulas)
 
@@ -117,7 +119,7 @@ def _with_faults_as_typed(write_up: WriteUp, document: Document, error: ValueErr
 
 
 def _at_fault(items: list[T], document_with: Callable[[list[T]], Document]) -> list[T]:
-    """Find the items with which a document cannot be written, by halves."""
+    """Find by bisection the items with which a document cannot be written."""
 
     def works(some: list[T]) -> bool:
         try:
@@ -155,8 +157,8 @@ def _save(to: Path, files: dict[str, bytes]) -> None:
 def code_zip(write_up: WriteUp) -> bytes:
     """Pack the package for the reference; for a learner, their passing attempts as Python files.
 
-    The same files give the same bytes, on any machine: they are stored and not compressed, as the
-    versions of zlib differ.
+    The same files give the same bytes on any machine: they are stored uncompressed, because
+    versions of zlib differ in what they write.
     """
     files = _package() if write_up.is_reference else _attempts(write_up)
     buffer = BytesIO()
@@ -177,7 +179,7 @@ def _package() -> dict[str, str]:
         if path.suffix in SHIPPED and path.name not in BESIDE and path.is_file()
     }
     files |= {name: root / name for name in BESIDE if (root / name).is_file()}
-    # read_text takes Windows' line ends for what they are
+    # read_text turns Windows' line endings into plain ones
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
 
 

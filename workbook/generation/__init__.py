@@ -1,12 +1,12 @@
-"""Text from a trained model, and what the model thinks of a text (chapter 6).
+"""Text from a trained model, and how likely the model finds a text (chapter 6).
 
 Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
 `candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write` gives
 text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token of a
-text, and `formats` writes and reads models and tokenizers as Hugging Face and tiktoken have them.
+text, and `formats` writes and reads Hugging Face's and tiktoken's models and tokenizers.
 
-The function `generate` has the name of its module, which wins: `from workbook.generation import
-generate` is the module, and the function is `generate.generate`.
+The function `generate` shares its name with its module, and the module wins: `from
+workbook.generation import generate` imports the module; the function is `generate.generate`.
 """
 
 from workbook import lazy

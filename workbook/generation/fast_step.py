@@ -3,7 +3,7 @@
     q = Wq x    k = Wk x    v = Wv x    becomes    (q, k, v) = x W,  W = (Wqᵀ Wkᵀ Wvᵀ)
 
 For a single position a small matmul costs little more than the call that starts it. So matrices
-with the same input are concatenated, which takes a copy of them, and RMSNorm and RoPE are computed
+with the same input are concatenated, which makes a copy of them, and RMSNorm and RoPE are computed
 in as few calls as possible.
 """
 
@@ -21,7 +21,7 @@ from workbook.transformer.nn import RMSNorm, float_type
 class OneStep:
     """The logits of `model(token_ids, caches=caches)` for one token per row, without gradients.
 
-    The weights are those that the model has when this is made. The result is the model's, rounded
+    It uses the weights that the model has when it is made. The result is the model's, but rounded
     differently.
     """
 
@@ -71,15 +71,15 @@ class OneBlock:
 
 
 def concatenated(*layers) -> Tensor:
-    """The transposed weights of linear layers, concatenated: x @ this is all their outputs for x.
+    """The transposed weights of linear layers, concatenated: x times it gives all their outputs.
 
-    Transposed, its rows are as long as the output, and matmuls on a CPU are faster with long rows.
+    Each row is then as long as all outputs together, and long rows make matmuls faster on a CPU.
     """
     return torch.cat([layer.weight for layer in layers]).T.contiguous()
 
 
 def rotation_of(model: TransformerLM) -> Callable[[int], Tensor | None]:
-    """A function from a position to the matrix of RoPE's rotation there; to None without RoPE.
+    """A function from a position to RoPE's rotation matrix there, or to None without RoPE.
 
     A rotation is linear: the rows of its matrix are the unit vectors, rotated. All layers share it.
     """
@@ -92,7 +92,7 @@ def rotation_of(model: TransformerLM) -> Callable[[int], Tensor | None]:
 
 
 def norm(layer: RMSNorm | Identity) -> Callable[[Tensor], Tensor]:
-    """`RMSNorm.forward`, for d numbers in x as x / |(x, √(d ε))| · √d g."""
+    """`RMSNorm.forward`, computed as x / |(x, √(d ε))| · √d g for d numbers in x."""
     if isinstance(layer, Identity):
         return layer
     gain = layer.weight.to(float_type(layer.weight))
@@ -107,7 +107,7 @@ def norm(layer: RMSNorm | Identity) -> Callable[[Tensor], Tensor]:
 
 
 def feed_forward(ffn) -> Callable[[Tensor], Tensor]:
-    """`SwiGLU.forward` with both first matrices in one; a layer without a gate as it is."""
+    """`SwiGLU.forward` with W1 and W3 as one matrix; a layer without a gate stays as it is."""
     if not hasattr(ffn, "w3"):
         return ffn
     up, down = concatenated(ffn.w1, ffn.w3), ffn.w2.weight

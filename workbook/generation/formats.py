@@ -4,16 +4,16 @@
            model.safetensors        its weights, under Llama's names
            tokenizer.json           a tokenizer: vocabulary, merges, special tokens, how text is cut
            tokenizer_config.json    what `transformers` wants to know about it
-    x.tiktoken                      a tokenizer, one token per line: "IGEg 262", its bytes in base64
+    x.tiktoken                      a tokenizer, one token per line: "IGE= 262", its bytes in base64
                                     and its rank, which is its id
 
-The formulas of a Llama are ours but for one thing. RoPE rotates neighbours here, (x_0, x_1), as in
-the paper; there it rotates value k with value k + d_head / 2. So the rows of Wq and Wk change
-places in each head, the even ones first. The scores of queries and keys stay the same.
+A Llama's formulas are ours, with one exception. Here RoPE rotates neighbours, (x_0, x_1), as in the
+paper; there it rotates value k with value k + d_head / 2. So the rows of Wq and Wk are reordered
+within each head, the even ones first. The scores of queries and keys stay the same.
 
-Both formats of tokenizers give the same ids there as here, on text whose characters their Unicode
-version knows. What they can express and we cannot, such as other ways to cut text, is refused by
-name.
+A tokenizer in either format gives the same ids there as here, for text whose characters their
+Unicode version knows. What they can express and we cannot, such as other ways to cut text, is
+refused by name.
 """
 
 import base64
@@ -61,7 +61,7 @@ LAYER = {
     "ffn.w2": "mlp.down_proj",
     "ffn.w3": "mlp.up_proj",
 }
-# What Llama's config may say otherwise, and our model cannot.
+# Fields that may differ in a Llama's config, but not in our model.
 FIXED = {
     "model_type": "llama",
     "hidden_act": "silu",
@@ -74,14 +74,14 @@ FROM_LLAMA = "(heads two pair) d_model -> (heads pair two) d_model"
 
 
 def is_of_other_parts(folder: str | os.PathLike) -> bool:
-    """Whether a folder has a run that was made of other parts than ours."""
+    """Whether a folder holds a run of a model with parts other than ours."""
     return (Path(folder) / log.CONFIG).is_file() and "parts" in log.config(folder)
 
 
 def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
-    """Load the model of a training run or of `save_model`, and its tokenizer where one is known.
+    """Load the model of a training run or of `save_model`, and its tokenizer if one is known.
 
-    Raises: FileNotFoundError; ValueError where there is no whole model in the folder.
+    Raises: FileNotFoundError; ValueError if the folder does not hold a complete model.
     """
     folder = Path(folder)
     if (folder / "model.safetensors").is_file():
@@ -89,7 +89,7 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
     if not (folder / log.CONFIG).is_file():
         raise FileNotFoundError(
             f"{folder} holds no model; give the folder that `workbook train` or"
-            " `workbook export-model` named"
+            " `workbook export-model` wrote"
         )
     if is_of_other_parts(folder):
         raise ValueError(
@@ -99,15 +99,15 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
     config = log.config(folder)
     state = checkpoints.newest(folder / "checkpoints", ["model"])
     if state is None:
-        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train on")
+        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
     model = TransformerLM.from_config(ModelConfig(**config["model"]))
     checkpoints.restore(state, model)
     name, tokenizer = token_files.tokenizer_for(config["corpus"])
     now = token_files.fingerprint(tokenizer)
     if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
         raise ValueError(
-            f"the model in {folder} was trained with another tokenizer than {name} is now; put back"
-            " the one that it had, or train it anew"
+            f"the model in {folder} was trained with another tokenizer than {name} is now;"
+            " restore the old one, or train the model again"
         )
     return model.eval(), tokenizer
 
@@ -118,13 +118,14 @@ def save_model(
     """Write a folder that `transformers.AutoModelForCausalLM.from_pretrained` opens; return it.
 
     With `tokenizer`, `transformers.AutoTokenizer` opens it as well.
-    Raises: ValueError where Llama has no such model, or the tokenizer has more tokens than it.
+    Raises: ValueError if Llama has no such model, or the tokenizer has more tokens than the model.
     """
     folder, config = Path(folder), model.config
     for field, only in (("norm", "pre"), ("position", "rope"), ("ffn", "swiglu")):
         if (value := getattr(config, field)) != only:
             raise ValueError(
-                f"Llama has no {field}={value!r}; only a model with {field}={only!r} can go there"
+                f"Llama has no {field}={value!r}; only a model with {field}={only!r} can be"
+                f" saved in its format"
             )
     if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
@@ -155,7 +156,7 @@ def save_model(
 def load_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | None]:
     """Load a Llama that `transformers` or `save_model` saved, and its `tokenizer.json` if any.
 
-    Raises: FileNotFoundError; ValueError where it is another kind of model.
+    Raises: FileNotFoundError; ValueError if it is another kind of model.
     """
     folder = Path(folder)
     config = read_config(folder / "config.json")
@@ -165,12 +166,12 @@ def load_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
     try:
         theirs = load_file(file)
     except SafetensorError as error:
-        raise ValueError(f"{file} is not whole ({error}); copy it again") from error
+        raise ValueError(f"{file} is damaged or incomplete ({error}); copy it again") from error
     if config.tie_embeddings:
         theirs.setdefault("lm_head.weight", theirs.get("model.embed_tokens.weight"))
     names = dict(weight_names(config))
     if odd := sorted(set(theirs) ^ set(names.values())):
-        raise ValueError(f"{file} is no such model: {odd[0]} is too many or missing")
+        raise ValueError(f"{file} does not fit its config.json: {odd[0]} is missing or unexpected")
     weights = {
         name: _reordered(name, theirs[their_name], FROM_LLAMA, config)
         for name, their_name in names.items()
@@ -182,7 +183,7 @@ def load_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer | No
 
 
 def _reordered(name: str, weight: Tensor, rows: str, config: ModelConfig) -> Tensor:
-    """The weight with its rows in the other order if RoPE rotates what it makes."""
+    """The weight, with its rows in the other order if RoPE rotates its output."""
     if not name.endswith(("q_proj.weight", "k_proj.weight")):
         return weight
     return rearrange(weight, rows, heads=config.num_heads, two=2)
@@ -208,7 +209,7 @@ def llama_config(model: TransformerLM, end_id: int | None) -> dict:
         **sizes,
         "num_key_value_heads": config.num_heads,
         "head_dim": config.d_head,
-        # One of the two for versions of `transformers` up to 4, the other from 5 on.
+        # `rope_theta` is for `transformers` up to version 4, `rope_parameters` from version 5 on.
         "rope_theta": config.rope_theta,
         "rope_parameters": {"rope_theta": config.rope_theta, "rope_type": "default"},
         "tie_word_embeddings": config.tie_embeddings,
@@ -221,11 +222,16 @@ def llama_config(model: TransformerLM, end_id: int | None) -> dict:
 def read_config(path: Path) -> ModelConfig:
     """Our config for a Llama's `config.json`.
 
-    Raises: ValueError for what our model does not have.
+    Raises: ValueError for features that our model does not have; FileNotFoundError.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}; expected a folder that `transformers` saved")
-    fields = json.loads(path.read_bytes())
+    try:
+        fields = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); load the model's folder again") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"{path} holds a {type(fields).__name__}; expected the config of a Llama")
     rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
     fields["rope_type"] = rope.get("rope_type", rope.get("type"))
     heads, width = fields.get("num_attention_heads"), fields.get("hidden_size")
@@ -251,7 +257,7 @@ def read_config(path: Path) -> ModelConfig:
 
 # Hugging Face's name for the pre-tokenization and the byte alphabet of GPT-2.
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-# What the other parts must be: nothing, or nothing beyond bytes.
+# What each part must be: byte-level, or absent.
 KNOWN = {
     "model": ("BPE",),
     "pre_tokenizer": ("ByteLevel",),
@@ -266,7 +272,7 @@ KNOWN = {
 def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
     """Write a `tokenizer.json`, which `tokenizers.Tokenizer.from_file` opens.
 
-    Raises: ValueError where a special token reads like another token's name in the byte alphabet.
+    Raises: ValueError if a special token reads like another token's name in the byte alphabet.
     """
     ids = _ids(tokenizer)
     names = {to_readable(token): ids[token] for token in _mergeable(tokenizer) if token in ids}
@@ -292,32 +298,48 @@ def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
 
 
 def load_tokenizer_json(path: str | os.PathLike) -> Tokenizer:
-    """Load a `tokenizer.json` with byte-level BPE as GPT-2 has it.
+    """Load a `tokenizer.json` with byte-level BPE as in GPT-2.
 
-    Raises: FileNotFoundError; ValueError where it is no such file, or cuts text in another way.
+    Raises: FileNotFoundError; ValueError if it is not such a file, or cuts text in another way.
     """
     try:
         content = json.loads(Path(path).read_bytes())
-        model, added = content["model"], content["added_tokens"]
-        _require_gpt2(path, content)
-        specials = {token["content"]: token["id"] for token in added}
+        unsupported = _unlike_gpt2(content)
+        specials = {token["content"]: token["id"] for token in content["added_tokens"]}
+    except MALFORMED as error:
+        raise _not_a_tokenizer(path, error) from error
+    if unsupported:
+        raise ValueError(
+            f"{path} is not GPT-2's byte-level BPE, the only kind supported here: it has "
+            f"{', '.join(unsupported)}"
+        )
+    try:
         vocab = {
             token_id: name.encode() if name in specials else from_readable(name)
-            for name, token_id in model["vocab"].items()
+            for name, token_id in content["model"]["vocab"].items()
         }
-        pairs = (line.split(" ") if isinstance(line, str) else line for line in model["merges"])
+        lines = content["model"]["merges"]
+        pairs = (line.split(" ") if isinstance(line, str) else line for line in lines)
         merges = [(from_readable(left), from_readable(right)) for left, right in pairs]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} is no tokenizer.json ({type(error).__name__}: {error}); expected what "
-            f"`tokenizers` saves"
-        ) from error
+    except MALFORMED as error:
+        raise _not_a_tokenizer(path, error) from error
     vocab |= {token_id: text.encode() for text, token_id in specials.items()}
     return Tokenizer(vocab, merges, list(specials))
 
 
-def _require_gpt2(path: str | os.PathLike, content: Mapping) -> None:
-    """Raise ValueError where a `tokenizer.json` asks for something that we do not do."""
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError)  # what reading a wrong file raises
+
+
+def _not_a_tokenizer(path: str | os.PathLike, error: Exception) -> ValueError:
+    """The error for a file that is not laid out as a `tokenizer.json`."""
+    return ValueError(
+        f"{path} is not a tokenizer.json ({type(error).__name__}: {error}); expected one that "
+        f"`tokenizers` saved"
+    )
+
+
+def _unlike_gpt2(content: Mapping) -> list[str]:
+    """What a `tokenizer.json` asks for that we do not support."""
     wrong = []
     for part, known in KNOWN.items():
         kind = content.get(part) and content[part].get("type", "set")
@@ -330,20 +352,16 @@ def _require_gpt2(path: str | os.PathLike, content: Mapping) -> None:
     for token in content["added_tokens"]:
         for name in ("single_word", "lstrip", "rstrip"):
             wrong += [f"{name} of {token['content']!r}"] if token.get(name) else []
-    if wrong:
-        raise ValueError(
-            f"{path} is not GPT-2's byte-level BPE, the only kind that is read here: it has "
-            f"{', '.join(wrong)}"
-        )
+    return wrong
 
 
 def _ids(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """The id that encoding gives each token: where two have the same bytes, the lower one."""
+    """The id that encoding gives each token: the lower one if two have the same bytes."""
     return {token: token_id for token_id, token in sorted(tokenizer.vocab.items(), reverse=True)}
 
 
 def _mergeable(tokenizer: Tokenizer) -> set[bytes]:
-    """The tokens that are single bytes or made by a merge."""
+    """The tokens that are single bytes or are made by a merge."""
     return {bytes([value]) for value in range(256)}.union(
         left + right for left, right in tokenizer.merges
     )
@@ -356,9 +374,9 @@ def save_tiktoken(tokenizer: Tokenizer, path: str | os.PathLike) -> dict[str, in
     """Write tiktoken's ranks; return the special tokens with their ids, which it cannot hold.
 
     `tiktoken.Encoding(name, pat_str=pretokens.PATTERN, special_tokens=..., mergeable_ranks=
-    tiktoken.load.load_tiktoken_bpe(path))` then gives the same ids. (It keeps a copy of each file
-    by its path, unless the environment variable TIKTOKEN_CACHE_DIR is set and empty.)
-    Raises: ValueError where ids do not rise in the order of the merges, as ranks must.
+    tiktoken.load.load_tiktoken_bpe(path))` then gives the same ids. (It caches each file by its
+    path, unless the environment variable TIKTOKEN_CACHE_DIR is set to an empty string.)
+    Raises: ValueError if the ids do not rise in the order of the merges, as ranks must.
     """
     ids = _ids(tokenizer)
     learnt = [ids[left + right] for left, right in tokenizer.merges]
@@ -378,7 +396,8 @@ def load_tiktoken(
 ) -> Tokenizer:
     """Load a file of tiktoken's ranks, with the special tokens by their ids.
 
-    Raises: FileNotFoundError; ValueError where a line is no rank, or a token has no two parts.
+    Raises: FileNotFoundError; ValueError if a line is not a token and its rank, or if no merge of
+    two tokens makes a token.
     """
     ranks = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
@@ -394,7 +413,7 @@ def load_tiktoken(
     vocab = {rank: token for token, rank in ranks.items()}
     clash = [text for text, token_id in special_tokens.items() if token_id in vocab]
     if clash:
-        raise ValueError(f"the id of the special token {clash[0]!r} is a rank in {path} already")
+        raise ValueError(f"the id of the special token {clash[0]!r} is already a rank in {path}")
     vocab |= {token_id: text.encode() for text, token_id in special_tokens.items()}
     return Tokenizer(vocab, merges, list(special_tokens))
 
@@ -403,7 +422,7 @@ def _merges_of_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
     """The two parts of every token of several bytes, in the order of the ranks.
 
     A file of ranks has no merges: tiktoken joins whatever makes a token, the lowest rank first. So
-    the two parts of a token are what it is encoded to with the ranks below its own.
+    the two parts of a token are what the ranks below its own encode it to.
     """
     merges = []
     for token in sorted(ranks, key=ranks.__getitem__):
@@ -411,15 +430,15 @@ def _merges_of_ranks(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
             parts = _encode_below(token, ranks)
             if len(parts) != 2:
                 raise ValueError(
-                    f"no merge of two tokens makes {token!r}, of rank {ranks[token]}: the tokens "
-                    f"below it make {len(parts)} parts of it; this vocabulary is not from BPE"
+                    f"no merge of two tokens makes {token!r}, of rank {ranks[token]}: tokens of "
+                    f"lower rank leave {len(parts)} parts; this vocabulary does not come from BPE"
                 )
             merges.append((parts[0], parts[1]))
     return merges
 
 
 def _encode_below(token: bytes, ranks: Mapping[bytes, int]) -> Sequence[bytes]:
-    """The parts of a token that the ranks below its own make."""
+    """The parts into which the ranks below its own encode a token."""
     parts = [bytes([value]) for value in token]
 
     def rank(at: int) -> int:

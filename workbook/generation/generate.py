@@ -5,7 +5,7 @@
 `decode` computes the whole sequence again for every token. `generate` caches the keys and values
 of the tokens it has seen, for several prompts side by side, and gives the same tokens sooner. A
 model sees the last `context_length` tokens. Once the text is longer, this window slides, every
-position in it changes, and each token costs a whole forward pass, cache or no cache.
+position in it changes, and each token costs a full forward pass, with or without a cache.
 """
 
 import codecs
@@ -21,7 +21,7 @@ from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import float_type
 
-FIRST_LOOK = 64  # tokens that top-p sorts at first: most often they are enough
+FIRST_LOOK = 64  # tokens that top-p sorts at first: usually they are enough
 Number = int | float  # a type checker does not take an int for a float
 
 
@@ -36,7 +36,7 @@ def decode(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[int]:
-    """Generate up to `max_new_tokens` tokens; stop before the first `end_id`. Returns their ids.
+    """Return the ids of up to `max_new_tokens` new tokens, stopping before the first `end_id`.
 
     `model` is any function from token ids (1, seq) to logits (1, seq, vocab). `candidates` explains
     `temperature`, `top_p` and `top_k`; at temperature 0 the likeliest token is taken.
@@ -89,8 +89,8 @@ def stream(
 ) -> Iterator[tuple[int, int]]:
     """Yield (number of the prompt, new token id) as they are drawn; arguments as in `decode`.
 
-    All rows begin at position 0, and the shortest prompt is the first to be continued. A longer
-    one goes on with its own tokens until they end:
+    All rows begin at position 0, and the shortest prompt is continued first. A longer prompt keeps
+    its own tokens until they end:
 
         position   0  1  2  3  4  5
         row 0      p  p  p  p  new new       p: of the prompt, all known
@@ -105,7 +105,7 @@ def stream(
         ids[row, : len(prompt)] = torch.tensor(prompt, device=device)
     step, caches, cached = OneStep(model), model.new_caches(), 0
     unfinished = set(range(len(prompts))) if max_new_tokens else set()
-    position = min(lengths)  # the one that is filled next
+    position = min(lengths)  # the next one to be filled
     while unfinished:
         if position <= window:
             # Only the prompts' first tokens come several at a time; `step` is faster for one.
@@ -141,16 +141,16 @@ def write(
 ) -> Iterator[str]:
     """Yield the continuation of a text as it is generated, up to `<|endoftext|>`.
 
-    An empty prompt begins a new document. `decoding` is a learner's function in the place of ours,
-    called with the first six arguments of `decode` and the tokenizer. The other arguments are those
-    of `decode`.
+    An empty prompt begins a new document. `decoding` is a learner's function, used instead of ours
+    and called with the first six arguments of `decode` and the tokenizer. The other arguments are
+    those of `decode`.
     """
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
     how = (max_new_tokens, temperature, top_p, end_id)
     if decoding is not None:
         return decode_stream(tokenizer, decoding(model, prompt_ids, *how, tokenizer))
-    if not isinstance(model, TransformerLM):  # one of a learner's, which has no caches
+    if not isinstance(model, TransformerLM):  # a learner's model, which has no caches
         return decode_stream(tokenizer, decode(model, prompt_ids, *how, top_k, generator))
     drawn = stream(model, [prompt_ids], *how, top_k, generator)
     return decode_stream(tokenizer, (new_id for _, new_id in drawn))
@@ -159,7 +159,7 @@ def write(
 def decode_stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
     """Yield the text of token ids as they come; joined, it is that of `tokenizer.decode(ids)`.
 
-    A token may end in the middle of a character, whose first bytes then wait for the next token.
+    A token may end in the middle of a character; its first bytes then wait for the next token.
     """
     utf8 = codecs.getincrementaldecoder("utf-8")("replace")
     for token_id in ids:
@@ -175,7 +175,7 @@ def decode_stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
 
 
 def end_of_text(tokenizer: Tokenizer) -> int | None:
-    """The id of `<|endoftext|>`; None if it is no special token of the tokenizer."""
+    """The id of `<|endoftext|>`; None if it is not a special token of the tokenizer."""
     if END_OF_TEXT not in tokenizer.special_tokens:
         return None
     return tokenizer.encode(END_OF_TEXT)[0]
@@ -209,8 +209,8 @@ def candidates(
     """The probabilities of the tokens that may be drawn, and the ids of these tokens.
 
     `temperature` divides the logits: below 1, likely tokens become likelier. `top_k` keeps the k
-    likeliest tokens. `top_p` keeps the fewest tokens whose probabilities reach p together,
-    the likeliest first. Rows that keep fewer tokens are filled up with tokens of probability 0.
+    likeliest tokens. `top_p` keeps the fewest tokens, likeliest first, whose probabilities add up
+    to at least p. Rows that keep fewer tokens are padded with tokens of probability 0.
     Source of top-p: Holtzman et al. 2020, sec. 3.1 (nucleus sampling).
     """
     check_settings(temperature, top_p, top_k)
@@ -234,7 +234,7 @@ def nucleus(
     """The fewest probabilities that reach `top_p` together, normalized to 1, and their places.
 
     Sorting a whole vocabulary takes longer than the model does. So only the likeliest 64 are looked
-    at first, and more of them where these are not enough.
+    at first, and more only if these are not enough.
     """
     size = FIRST_LOOK
     while True:
@@ -249,19 +249,19 @@ def nucleus(
 
 
 def check_settings(temperature: Number, top_p: Number, top_k: int | None) -> None:
-    """Raise ValueError for settings with which there is nothing to draw from."""
+    """Raise ValueError for settings that leave nothing to draw from."""
     if not temperature > 0:
         raise ValueError(
             f"temperature={temperature!r} is not above 0; take 0 itself for the likeliest token"
         )
     if not 0 < top_p <= 1:
-        raise ValueError(f"top_p={top_p!r} is not above 0 and up to 1; 1 keeps every token")
+        raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}; 1 keeps every token")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k={top_k!r} keeps no token; take 1 or more, or None for all")
 
 
 def check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
-    """Raise ValueError where there is nothing to continue, or less than no token is asked for."""
+    """Raise ValueError if there is nothing to continue, or `max_new_tokens` is negative."""
     if not prompts or not all(len(prompt) for prompt in prompts):
         raise ValueError(
             f"a prompt needs at least one token; to begin a text, give the id of {END_OF_TEXT}"

@@ -1,4 +1,4 @@
-"""Probabilities of a text: of each token given those before it, and of all that may come next."""
+"""Probabilities of a text's tokens, given those before them, and of all possible next tokens."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ BATCH = 64  # windows that go through the model together
 
 @torch.inference_mode()
 def likelihoods(model: TransformerLM, ids: Sequence[int]) -> list[float]:
-    """The probability of each token but the first, given the last `context_length` before it."""
+    """The probability of each token but the first, given at most `context_length` before it."""
     window, device = model.config.context_length, device_of(model)
     row = torch.tensor(list(ids), device=device)
     parts = [model(row[:-1][:window])]  # one forward pass predicts after each token of a window
@@ -41,7 +41,7 @@ def next_tokens(
     top_p: float = 1.0,
     top_k: int | None = None,
 ) -> dict[bytes, float]:
-    """The tokens that may follow a text with their probabilities, the likeliest first.
+    """The tokens that may follow a text, with their probabilities, the likeliest first.
 
     An empty text stands for the beginning of a document; the settings are those of `decode`.
     """

@@ -1,9 +1,10 @@
-"""The learner's own code in the place of ours, from their notebooks or from their own repository.
+"""The learner's own code in place of ours, from their notebooks or from their own repository.
 
 `repository` is the mapping that `workbook adopt` writes; `checkout` makes a repository importable,
 `finding` looks for the parts in it, `tracing` and `by_adapter` make them as its adapters do.
 `own_parts` calls what was found the way a run calls its parts; `own_runs` has their runs, and their
-cells in the notebooks. `check_all`, `twin` and `timing` are the commands of these names.
+cells in the notebooks. `check_all`, `twin` and `timing` are for `workbook check --all`,
+`workbook twin` and `workbook bench mine`.
 `course_adapters` writes the course's adapters for `workbook export --adapters`.
 """
 

@@ -1,7 +1,7 @@
 """A learner's part as their adapter calls it, where a check cannot call the part itself.
 
-The functions in the course's `tests/adapters.py` take the same arguments everywhere; how the part
-itself is made and called, only they know. Here they become what a check takes.
+The functions in the course's `tests/adapters.py` take the same arguments everywhere; only they know
+how the part itself is made and called. Here they become what a check takes.
 """
 
 import sys
@@ -21,8 +21,8 @@ from workbook.mine.tracing import TracedModel, course_weights, made_anew
 def attempt(adopted: repository.Adopted, name: str) -> Any:
     """An attempt that is made and called as the function in `tests/adapters.py` does it.
 
-    None where there is no such function. A layer is made anew, with the first weights that the
-    learner's code draws: the adapter hands back none that could be trained.
+    None if there is no such function. A layer is made anew, with the initial weights that the
+    learner's code draws: the adapter returns no weights that could be trained.
     """
     adapter = repository.adapter(adopted, name)
     if adapter is None:
@@ -35,12 +35,12 @@ def attempt(adopted: repository.Adopted, name: str) -> Any:
         return adapter
     make, *sizes = CLASSES[name]
     new = staticmethod(partial(make, adapter))
-    # No subclass of itself, so that its `__init__` does not run again.
+    # `__new__` returns no instance of this subclass, so `__init__` does not run again.
     kind = type(make(adapter, None, *sizes))
     return type(kind)(kind.__name__, (kind,), {"__new__": new, "__module__": kind.__module__})
 
 
-# What is in the place of `__new__`. Any weights and inputs do, as they are left out of it.
+# What replaces `__new__`. Any weights and inputs will do, as none of them is kept.
 
 
 def _tokenizer(adapter: Callable, cls, vocab, merges, special_tokens=None) -> Any:

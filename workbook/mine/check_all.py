@@ -1,7 +1,7 @@
-"""Check all code of a learner at once: of their own repository, or what was kept of theirs.
+"""Check all of a learner's code at once: from their repository, or kept from their notebooks.
 
-It runs in a process of its own, which one part may end, hang or fill; that is told as what is wrong
-with this part, and another process goes on with the next.
+It runs in a process of its own, which a part may end, hang or fill up: that is reported as what is
+wrong with this part, and another process goes on with the next.
 """
 
 import re
@@ -19,17 +19,17 @@ from workbook.mine.finding import CODE
 from workbook.study import keeping, progress, verbs
 from workbook.study.problems import PROBLEMS
 
-SECONDS = 90.0  # for one part without a word; a check stops by itself after less
+SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
 IMPORT_SECONDS = 60.0
 NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
-# Claims that say less than what they stand beside in a report.
+# Claims that say less than the rest of a report.
 RESULT = "The result is not the expected one."
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
 NOTHING = (
-    "nothing of yours is in {study}: `workbook adopt PATH` finds your parts in your checkout of the"
-    " course's repository, and what passes in your notebooks is kept in {kept}"
+    "there is no code of yours in {study}: `workbook adopt PATH` finds your parts in your checkout"
+    " of the course's repository, and code that passes in your notebooks is kept in {kept}"
 )
 
 
@@ -49,19 +49,19 @@ class Outcome:
         return self.status in ("correct", "read", "ticked")
 
     def row(self, columns: int | None = None) -> str:
-        """A line of the table, cut to so many columns."""
+        """A line of the table, cut to this number of columns."""
         sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "·"
         line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
 
 def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
-    """Check what was found, and count it in the study folder; each comes as soon as it is known.
+    """Check what was found, and record it in the study folder; yield each as soon as it is known.
 
     Arguments:
         only: the problems to check, of those that were found.
 
-    Raises: ValueError where there is nothing to check, and as `repository.places`.
+    Raises: ValueError if there is nothing to check, and as `repository.places`.
     """
     places = repository.places(study)
     if not places:
@@ -79,7 +79,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
 
 
 def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
-    """Yield the reports of these problems; whoever ends the process has a report on that."""
+    """Yield the reports of these problems; one that ends the process gets a report on that."""
     left = list(names)
     while left:
         try:
@@ -114,12 +114,12 @@ def summary(outcomes: Collection[Outcome]) -> str:
 def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
     """Check the parts for these problems; yield problem, status, message and cause of each.
 
-    None, between two tries, says that it goes on.
+    A None between two attempts shows that it is still running.
     """
     from workbook.mine import by_adapter  # with torch
 
     for name in names:
-        PROBLEMS[name].checker()  # loaded before an attempt can be in its way
+        PROBLEMS[name].checker()  # loaded before an attempt can get in its way
     adopted = repository.read(Path(study))
     if adopted is not None:
         repository.enter(adopted)
@@ -138,7 +138,7 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
 
 
 def _cause(report: verbs.Report) -> str:
-    """What is wrong, and why, in one line; "" where nothing is."""
+    """What is wrong, and why, in one line; "" if nothing is."""
     if report.status == "correct":
         return ""
     claim = re.sub(r"^Right in ordinary use; .*? open: ", "", report.claim)

@@ -1,7 +1,7 @@
 """A checkout of the course's repository, made importable in this process, and never written to.
 
-Such a folder is seldom installed: its version is unknown, packages that it names are missing here,
-and its modules import each other as if they all lay side by side.
+Such a folder is seldom installed: its version is unknown, packages that it needs may be missing,
+and its modules import each other as if they were all side by side.
 """
 
 import ast
@@ -28,17 +28,17 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
-MOST_FILES = 2000  # that a checkout has; a home folder has more
+MOST_FILES = 2000  # in a checkout; a home folder has more
 ADAPTERS = "tests.adapters"
 INSTALLED_AS = {"yaml": "pyyaml", "sklearn": "scikit-learn", "cv2": "opencv-python"}
 INSTALLED_AS |= {"PIL": "pillow", "dotenv": "python-dotenv"}
 
 
 class Checkout:
-    """A folder with somebody's solutions, as its files say; nothing of it runs before `enter`."""
+    """A folder with somebody's solutions, read from its files; none of it runs before `enter`."""
 
     def __init__(self, folder: str | os.PathLike):
-        """Find the folder that holds it all, for one of a package inside too. Raises: OSError."""
+        """Find the repository's folder, also from a package inside it. Raises: OSError."""
         path = Path(folder).expanduser().resolve()
         if not path.is_dir():
             what = "a file" if path.exists() else "not there"
@@ -52,7 +52,7 @@ class Checkout:
 
     @cached_property
     def files(self) -> list[Path]:
-        """All files of Python code and notebooks. Raises: ValueError where there are none."""
+        """All Python files and notebooks. Raises: ValueError if there are none, or far too many."""
         found: list[Path] = []
         for folder, below, names in os.walk(self.folder):
             below[:] = sorted(
@@ -64,11 +64,11 @@ class Checkout:
             found += [Path(folder, n) for n in sorted(names) if n.endswith((".py", ".ipynb"))]
             if len(found) > MOST_FILES:
                 raise ValueError(
-                    f"{self.folder} has more than {MOST_FILES} files of Python; name the folder of"
-                    " your repository itself"
+                    f"{self.folder} has more than {MOST_FILES} Python files and notebooks; name the"
+                    " folder of your repository itself"
                 )
         if not found:
-            raise ValueError(f"{self.folder} has no Python file; expected your repository")
+            raise ValueError(f"{self.folder} has no Python files; expected your repository")
         return found
 
     @cached_property
@@ -96,7 +96,7 @@ class Checkout:
 
     @cached_property
     def trees(self) -> dict[Path, ast.Module]:
-        """Each file, parsed: of a notebook what it defines, nothing of one that Python refuses."""
+        """Each file, parsed: only the definitions of a notebook, and nothing if it has an error."""
         found: dict[Path, ast.Module] = {}
         for file in self.files:
             try:
@@ -110,7 +110,7 @@ class Checkout:
 
     @cached_property
     def unread(self) -> dict[str, str]:
-        """Why modules cannot be imported that Python cannot even parse."""
+        """Why modules that Python cannot even parse cannot be imported."""
         errors = {name: self._errors.get(file) for name, file in self.modules.items()}
         return {name: self._why(error) for name, error in errors.items() if error}
 
@@ -126,7 +126,7 @@ class Checkout:
 
     @cached_property
     def roots(self) -> list[Path]:
-        """The folders in which Python is to look for modules, those that bare imports need last."""
+        """The folders where Python is to look for modules; those for bare imports come last."""
         files = [file for file in self._scripts if self._placed(file)[1]]
         roots = [self.folder, *(self._placed(file)[0] for file in files)]
         roots = list(dict.fromkeys(roots))
@@ -140,7 +140,7 @@ class Checkout:
         return roots
 
     def find(self, module: str) -> Path | None:
-        """The file of a module of this checkout, None where it has no such module."""
+        """The file of a module of this checkout; None if it has no such module."""
         if module in self.modules:
             return self.modules[module]
         paths = [root.joinpath(*module.split(".")) for root in self.roots]
@@ -151,8 +151,8 @@ class Checkout:
     def missing(self) -> dict[str, list[Path]]:
         """The packages that are not installed here, each with the files that import it.
 
-        An import in a function, or under `if` and `try`, may fail: the file is imported all the
-        same.
+        An import in a function, or under `if` or `try`, does not count: the file can be imported
+        without it.
         """
         found: dict[str, list[Path]] = {}
         for file, tree in self._scripts.items():
@@ -165,7 +165,7 @@ class Checkout:
     def enter(self) -> None:
         """Make this process, and those that it starts, able to import from the folder.
 
-        Nothing is written there, and nothing there comes before Python's own modules.
+        Nothing is written there, and nothing there shadows Python's own modules.
         """
         if self.folder in _entered:
             return
@@ -179,14 +179,14 @@ class Checkout:
                 del sys.modules[name]
         libraries = (n for n, each in enumerate(sys.path) if each.endswith("-packages"))
         first = next(libraries, len(sys.path))
-        # Before what is installed, another copy of it perhaps, but after Python's own. Folders
-        # with modules come last: one may be called as a library is.
+        # Before what is installed, which may be another copy of it, but after Python's own. Folders
+        # of loose modules come last: a module may have the name of a library.
         own = [root for root in self.roots if root == self.folder or _holds_packages(root)]
         sys.path[first:first] = map(str, own)
         sys.path += [str(root) for root in self.roots if root not in own]
         self._supply(tops)
         if (self.folder / "tests").is_dir():
-            # A regular package `tests`, which many a library installs, goes before a folder.
+            # A regular package `tests`, which many libraries install, goes before a plain folder.
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.folder / "tests")]
         _broken.update(self.unread)
@@ -196,7 +196,7 @@ class Checkout:
         _entered.add(self.folder)
 
     def _supply(self, tops: set[str]) -> None:
-        """Supply what is not installed, in files: the workers of a pool import it too."""
+        """Supply what is not installed, as files: the workers of a pool import it too."""
         supplies = Path(tempfile.mkdtemp(prefix="workbook-adopt-"))
         atexit.register(shutil.rmtree, supplies, ignore_errors=True)
         with suppress(
@@ -224,10 +224,11 @@ class Checkout:
         return any(Path(each).is_relative_to(self.folder) for each in places if each)
 
     def imported(self, name: str) -> ModuleType:
-        """Import a module of the checkout, which was entered. Raises: ValueError that says why not.
+        """Import a module of the checkout, once entered. Raises: ValueError that says why not.
 
-        A name such as `part1.ipynb` is that of a notebook: its imports and definitions. What one
-        module lacks spares the other adapters: in `tests.adapters`, a stand-in takes its place.
+        A name such as `part1.ipynb` means a notebook: its imports and definitions are run. Where
+        `tests.adapters` imports a module that fails, a stand-in takes its place, so that the other
+        adapters still work.
         """
         while True:
             try:
@@ -242,7 +243,7 @@ class Checkout:
                 _broken[failed] = self._why(error)
 
     def _failed(self, error: BaseException) -> str | None:
-        """The module, beside the adapters, whose import failed."""
+        """The module whose import failed, None if the adapters themselves failed."""
         if isinstance(error, ModuleNotFoundError) and error.name:
             return error.name if error.name != ADAPTERS else None
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -260,8 +261,8 @@ class Checkout:
         if isinstance(error, SyntaxError) and error.filename:
             python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
             return (
-                f"line {error.lineno} of {self._short(error.filename)} is not understood by"
-                f" {python}: {error.msg}; if it is for a newer Python, install the workbook there"
+                f"line {error.lineno} of {self._short(error.filename)} is not valid in {python}:"
+                f" {error.msg}; if it needs a newer Python, install the workbook in that one"
             )
         lines = traceback.extract_tb(error.__traceback__)
         own = [each for each in lines if Path(each.filename).is_relative_to(self.folder)]
@@ -277,7 +278,7 @@ class Checkout:
             module.__file__ = file = str(self.folder / name)
             tree = self.trees[self.modules[name]]
             for node in tree.body:
-                with suppress(Exception):  # what a cell lacks here, another part may do without
+                with suppress(Exception):  # a part may not need what fails here
                     exec(compile(ast.Module([node], []), file, "exec"), vars(module))
             lines = ast.unparse(tree).splitlines(keepends=True)
             linecache.cache[file] = (0, None, lines, file)  # for `inspect.getsource`
@@ -286,7 +287,7 @@ class Checkout:
     def object(self, where: str) -> Any:
         """Import what "module:object" names. Raises: ValueError that lists what the module has.
 
-        "scripts/train.py" names a script: its path comes back, and nothing of it runs.
+        "scripts/train.py" names a script: its path is returned, and the script does not run.
         """
         module, _, path = where.rpartition(":")
         if not module and where.endswith(".py"):
@@ -317,7 +318,7 @@ _entered: set[Path] = set()
 
 
 def imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The first part of the names of what some statements import, but not relative to itself."""
+    """The top-level name of each absolute import among some nodes of a syntax tree."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -359,7 +360,7 @@ def _is_package(folder: Path) -> bool:
 
 
 def _holds_packages(root: Path) -> bool:
-    """Whether a folder is on the path for packages, not for modules inside of one."""
+    """Whether a folder is on the path for its packages, not for the modules inside one."""
     return not _is_package(root) and any(root.glob("*/__init__.py"))
 
 
@@ -376,7 +377,7 @@ def _mend_torch() -> None:
 
     if not hasattr(torch.serialization, "FILE_LIKE"):
         torch.serialization.FILE_LIKE = Any
-    if not torch.cuda.is_available():  # without CUDA, its marks for a profiler raise
+    if not torch.cuda.is_available():  # without CUDA, its profiler markers raise
         for name in ("range_push", "range_pop", "mark"):
             setattr(torch.cuda.nvtx, name, lambda *args, **kwargs: 0)
 
@@ -385,12 +386,12 @@ def _mend_torch() -> None:
 
 
 def how_to_install(package: str) -> str:
-    """The command that installs the package of which a module is missing."""
+    """The command that installs the package that a missing module belongs to."""
     return f"pip install {INSTALLED_AS.get(package, package.replace('_', '-'))}"
 
 
 def stand_in(module: ModuleType) -> None:
-    """Let a module stand for one that cannot be imported: only what is called later fails."""
+    """Make a module a stand-in for one that cannot be imported: only later calls into it fail."""
     package, _, _ = module.__name__.partition(".")
     above = sys.modules.get(module.__name__.rpartition(".")[0])
     module.__class__ = _StandIn
@@ -411,7 +412,7 @@ _broken: dict[str, str] = {}  # modules of a checkout that cannot be imported, a
 
 
 class _StandIns:
-    """Finds what takes the place of broken modules, and of all that is below a stand-in."""
+    """Finds stand-ins for broken modules, and for everything below a stand-in."""
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -431,7 +432,7 @@ def _find_stand_ins() -> None:
 
 
 class _Missing(ABCMeta):
-    """The type of whatever a missing package is asked for: it can be inherited from, and more."""
+    """The type of anything taken from a missing package: it can be subclassed, and more."""
 
     def __new__(mcs, name: str, bases: tuple, names: dict, **options: Any):
         return super().__new__(mcs, name, bases, names)
@@ -444,7 +445,7 @@ class _Missing(ABCMeta):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not _is_importing():
-            raise ModuleNotFoundError(f"{cls._workbook_path} is not there: {cls._workbook_why}")
+            raise ModuleNotFoundError(f"{cls._workbook_path} is missing: {cls._workbook_why}")
         if len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type):
             return args[0]  # it decorates
         return _missing(cls._workbook_path, "result", cls._workbook_why)

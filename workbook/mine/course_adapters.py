@@ -1,9 +1,9 @@
 """A learner's parts as plain code: the functions of the course's `tests/adapters.py`.
 
-Each is written down by watching the calls that a check makes: with which arguments a class is made
-and called, and which of the course's weights goes where. All values are marked, so that they tell
-what the adapter calls them. What was written is run on every case of the check beside the
-reference, and counts only if it agrees; so nobody gets an adapter that the course's tests refuse.
+Each is written by watching the calls that a check makes: with which arguments a class is made and
+called, and which of the course's weights goes where. All values are marked, so that each knows what
+the adapter calls it. An adapter of tensors is then run beside the reference on the usual cases of
+the check: it is refused if it is right on none, and the export says so if it is wrong on some.
 Rare forms, such as weights with an axis for the heads, are left to be written by hand.
 """
 
@@ -36,13 +36,13 @@ PACKAGE = "cs336_basics"
 WIDTH = 96  # of a line in the body of an adapter, before it is indented
 SECONDS = 60  # for an adapter on one case
 MISSING = {
-    ReadyRope: "a RoPE: no class of yours for it is kept",
-    calling._Config: "its settings: no annotation tells their class",
+    ReadyRope: "a RoPE: no RoPE class of yours is kept",
+    calling._Config: "its settings: no annotation names their class",
 }
 SILU = re.compile("_*(silu|swish)_*", re.I)
 
 
-# Numbers that tell what they are called.
+# Numbers that know what they are called.
 
 
 class _Marked:
@@ -62,7 +62,7 @@ class _Float(_Marked, float): ...
 
 
 def marked(value: Any, code: str) -> Any:
-    """A number with a name; what is no number stays as it is."""
+    """A number with a name; anything else is returned as it is."""
     if type(value) not in (int, float):
         return value
     made = (_Int if isinstance(value, int) else _Float)(value)
@@ -121,13 +121,13 @@ class Writer:
     imports: dict[str, None] = field(default_factory=dict)  # lines
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the handout's names, of which code can be written from now on."""
+        """Note values by the handout's names: from now on, code can be written for them."""
         names = self.adapter.names
         self.known += [(value, names[name]) for name, value in values.items() if name in names]
         return {n: marked(each, names[n]) if n in names else each for n, each in values.items()}
 
     def code(self, value: Any) -> str:
-        """Write an expression for a value. Raises: Wrong where nothing tells what it is."""
+        """Write an expression for a value. Raises: Wrong if none is known."""
         if isinstance(value, _Marked):
             return value.code
         if value is None or type(value) in (bool, int, float):
@@ -149,10 +149,10 @@ class Writer:
             owner = self.code(value.__self__)
             return owner if value.__name__ in verdicts.CALLED else f"{owner}.{value.__name__}"
         kind = MISSING.get(type(value)) or verdicts.kind_of(value)
-        raise Wrong(f"Nothing tells how to write {kind}.")
+        raise Wrong(f"The adapter has no way to get {kind}.")
 
     def call(self, call: Call) -> str:
-        """Write a call; a single argument by its place, others by their names."""
+        """Write a call, with a single argument by position and others by name."""
         is_class = inspect.isclass(call.function)
         function = call.function if is_class else getattr(call.function, "forward", call.function)
         asked = [each.name for each in parameters_of(function)]
@@ -160,14 +160,14 @@ class Writer:
         for name in [each for each in dict.fromkeys([*asked, *call.kwargs]) if each in call.kwargs]:
             named[name] = self.code(call.kwargs[name])
             if type(call.kwargs[name]) is int and meaning(name, ["max_seq_len"]):
-                named[name] = self.adapter.length  # the adapter is told no longest sequence
+                named[name] = self.adapter.length  # the adapter is not told the longest sequence
         if not arguments and [*named] == asked[:1]:
             arguments, named = list(named.values()), {}
         arguments += [f"{name}={code}" for name, code in named.items()]
         return f"{self.code(call.function)}({', '.join(arguments)})"
 
     def _tensor(self, value: Tensor) -> str:
-        """An input, by its numbers: a check hands out copies; or what a check makes itself."""
+        """Name an input, found by its numbers (checks hand out copies), or a check's own tensor."""
         n, last = self.adapter.length, value.shape[-1]
         tensors = [(each, code) for each, code in self.known if isinstance(each, Tensor)]
         tensors += [
@@ -179,7 +179,7 @@ class Writer:
                 return code
             if torch.equal(each[None], value):
                 return f"{code}.unsqueeze(0)"
-        raise Wrong("It is handed a tensor that the adapter does not have.")
+        raise Wrong("It is given a tensor that the adapter does not have.")
 
 
 # Weights.
@@ -188,14 +188,14 @@ class Writer:
 def filling(learner: Learner, case: Case, names: Mapping[str, str]) -> list[str]:
     """Lines that fill `module` with the course's weights, under the learner's names.
 
-    The first block and the first head stand for all; where they do not, the adapter disagrees.
+    The first block and the first head stand for all of them; if they differ, the cases show it.
 
     Args:
         learner: has made a module for the case, and was right with it.
-        names: what the adapter calls each weight; one that is not there is in its `weights`.
+        names: what the adapter calls each weight; one that is not listed is in its `weights`.
     """
     begin, marks, namespace = 1, {}, {"torch": torch, "layer": 0, "head": 0, "weights": {}}
-    for name, weight in case.weights.items():  # no two numbers are equal, so each tells its weight
+    for name, weight in case.weights.items():  # no two numbers are equal, so each shows its weight
         numbers = torch.arange(begin, begin + weight.numel(), dtype=torch.float32)
         marks[name] = numbers.reshape(weight.shape)
         begin += weight.numel()
@@ -216,7 +216,7 @@ def filling(learner: Learner, case: Case, names: Mapping[str, str]) -> list[str]
         if code:  # otherwise of another block or head
             has_its_names &= code == f"weights[{_quoted(name)}]"
             groups.setdefault(loops, []).append(f"{_quoted(name)}: {code}")
-    is_whole = learner.module.state_dict().keys() == layout.keys()  # no buffers beside
+    is_whole = learner.module.state_dict().keys() == layout.keys()  # no buffers besides
     strict = "" if is_whole else ", strict=False"
     if has_its_names:
         return [f"module.load_state_dict(weights{strict})"]
@@ -237,7 +237,7 @@ def _quoted(name: str) -> str:
 
 
 def _expression(codes: list[str], held: Tensor, namespace: dict) -> str:
-    """Code that makes what a parameter holds of the course's weights; "" where none is found."""
+    """Code that makes the value of a parameter from the course's weights; "" if none is found."""
     for order in permutations(codes):
         listed = ", ".join(order)
         whole = listed if len(order) == 1 else f"torch.cat([{listed}])"
@@ -289,11 +289,11 @@ class Adapter:
         pairs = re.findall(r"(\w+)(?:=None)?(?:: ([^,]+))?", parameters)
         self.names = {meant or own: own for own, meant in pairs}  # by the handout's names
         x, ids = self.names.get("x"), self.names.get("token_ids")
-        self.length = f"{ids}.shape[-1]" if ids else f"{x}.shape[-2]"  # code for it
+        self.length = f"{ids}.shape[-1]" if ids else f"{x}.shape[-2]"  # code for the length
 
     @property
     def cases(self) -> list[Case]:
-        """The cases of the check that the adapter can run, none of them a corner."""
+        """The cases of the check that the adapter can run, without corner cases."""
         cases = [
             case
             for case in ([self.part.gradients, *self.part.cases] if self.part else [])
@@ -305,9 +305,9 @@ class Adapter:
 
 
 def written(name: str, parts: Parts) -> tuple[str, str]:
-    """Write an adapter that calls the learner's part; return it and what is to be said of it.
+    """Write an adapter that calls the learner's part; return it and any remark on it.
 
-    Raises: Wrong with the reason why there is none, NotAttempted where the part is not there.
+    Raises: Wrong with the reason why there is none, NotAttempted if the part is missing.
     """
     adapter = ADAPTERS[name]
     objects = parts.of(adapter.problem) if adapter.problem != "silu" else ()
@@ -328,13 +328,13 @@ def written(name: str, parts: Parts) -> tuple[str, str]:
     text = "\n".join([*_wrapped(adapter.head), indent("\n".join(body), "    "), ""])
     right = [_agrees(adapter, text, case) for case in cases]
     if right and not any(right):
-        raise Wrong("No way to fill it in and call it gave the expected results.")
+        raise Wrong("No way of loading its weights and calling it gave the expected results.")
     missed = right.count(False)
     return text, f"{missed} of {len(right)} results are not the expected ones" if missed else ""
 
 
 def _wrapped(line: str) -> list[str]:
-    """A line, or lines of a long one: it has spaces between the arguments of a call."""
+    """A line; a long one wrapped at the spaces between the arguments of a call."""
     inside = " " * (len(line) - len(line.lstrip()) + 8)
     return wrap(
         line, WIDTH, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False
@@ -342,7 +342,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _are_counted(case: Case) -> bool:
-    """Whether the positions of a case are 0, 1, ..., as those of a part that is given none."""
+    """Whether the positions of a case are 0, 1, ..., as for a part that is given none."""
     positions = case.inputs.get("token_positions", torch.arange(0))
     return torch.equal(positions, torch.arange(positions.shape[-1]))
 
@@ -397,9 +397,9 @@ def _named(case: Case, writer: Writer) -> Case:
 
 
 def _make_right(learner: Learner, case: Case, parts: Parts) -> None:
-    """Let a learner find the way in which its class is right in a case. Raises: Wrong.
+    """Let a learner find the way of calling its class that is right in a case. Raises: Wrong.
 
-    A class that is handed a RoPE gets the learner's own: the one that was checked, or one beside.
+    A class that is handed a RoPE gets the learner's own: the one checked, or one beside it.
     """
     ropes: list[Any] = []
     if learner.takes("rope"):
@@ -421,7 +421,7 @@ def _make_right(learner: Learner, case: Case, parts: Parts) -> None:
 def _without_turning(case: Case, learner: Learner, writer: Writer) -> Case:
     """A case for a class that always has RoPE: at equal positions it changes no score."""
     if not learner.takes_positions():
-        raise Wrong("It cannot do without RoPE.")
+        raise Wrong("It cannot be called without RoPE.")
     zeros = torch.zeros(case.inputs["x"].shape[-2], dtype=torch.int64)
     writer.known.append((zeros, f"torch.zeros({writer.adapter.length}, dtype=torch.int64)"))
     arguments = {**case.arguments, "max_seq_len": 16, "theta": 10_000.0}
@@ -429,7 +429,7 @@ def _without_turning(case: Case, learner: Learner, writer: Writer) -> Case:
 
 
 def of_values(writer: Writer, *objects: Any) -> list[str]:
-    """Write the body for a function of other values, which is called with small ones."""
+    """Write the body for a function of other values, by calling it with small examples."""
     name, names = writer.adapter.name, writer.adapter.names
     pair = sorted(objects, key=lambda each: "load" in getattr(each, "__name__", ""))
     *before, attempt = pair if name == "run_load_checkpoint" else pair[:1]
@@ -452,7 +452,7 @@ def of_values(writer: Writer, *objects: Any) -> list[str]:
 def arguments_for(adapter: str) -> dict[str, Any]:
     """Small arguments, by the course's names, for an adapter of other values.
 
-    Files that they name are written to the working directory.
+    A file that they name is written into the working directory.
     """
     torch.manual_seed(0)
     special = {"special_tokens": ["<|endoftext|>"]}
@@ -500,11 +500,11 @@ def silu(writer: Writer) -> list[str]:
                     lines, result = of_values(writer, each), writer.calls[-1].result
                     if isinstance(result, Tensor) and alike(result, x * torch.sigmoid(x)):
                         return lines
-    raise Wrong("None of your files has a function `silu`.")
+    raise Wrong("None of your files has a working `silu` or `swish`.")
 
 
 def adamw(writer: Writer, attempt: Any) -> list[str]:
-    """Write the body that returns the class, or a function where its arguments are others."""
+    """Write the body that returns the class, or a function if its arguments are different."""
     betas = marked(0.9, "betas[0]"), marked(0.999, "betas[1]")
     values = {"params": [], "lr": 1e-3, "betas": betas, "eps": 1e-8, "weight_decay": 0.01}
     values = {name: marked(value, name) for name, value in values.items()}
@@ -532,8 +532,8 @@ def tokenizer(writer: Writer, attempt: Any) -> list[str]:
     return [f"return {writer.call(Call(attempt, args, kwargs))}"]
 
 
-# The functions of the course, each after its problem; after the colon of a parameter stands what
-# the handout calls it, where that is another name.
+# The functions of the course, each after its problem; a name after a parameter's colon is what the
+# handout calls it, if that is different.
 COURSE = """
 linear: run_linear(d_in: in_features, d_out: out_features, weights: weight, in_features: x)
 embedding: run_embedding(vocab_size: num_embeddings, d_model: embedding_dim, weights: weight,
@@ -590,11 +590,11 @@ ADAPTERS = {
 def write_all(folder: str, problems: list[str], done: list[str]) -> Iterator[dict[str, str]]:
     """Yield the heads of all adapters, and then each with its code.
 
-    Where there is no code, it comes with the reason, or with "" where nothing is solved yet.
+    If there is no code, it comes with the reason, which is "" if nothing is solved yet.
 
     Args:
-        folder: that the package of the learner's parts is in, one module for each of `problems`.
-        done: the names of adapters that are not asked for again.
+        folder: holds the package of the learner's parts, one module for each of `problems`.
+        done: the names of adapters to leave out.
     """
     sys.path.insert(0, folder)
     parts = Parts(problems)

@@ -1,4 +1,4 @@
-"""Which object of a checkout is which problem's: what its adapters use, then by names."""
+"""The object in a checkout for each problem, found by what adapters use, then by name."""
 
 import ast
 import re
@@ -13,12 +13,12 @@ from workbook.mine.checkout import ADAPTERS, Checkout
 from workbook.study.problems import PROBLEMS
 
 # The functions in `tests/adapters.py` of the course, from simple to complex: what a simple one
-# uses is its own, and what a complex one uses beyond that is its.
+# uses belongs to it, and what a complex one uses besides belongs to that one.
 FUNCTIONS: dict[str, tuple[str, ...]] = {
     "linear": ("run_linear",),
     "embedding": ("run_embedding",),
     "rmsnorm": ("run_rmsnorm",),
-    "silu": ("run_silu",),  # no problem, but what it uses is not SwiGLU
+    "silu": ("run_silu",),  # not a problem, but what it uses is not SwiGLU
     "softmax": ("run_softmax",),
     "rope": ("run_rope",),
     "positionwise_feedforward": ("run_swiglu",),
@@ -89,9 +89,9 @@ INLINE = "its body is in tests/adapters.py"
 def find(folder: str, given: dict[str, list[str]]) -> Iterator[dict]:
     """Find the object of each problem in a checkout; each comes as soon as it is found.
 
-    Yields dicts: first, for what is `given` by problem and is neither function nor class, the
-    `problem` and why it is `refused`; then `problem`, `where` ("module:object", two for a pair) and
-    `how` in words; at the end a `trouble` each, a sentence on what cannot be imported.
+    Yields dicts: first, for each object `given` for a problem that cannot be used, the `problem`
+    and why it is `refused`; then `problem`, `where` ("module:object", two for a pair) and `how` in
+    words; at the end one `trouble` each, a sentence on what cannot be imported.
     """
     checkout = Checkout(folder)
     checkout.enter()
@@ -99,7 +99,7 @@ def find(folder: str, given: dict[str, list[str]]) -> Iterator[dict]:
         try:
             for value in map(checkout.object, wheres):
                 if not (callable(value) or isinstance(value, Path)):
-                    raise ValueError(f"it is a {type(value).__name__}, no function or class")
+                    raise ValueError(f"it is a {type(value).__name__}, not a function or class")
         except ValueError as error:
             yield {"problem": problem, "refused": str(error)}
     search = _Search(checkout)
@@ -119,7 +119,7 @@ class _Search:
         self.troubles = [f"{n} cannot be imported: {why}" for n, why in checkout.unread.items()]
 
     def tried(self, function: Callable[[], Any]) -> Any:
-        """What a function returns that imports; None where it fails, which is noted."""
+        """Call a function that imports something; note a failure, and return None."""
         try:
             with isolated():
                 return limited(SECONDS, function)
@@ -127,13 +127,13 @@ class _Search:
             self.troubles.append(str(error))
 
     def object(self, where: str) -> Any:
-        """The object of this name; None where it cannot be imported."""
+        """The object of this name; None if it cannot be imported."""
         if where not in self.objects:
             self.objects[where] = self.tried(lambda: self.checkout.object(where))
         return self.objects[where]
 
     def is_free(self, where: str, problem: str) -> bool:
-        """Whether it can be called, and is the part of no other problem."""
+        """Whether it can be called, and is not the part of another problem."""
         value = self.object(where)
         return callable(value) and self.taken.get(id(value), problem) == problem
 
@@ -142,7 +142,7 @@ class _Search:
         if all(each) and len(each) == 1 + (problem == "checkpointing"):
             self.found.add(problem)
             where = [where for where, _ in each]
-            if problem != "training_together":  # importing it may begin to train
+            if problem != "training_together":  # importing it may start training
                 self.taken |= {id(self.object(each)): problem for each in where}
             if problem in CODE:
                 yield {
@@ -156,15 +156,15 @@ class _Search:
         module = adapters.names and self.tried(lambda: self.checkout.imported(ADAPTERS))
         for problem in FUNCTIONS if module else ():
             uses = {name: self.uses(name, adapters, module) for name in adapters.written(problem)}
-            if uses and problem != "checkpointing":  # the first does; the second is for less
+            if uses and problem != "checkpointing":  # one is enough; the second does less
                 name = next((name for name in uses if uses[name]), next(iter(uses)))
                 uses = {name: uses[name]}
             yield from self.take(problem, [self.used(problem, *each) for each in uses.items()])
 
     def uses(self, name: str, adapters: "Adapters", module: ModuleType) -> list[str]:
-        """What an adapter names of the checkout, through helpers beside it too, in order.
+        """The objects of the checkout that an adapter names, also through its helpers, in order.
 
-        Its text says the names, and Python what they are; it does not run.
+        The names come from its source, and their values from its module; it does not run.
         """
         found, todo, scope = [], [name], dict(vars(module))
         for each in todo:  # which grows
@@ -183,13 +183,13 @@ class _Search:
         return list(dict.fromkeys(found))
 
     def home(self, value: Any) -> list[str]:
-        """Where an object of the checkout is defined; nothing for another one."""
+        """Where an object of the checkout is defined; [] for any other object."""
         module, path = (getattr(value, name, None) for name in ("__module__", "__qualname__"))
         is_named = isinstance(module, str) and isinstance(path, str) and "<" not in path
         return [f"{module}:{path}"] if is_named and self.checkout.find(module) else []
 
     def used(self, problem: str, name: str, uses: list[str]) -> tuple[str, str] | None:
-        """What an adapter uses that is likeliest the problem's own; or else, the adapter itself."""
+        """The object an adapter uses that is likeliest the problem's own, or else the adapter."""
         ranked = []
         others = FUNCTIONS.keys() - self.found - {problem}
         for place, where in enumerate(uses):
@@ -206,7 +206,7 @@ class _Search:
         if lost := [where for where in uses if self.object(where) is None]:
             named = [where for where in lost if _fits(problem, where.rpartition(":")[2])]
             return (named or lost)[0], f"{name} uses it, but it cannot be imported"
-        # `get_adamw_cls` is no optimizer itself, as it takes nothing.
+        # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
         is_part = problem not in ("silu", "adamw") and self.object(f"{ADAPTERS}:{name}")
         return (f"{ADAPTERS}:{name}", INLINE) if is_part else None
 
@@ -230,7 +230,7 @@ class _Search:
         return next((each for each in wheres if self.is_free(each, problem)), next(lost, None))
 
     def script(self) -> str | None:
-        """The path of a script that trains; it has no function of its own."""
+        """The path of a script that trains, for want of a function that does."""
         for file in self.checkout.files:
             path = file.relative_to(self.checkout.folder).as_posix()
             is_it = file.suffix == ".py" and "train" in file.stem.lower()
@@ -243,7 +243,7 @@ class _Search:
 
 
 def _does(node: ast.stmt) -> bool:
-    """Whether a statement does something where the others define and import."""
+    """Whether a statement does something, unlike definitions and imports."""
     is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     return is_call or isinstance(node, ast.For | ast.While | ast.With | ast.If)
 
@@ -287,9 +287,10 @@ def _definitions(checkout: Checkout) -> Iterator[Definition]:
 
 
 def _rank(problem: str, patterns: str, each: Definition) -> tuple | None:
-    """How likely a definition is a problem's, the least being the likeliest; None: it is not.
+    """Rank a definition for a problem, the lowest being the likeliest; None: it cannot be it.
 
-    What has the wrong kind comes last, and before that what lies among tests and scripts.
+    One of the wrong kind ranks last; of those with equally likely names, one among tests or scripts
+    ranks below the others.
     """
     node, path, form = each.node, each.path, _form(problem)
     plain, is_class, own = _plain(node.name), isinstance(node, ast.ClassDef), each.where.lower()
@@ -344,7 +345,7 @@ def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 class Adapters:
-    """The functions in `tests/adapters.py`, as its text says."""
+    """The functions in `tests/adapters.py`, read from its source."""
 
     def __init__(self, checkout: Checkout):
         tree = checkout.trees.get(checkout.find(ADAPTERS))
@@ -355,7 +356,7 @@ class Adapters:
         self.names |= {name for name, node in self.own.items() if not is_stub(node)}
 
     def written(self, problem: str) -> list[str]:
-        """The names of the functions for a problem that are there, and are no stubs."""
+        """The names of the functions for a problem that exist and are not stubs."""
         return [name for name in FUNCTIONS.get(problem, ()) if name in self.names]
 
 

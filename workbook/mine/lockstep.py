@@ -1,10 +1,10 @@
-"""A learner's parts beside ours: on the same inputs at every step of a run, and in runs as wholes.
+"""A learner's parts beside ours: on the same inputs at every step of a run, and in whole runs.
 
     state after k steps   weights -> forward -> loss -> gradients -> clipping
     step k + 1            schedule -> optimizer -> weights
 
-Each part of theirs is given what ours has at hand. So the part that differs is found even where the
-losses hardly show it, and no fault hides another. The sizes are small: the same code runs.
+Each of their parts is given the inputs that ours gets. So a part that differs is found even if the
+losses hardly show it, and no fault hides another. The sizes are small, but the same code runs.
 """
 
 import math
@@ -27,7 +27,7 @@ from workbook.training.parts import Maker, Parts
 from workbook.transformer.model import TransformerLM
 
 # What is compared: the part that is named, the field of `Parts`, and the method of `Lockstep`. The
-# batches come last because they part no losses: both runs are given ours.
+# batches come last because they cannot make the losses differ: both runs are given ours.
 COMPARED = (
     ("forward", "model", "forward"),
     ("loss", "loss", "loss"),
@@ -47,13 +47,13 @@ SIZES = {
 }  # fmt: skip
 BATCH, TOKENS, SEED = 8, 5_000, 336
 
-# How far right parts may lie apart, as a share of the largest value. Our own two kinds of kernels
+# How far correct parts may differ, as a share of the largest value. Our own two kinds of kernels
 # differ by a hundredth of these, and a norm with another small eps by a tenth.
 FORWARD, LOSS, GRADIENT, CLIPPING, SCHEDULE = 1e-4, 1e-4, 1e-3, 1e-4, 1e-4
-UPDATE = 2e-3  # of the way that the learning rates allow a weight
+UPDATE = 2e-3  # of the distance that the learning rates let a weight move
 ROUNDING = 1e-6  # and of the weight itself, for each step
-# In whole runs, as a share of the loss: where a part was found to differ, and where none was. There
-# rounding grows from step to step, so it may be many times what our two kinds of kernels differ by.
+# In whole runs, as a share of the loss: if a part was found to differ, and if none was. Rounding
+# grows there from step to step, so it may be many times what our two kinds of kernels differ by.
 SHOWS, WHOLE, NOISE = 1e-5, 2e-3, 20
 
 
@@ -83,17 +83,17 @@ RIGHT = [
 
 
 def small(preset: str, steps: int) -> TrainConfig:
-    """The settings of a preset, so small and short that every part shows all that it does.
+    """The settings of a preset, made small and short, yet every part shows all that it does.
 
-    A warm-up, the cosine and what comes after lie within the steps. Raises: ValueError for a preset
-    that is not known.
+    The warm-up, the cosine and what comes after fit into the steps. Raises: ValueError for an
+    unknown preset.
     """
     base = presets.get(preset)
     warmup = max(1, steps // 4)
     optimizer = replace(
         base.optimizer,
         warmup_iters=warmup,
-        # A cosine of no length is a corner case, which a right schedule may refuse.
+        # A cosine of length zero is a corner case, which a correct schedule may refuse.
         cosine_cycle_iters=max(warmup + 1, steps * 4 // 5),
         weight_decay=base.optimizer.weight_decay or 0.1,
         update="textbook",
@@ -110,16 +110,16 @@ def small(preset: str, steps: int) -> TrainConfig:
 
 
 def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
-    """Try each part of theirs at every step of our run, then the two runs as wholes.
+    """Try each of their parts at every step of our run, then compare the two whole runs.
 
     Yields first {"theirs": {part: where it is}, "sizes": words}; {"trying": [part, step, whose]}
     before theirs run; {"found": [part, step, words]} for each that differs; and at the end the
-    "losses" of the two runs, before and after each step, and the step at which they have "parted".
+    "losses" of the two runs, before and after each step, and the step at which they "parted".
 
     Args:
         config: of `small`.
         theirs: a part that is not in its `made_by` is ours. A model has `fill`, `places` and
-            `named_learners`, as that of `own_parts`.
+            `named_learners`, like that of `own_parts`.
     """
     ours = Parts.ours(config)
     made_by = theirs.made_by
@@ -145,7 +145,7 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
             yield {"trying": [part, at, whose]}
             try:
                 words = getattr(lockstep, method)()
-                words = words and f"{whose} parts from ours at step {at}: {words}"
+                words = words and f"{whose} differs from ours at step {at}: {words}"
             except Exception as error:
                 words, broken = failure(error, whose, at), True
             if words:
@@ -158,12 +158,12 @@ def compared(config: TrainConfig, theirs: Parts) -> Iterator[dict]:
 
 
 def yours(name: str, maker: Maker) -> str:
-    """A part of theirs as a sentence begins with it."""
+    """One of their parts, as the beginning of a sentence."""
     return f"Your {name} ({maker.where})"
 
 
 def failure(error: Exception, whose: str, step: int) -> str:
-    """What is said where theirs raise an error; `own_parts` begins like this itself."""
+    """The message when theirs raises an error; one from `own_parts` begins like this already."""
     said = str(error)
     if said.startswith(whose[0].lower() + whose[1:]):
         return f"{whose[0]}{said[1:].rstrip('.')}."
@@ -189,7 +189,7 @@ def drawn(config: TrainConfig, ours: Parts) -> list[tuple[Tensor, Tensor]]:
 def with_a_limit(
     config: TrainConfig, ours: Parts, start: Mapping[str, Tensor], batches: Sequence
 ) -> TrainConfig:
-    """The config with a limit that the gradients of most steps exceed, and not those of all."""
+    """The config with a limit that the gradients of most steps exceed, but not of all."""
     norms = []
 
     def note(params, limit):
@@ -201,7 +201,7 @@ def with_a_limit(
 
 
 def rate(config: TrainConfig, parts: Parts, step: int) -> float:
-    """The learning rate of a step; they count from 1, as in `training.train`."""
+    """The learning rate of a step; steps count from 1, as in `training.train`."""
     its = config.optimizer
     return parts.schedule(
         step,
@@ -241,10 +241,10 @@ def filled(model: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
 
 
 class Lockstep:
-    """Our run, step by step, and theirs on what it has at hand.
+    """Our run, step by step, with their parts given the same inputs.
 
-    Each of the methods that `COMPARED` names returns words where its part differs, or "", and may
-    raise whatever a learner's code does.
+    Each of the methods that `COMPARED` names returns words if its part differs, or else "", and may
+    raise whatever a learner's code raises.
     """
 
     def __init__(
@@ -257,17 +257,17 @@ class Lockstep:
         self.weights = dict(self.model.named_parameters())
         self.their_model: nn.Module | None = None
         self.their_update: tuple[dict[str, Tensor], Optimizer] | None = None
-        self.right = [self.updated(make, start) for make in RIGHT]  # those that theirs may be
+        self.right = [self.updated(make, start) for make in RIGHT]  # theirs may be one of these
         self.kinds = list(RIGHT)
-        self.way = 0.0  # that the learning rates have allowed a weight so far
+        self.way = 0.0  # the distance that the learning rates let a weight move so far
 
     def updated(self, make: Callable, start: Mapping[str, Tensor]) -> tuple[dict, Optimizer]:
-        """Weights of their own for an optimizer, by name, and the optimizer."""
+        """An optimizer's own copies of the weights, by name, and the optimizer."""
         weights = {name: nn.Parameter(each.clone()) for name, each in start.items()}
         return weights, make(list(weights.values()), self.config.optimizer)
 
     def steps(self, batches: Sequence[tuple[Tensor, Tensor]]) -> Iterator[int]:
-        """Train; yield the number of steps taken, each time that all is there for the next one."""
+        """Train; yield the number of steps taken, whenever all is ready for the next one."""
         optimizer = self.ours.optimizer(self.model.parameters(), self.config.optimizer)
         for self.step, (self.inputs, self.targets) in enumerate(batches):
             optimizer.zero_grad()
@@ -298,27 +298,27 @@ class Lockstep:
         row, token = divmod(gap[:, position].argmax().item(), gap.shape[-1])
         numbers = two(got[row, position, token], expected[row, position, token])
         agree = f" The logits before position {position} agree." if position else ""
-        return f"with equal weights a logit of position {position} is {numbers}.{agree}"
+        return f"with equal weights, a logit at position {position} is {numbers}.{agree}"
 
     def loss(self) -> str:
-        """Their loss of our logits."""
+        """Their loss for our logits."""
         got = self.theirs.loss(self.logits.detach().clone(), self.targets).detach()
         ours = self.loss_value.detach()
         if apart(got, ours) <= LOSS * ours.abs():
             return ""
-        return f"of the same logits it is {two(got, ours)}."
+        return f"for the same logits, it is {two(got, ours)}."
 
     def back_from_loss(self) -> str:
-        """The gradient of their loss, where its value is right."""
+        """The gradient of their loss, if its value is right."""
         if "loss" in self.found:
             return ""
         logits = self.logits.detach().clone().requires_grad_()
         self.theirs.loss(logits, self.targets).backward()
         words = furthest({"logits": logits.grad}, {"logits": self.logits.grad}, GRADIENT)
-        return words and f"its value is right, but backward from it {words}."
+        return words and f"its value is right, but in its backward pass {words}."
 
     def back_through_model(self) -> str:
-        """The gradients of our loss through their model, where its logits are right."""
+        """The gradients of our loss through their model, if its logits are right."""
         if "forward" in self.found:
             return ""
         model = filled(self.their_model, self.state())
@@ -328,7 +328,7 @@ class Lockstep:
         self.ours.loss(model(self.inputs), self.targets).backward()
         expected = model.places(self.gradients_before)
         words = furthest({name: own[name].grad for name in expected}, expected, GRADIENT)
-        return words and f"its logits are right, but backward through it {words}."
+        return words and f"its logits are right, but in its backward pass {words}."
 
     def clipping(self) -> str:
         """What their clipping leaves of our gradients."""
@@ -354,7 +354,7 @@ class Lockstep:
             return ""
         highest, lowest = its.max_learning_rate, its.min_learning_rate
         asked = (step, highest, lowest, its.warmup_iters, self.config.cosine_cycle_iters)
-        return f"with the arguments {asked} it is {two(got, self.rate)}."
+        return f"with the arguments {asked} it returns {two(got, self.rate)}."
 
     def optimizer(self) -> str:
         """The weights after their step along our gradients, at our learning rate."""
@@ -370,20 +370,20 @@ class Lockstep:
                 group["lr"] = self.rate
             optimizer.step()
         self.way += self.rate
-        # Of the right ones, those that theirs has agreed with until now; the nearest first.
+        # Of the correct ones, those that theirs has agreed with so far, the nearest first.
         rests = [self.missed(weights, right) for right, _ in self.right]
         order = sorted(range(len(rests)), key=lambda number: rests[number][0])
         over, name, place, ours = rests[order[0]]
         if over > 1:
             got, old = weights[name].detach().flatten()[place], before[name].flatten()[place]
-            return f"after it a weight of `{name}` that was {old:.4g} is {two(got, ours)}."
+            return f"after it, a weight of `{name}` that was {old:.4g} is {two(got, ours)}."
         agree = [number for number in order if rests[number][0] <= 1]
         self.right = [self.right[number] for number in agree]
         self.kinds = [self.kinds[number] for number in agree]
         return ""
 
     def missed(self, got: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> tuple:
-        """By how much weights differ most, as a share of what may be; where, and what ours is."""
+        """The largest difference, as a share of what is allowed; where it is, and our value."""
         found = []
         for name, ours in expected.items():
             ours = ours.detach()
@@ -394,7 +394,7 @@ class Lockstep:
         return max(found, key=lambda each: each[0])
 
     def batches(self) -> str:
-        """Whether their windows are such, and are drawn from everywhere; tried once."""
+        """Whether their batches are windows and targets, drawn from everywhere; tried once."""
         order = torch.Generator().manual_seed(SEED)
 
         def get_batch(dataset, batch_size, context_length, device):
@@ -406,7 +406,7 @@ class Lockstep:
             loader.expect_fair(loader.starts())
             loader.expect_ids()
         except NotAttempted as error:
-            raise ValueError("it is still to write") from error
+            raise ValueError("it is not written yet") from error
         except Wrong as wrong:
             if wrong.error:
                 raise wrong.error from wrong
@@ -425,19 +425,19 @@ def copies(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def apart(got: Tensor, expected: Tensor) -> Tensor:
-    """How far numbers lie apart; infinitely where one is NaN. Raises: ValueError for shapes."""
+    """The distance of numbers; infinite if one is NaN. Raises: ValueError if shapes differ."""
     if got.shape != expected.shape:
-        raise ValueError(f"the shape is {tuple(got.shape)}, and ours {tuple(expected.shape)}")
+        raise ValueError(f"the shape is {tuple(got.shape)}, but ours is {tuple(expected.shape)}")
     return (got - expected).abs().nan_to_num(nan=math.inf, posinf=math.inf)
 
 
 def furthest(got: Mapping[str, Tensor | None], expected: Mapping[str, Tensor], share: float) -> str:
-    """Where gradients differ most by more than a share of the largest of the tensor, in words."""
+    """In words, where gradients differ most, if by more than a share of the tensor's largest."""
     if missing := [name for name in expected if got[name] is None]:
         others = {1: "", 2: f" and `{missing[-1]}`"}.get(
             len(missing), f" and {len(missing) - 1} others"
         )
-        return f"no gradient comes to `{missing[0]}`{others}"
+        return f"no gradient reaches `{missing[0]}`{others}"
     largest = max(each.abs().max().item() for each in expected.values())
     found = []
     for name, ours in expected.items():
@@ -457,7 +457,7 @@ def two(theirs: Tensor | float, ours: Tensor | float) -> str:
     """Two numbers with as many digits as it takes to tell them apart."""
     theirs, ours = float(theirs), float(ours)
     digits = next((n for n in range(4, 9) if f"{theirs:.{n}g}" != f"{ours:.{n}g}"), 9)
-    return f"{theirs:.{digits}g} and ours {ours:.{digits}g}"
+    return f"{theirs:.{digits}g}, but ours is {ours:.{digits}g}"
 
 
 # --- Whole runs ---------------------------------------------------------------------------------
@@ -471,14 +471,14 @@ def whole(
     batches: Sequence,
     found: Mapping[str, str],
 ) -> Iterator[dict]:
-    """Yield the losses of a run of all parts of theirs beside one of ours, and where they part.
+    """Yield the losses of a run with all of their parts and of ours, and where they diverge.
 
-    Where they do though no part alone differs, the parts are swapped one at a time.
+    If they do although no part alone differs, the parts are swapped one at a time.
 
     Args:
-        ours: with the optimizer, of those that are right, that theirs agrees with.
+        ours: has whichever correct optimizer theirs agrees with.
     """
-    yield {"trying": None}  # a word before each run: they may take long, and none hangs alone
+    yield {"trying": None}  # a word before each run: it may take long, and no part hung alone
     expected = list(losses(config, ours, start, batches))
     yield {"trying": None}
     fused = replace(config, model=replace(config.model, kernels="fused"))
@@ -487,7 +487,7 @@ def whole(
     may = (SHOWS if found else WHOLE) * np.abs(expected) + NOISE * noise
 
     def run(parts: Parts) -> tuple[list[float], int | None, str]:
-        """The losses, and where and how they part from ours."""
+        """The losses, and where and how they diverge from ours."""
         got: list[float] = []
         try:
             for at, loss in enumerate(losses(config, parts, start, batches)):
@@ -509,6 +509,6 @@ def whole(
             _, step, words = run(replace(ours, **{name: getattr(theirs, name)}))
             if step is not None:
                 whose = yours(name, theirs.made_by[name])
-                alone = "does what ours does on our weights, but a run with it parts from ours"
+                alone = "does what ours does on our weights, but a run with it diverges from ours"
                 yield {"found": [part, step, f"{whose} {alone} at step {step}: {words}"]}
                 return

@@ -1,6 +1,6 @@
-"""Your own parts in the place of ours: found, called as a run calls them, named where they fail.
+"""Your own parts in place of ours: found, called as a run calls them, and named when they fail.
 
-A part is looked for in the repository that `workbook adopt` was shown, and then among the solved
+A part is looked for in the repository that `workbook adopt` was given, and then among the solved
 problems of the study folder. Parts differ in their arguments and in how they hold their weights;
 `checks.calling` and `checks.modules` know how to call them.
 """
@@ -50,7 +50,7 @@ PROBLEMS = {  # by the part of a run
     "tokenizer": "tokenizer",
     "decode": "decoding",
 }
-SECONDS = 120.0  # that one call may take: what takes longer hangs
+SECONDS = 120.0  # for one call: what takes longer hangs
 NOTHING = Words("")  # for the checks' report of a call, which nobody sees here
 
 
@@ -73,8 +73,7 @@ class Found(NamedTuple):
 def found(problem: str, study: Path) -> Found | None:
     """What the learner has for a code problem: adopted, or kept in a study folder; None: nothing.
 
-    Raises: ValueError where `adopted.toml` is damaged, OSError where the folder that it names is
-    gone.
+    Raises: ValueError if `adopted.toml` is damaged, OSError if the folder that it names is gone.
     """
     adopted, kept = repository.read(study), study / keeping.FOLDER / f"{problem}.py"
     if adopted is None or not (where := adopted.where(problem)):
@@ -124,10 +123,10 @@ def _hash_of(things: Iterable[Any], folder: Path) -> str:
 
 
 def parts(study: Path | None = None) -> Parts:
-    """The parts of a run, the learner's in the place of ours wherever there is one.
+    """The parts of a run: the learner's in place of ours wherever there is one.
 
-    Shown, it is a table of whose each part is. A part that cannot be imported is there too, and
-    raises PartError when it is called.
+    Printed, it is a table that says whose each part is. A part that cannot be imported is there
+    too, and raises PartError when it is called.
 
     Args:
         study: the study folder; None: the nearest one.
@@ -155,8 +154,8 @@ class Learners:
             self.thing = self.thing[part == "load_checkpoint"]
 
     def takes_adapter(self) -> bool:
-        """Call the checkout's adapter from now on, which knows how; False where there is none."""
-        done = self.adapted or self.part == "model"  # whose recipe has asked the adapter already
+        """Call the checkout's adapter from now on, which knows how; False if there is none."""
+        done = self.adapted or self.part == "model"  # whose recipe has tried the adapter already
         adopted = None if done else repository.read(self.study)
         if adopted is None or not adopted.parts.get(self.problem):
             return False
@@ -176,7 +175,7 @@ class Learners:
         )
 
     def tried(self, function: Callable[[], Any]) -> Any:
-        """What a function that runs the learner's code returns. Raises: PartError."""
+        """Return what a function that runs the learner's code returns. Raises: PartError."""
         if self.trouble:
             raise self.error(f"cannot be imported: {self.trouble}")
         try:
@@ -184,11 +183,11 @@ class Learners:
         except PartError:
             raise
         except NotAttempted as error:
-            raise self.error(f"is still to write{_place(error.__cause__)}") from error
+            raise self.error(f"is not written yet{_place(error.__cause__)}") from error
         except Exception as error:
             of_call = isinstance(error, Wrong)
             cause = (error.error or error.__cause__) if of_call else error
-            # Where it cannot be called as the problem says, their adapter knows how.
+            # If it cannot be called as the problem says, their adapter knows how.
             if not (of_call and cause) and self.takes_adapter():
                 return self.tried(function)
             if of_call and not error.error:
@@ -198,12 +197,12 @@ class Learners:
             raise self.error(f"fails: {said.rstrip('.')}{_place(cause or error)}") from error
 
     def error(self, what: str) -> PartError:
-        """What is said of a failure of this part."""
+        """The error for a failure of this part."""
         advice = f'`check("{self.problem}", ...)` or `workbook check --all` says more'
         return PartError(f"your {self.part} ({self.where}) {what}; {advice}")
 
     def expect(self, holds: bool, what: str) -> None:
-        """Raise PartError unless a result is what is asked for."""
+        """Raise PartError unless a result is as expected."""
         if not holds:
             raise self.error(what)
 
@@ -229,14 +228,14 @@ class Model(nn.Module):
         self.theirs = learners.tried(self.recipe.make).train()
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        if token_ids.ndim == 1:  # so a learner's `decode` may ask
+        if token_ids.ndim == 1:  # as a learner's `decode` may call it
             return self(token_ids.unsqueeze(0)).squeeze(0)
         logits = self.learners.tried(partial(_called, self.recipe.call, self.theirs, token_ids))
         asked = (*token_ids.shape, self.config.vocab_size)
         is_tensor = isinstance(logits, Tensor)
         got = tuple(logits.shape) if is_tensor else type(logits).__name__
         self.learners.expect(
-            is_tensor and got == asked, f"returns {got}, and logits of shape {asked} are asked for"
+            is_tensor and got == asked, f"returns {got} instead of logits of shape {asked}"
         )
         return logits
 
@@ -245,7 +244,7 @@ class Model(nn.Module):
         modules.fill(self.theirs, self.places(weights))
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Weights by the course's names as the learner's parameters hold them, by their names."""
+        """Weights by the course's names, as the learner's parameters hold them, by theirs."""
         return self.learners.tried(lambda: self.recipe.places(weights))
 
     def named_learners(self) -> dict[str, Tensor]:
@@ -255,7 +254,7 @@ class Model(nn.Module):
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
-        except AttributeError:  # what a learner's `decode` may ask for: their own names, and sizes
+        except AttributeError:  # their own names, and sizes, which a learner's `decode` may use
             theirs = super().__getattr__("theirs")
             if hasattr(theirs, name):
                 return getattr(theirs, name)
@@ -282,8 +281,8 @@ def recipe(learners: Learners, config: ModelConfig) -> "TracedModel | NamedModel
     for name in ("norm", "position", "ffn", "tie_embeddings"):
         if getattr(config, name) != getattr(usual, name):
             raise learners.error(
-                f"has no {name}={getattr(config, name)!r}: change your code and train it as"
-                f" {name}={getattr(usual, name)!r}, which makes it another run"
+                f"cannot switch to {name}={getattr(config, name)!r}: build that into your code and"
+                f" train it with {name}={getattr(usual, name)!r}; changed code makes a new run"
             )
     adopted = repository.read(learners.study)
     if adopted is not None and adopted.parts.get("transformer_lm"):
@@ -299,9 +298,9 @@ def recipe(learners: Learners, config: ModelConfig) -> "TracedModel | NamedModel
 
 
 class NamedModel:
-    """A learner's model whose arguments and weights are told by their names.
+    """A learner's model whose arguments and weights are recognised by their names.
 
-    Where names leave several ways open, the one is taken that gives our logits, or comes nearest.
+    If names leave several ways open, the one whose logits equal ours, or come nearest, is taken.
     """
 
     def __init__(self, attempt: Any, config: ModelConfig):
@@ -313,7 +312,7 @@ class NamedModel:
         self.case = Case("TransformerLM", {"token_ids": ids}, arguments, weights)
         self.heads, self.way = config.num_heads, 0
         self.learner.module = module = self.make().eval()
-        self.trouble: Wrong | None = None  # why it cannot be filled, which training need not
+        self.trouble: Wrong | None = None  # why it cannot be filled; training does not need that
         try:
             ways = self._ways(module, weights)
         except Wrong as trouble:
@@ -323,7 +322,7 @@ class NamedModel:
             expected, distances = ours(ids), [math.inf] * len(ways)
             for number, way in enumerate(ways):
                 modules.fill(module, way.weights)
-                with suppress(Exception):  # told when it is trained
+                with suppress(Exception):  # reported when it is trained
                     distances[number] = (self.call(module, ids) - expected).abs().max().item()
         self.way = distances.index(min(distances))
 
@@ -331,7 +330,7 @@ class NamedModel:
         return modules.layouts(module, weights, self.heads)
 
     def make(self) -> nn.Module:
-        """A new model, with the learner's own first weights. Raises: Wrong."""
+        """A new model, with the learner's own initial weights. Raises: Wrong."""
         return self.learner.make(self.case).train()
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -358,13 +357,13 @@ class NamedModel:
 
 
 def _loss(learners: Learners, logits: Tensor, targets: Tensor) -> Tensor:
-    """Their loss; of tokens in one row, because some know no other form."""
+    """Their loss, of tokens in one row, because some take no other shape."""
     loss = learners({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
     is_one = isinstance(loss, Tensor) and loss.numel() == 1
     got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-    learners.expect(is_one, f"returns {got}, and one number is asked for")
+    learners.expect(is_one, f"returns {got} instead of one number")
     loss = loss.reshape(())
-    # A GPU is not asked: it would have to be waited for at every step.
+    # Not checked on a GPU, which would have to be waited for at every step.
     if loss.device.type == "cpu" and not loss.isfinite() and logits.isfinite().all():
         raise learners.error(f"is {loss.item()}, though all logits are finite")
     return loss
@@ -385,8 +384,8 @@ def _optimizer(
     }:
         values["beta1"], values["beta2"] = values.pop("betas")
 
-    # The first optimizer of a process loads torch's compiler, for seconds. Stopped in the middle it
-    # would stay half imported, so it is loaded before the clock of the learner's code runs.
+    # The first optimizer of a process loads torch's compiler, which takes seconds. Stopped halfway,
+    # it would stay half imported, so it is loaded before the clock of the learner's code starts.
     importlib.import_module("torch._dynamo")
 
     def made() -> torch.optim.Optimizer:
@@ -416,8 +415,10 @@ def _schedule(
     try:
         rate = float(rate)
     except (TypeError, ValueError) as error:
-        raise learners.error(f"returns {rate!r} for step {it}, and no number") from error
-    learners.expect(0 <= rate < float("inf"), f"returns {rate} for step {it}")
+        raise learners.error(f"returns {rate!r} for step {it} instead of a number") from error
+    learners.expect(
+        0 <= rate < float("inf"), f"returns {rate} for step {it}: it is negative or not finite"
+    )
     return rate
 
 
@@ -436,7 +437,7 @@ def _get_batch(
     device: torch.device,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Their batch. It is drawn from the global generators, which a checkpoint keeps too."""
+    """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     values = {
         "dataset": dataset,
         "batch_size": batch_size,
@@ -449,8 +450,8 @@ def _get_batch(
     for each in batch:
         learners.expect(
             each.shape == (batch_size, context_length) and not each.is_floating_point(),
-            f"returns {tuple(each.shape)} of {each.dtype}, and ids of shape"
-            f" {(batch_size, context_length)} are asked for",
+            f"returns {tuple(each.shape)} of {each.dtype} instead of ids of shape"
+            f" {(batch_size, context_length)}",
         )
     return tuple(each.to(device, torch.int64) for each in batch)
 
@@ -465,7 +466,7 @@ def _load_checkpoint(learners: Learners, src: Path, model, optimizer) -> Any:
 
 
 class LearnersTokenizer(Tokenizer):
-    """Our tokenizer, whose texts and ids a learner's encodes and decodes."""
+    """Our tokenizer, with the learner's doing the encoding and decoding."""
 
     def __init__(self, learners: Learners, vocab, merges, special_tokens):
         super().__init__(vocab, merges, special_tokens)
@@ -505,7 +506,7 @@ def _decode(
     end_id: int | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> list[int]:
-    """The new ids of their function, which is asked in the form that it understands."""
+    """The new ids from their function, called in the form that it takes."""
 
     def run() -> list[int]:
         learner = decoding.Learner(learners.thing)
@@ -534,20 +535,20 @@ MAKERS: dict[str, Callable] = {
 
 
 def expect_some(parts: Parts) -> Parts:
-    """The same parts. Raises: ValueError where none of them is the learner's."""
+    """The same parts. Raises: ValueError if none of them is the learner's."""
     if not parts.made_by:
         raise ValueError(
-            "you have no parts yet: solve a code problem in a study folder, or show your"
-            " repository to `workbook adopt PATH`"
+            "you have no parts yet: solve a code problem in a study folder, or run `workbook adopt"
+            " PATH` with the path of your repository"
         )
     return parts
 
 
 def rehearsed(config: TrainConfig, parts: Parts) -> TrainConfig:
-    """The config, in float32 where the learner's parts work in that alone.
+    """The config, in float32 if the learner's parts work only in that.
 
-    One step with two short sequences is tried, before a long run is begun.
-    Raises: PartError where it does not work in float32 either.
+    One step with two short sequences is tried before a long run begins.
+    Raises: PartError or RuntimeError if it does not work in float32 either.
     """
     device = devices.pick_device(config.device)
     precision = devices.pick_precision(device, config.precision)
@@ -559,7 +560,7 @@ def rehearsed(config: TrainConfig, parts: Parts) -> TrainConfig:
             raise
         _one_step(config, parts, device, torch.float32)
         config = replace(config, precision="float32")
-        print(f"your parts do not work in {devices.name_of(precision)}: float32 is used")
+        print(f"your parts do not work in {devices.name_of(precision)}: float32 is used instead")
     finally:
         checkpoints.restore_random_state(state)
     return config
@@ -577,14 +578,14 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
         whose = parts.made_by.get("model")
         raise PartError(
             f"the first loss of your model ({whose.where if whose else 'ours'}) is {loss.item()}:"
-            " its logits are not finite, which often is a mask that hides all, or a softmax that"
-            ' does not subtract the largest; `check("transformer_lm", ...)` says more'
+            " its logits are probably not finite; often a mask hides every position, or a softmax"
+            ' does not subtract the largest value; `check("transformer_lm", ...)` says more'
         )
     try:
         loss.backward()
     except RuntimeError as error:
         raise PartError(
-            f"no gradient gets through your parts: {error}; `workbook twin` says which part it is"
+            f"no gradient gets through your parts: {error}; `workbook twin` says which part fails"
         ) from error
     parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
     optimizer.step()
@@ -596,12 +597,12 @@ def own(problem: str) -> Callable:
         attend = mine.own("scaled_dot_product_attention")
         attend(Q=Q, K=K, V=V, mask=mask)
 
-    Yours may have other names and another order. It is stopped after two minutes.
+    Yours may use other names and another order. It is stopped after two minutes.
 
-    Raises: PartError where it is missing; when it is called, where it fails.
+    Raises: PartError if it is missing; later, whenever a call of it fails.
     """
     study = progress.nearest()
     if (each := found(problems.get(problem).id, study)) is None:
-        raise PartError(f"your {problem} is not there yet")
+        raise PartError(f"you have no part for {problem} yet")
     learners = Learners(problems.get(problem).id, each, study)
     return lambda **values: learners(values)

@@ -21,7 +21,7 @@ from workbook.training.train import Run
 def runs() -> dict[str, Run]:
     """The runs of your own parts that `workbook train --mine` made, by name, the oldest first.
 
-    Those that your code of today made can give their model back.
+    Only those made by your current code can give their model back.
     """
     logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
     folders = [file.parent for file in sorted(logs, key=lambda file: file.stat().st_mtime)]
@@ -30,7 +30,7 @@ def runs() -> dict[str, Run]:
 
 
 def of_folder(folder: Path) -> Run:
-    """The run in a folder, with your parts where they are those that made it."""
+    """The run in a folder, with your parts if they are the ones that made it."""
     return _made_by(parts(), folder)
 
 
@@ -42,29 +42,29 @@ def _made_by(own: Parts, folder: Path) -> Run:
 def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
     """The model, the tokenizer and `decode` of a run that your parts made.
 
-    Raises: ValueError where your code is no longer the one that made it.
+    Raises: ValueError if your code has changed since.
     """
     run = of_folder(folder)
     if run.parts is None:
         raise ValueError(
-            f"{folder} was made by other code than yours is now, so its weights fit no model here;"
-            " put that code back, or train again"
+            f"{folder} was made by a different version of your code, so its weights may not fit"
+            " your model; restore that version, or train again"
         )
     return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
 
 
 def now_yours(*names: str) -> Callable:
-    """Run the function below with your parts, where you have all that are named.
+    """Run the function below with your parts, if you have all those named.
 
         @mine.now_yours("optimizer")
         def _(parts):
             ...
 
-    Without them, and outside of a study folder, nothing happens and nothing is shown. What your
-    code does wrong is shown in a panel, and the notebook goes on.
+    Without them, or outside a study folder, nothing happens and nothing is shown. An error in your
+    code is shown in a panel, and the notebook goes on.
 
     Args:
-        names: of parts, such as "model", or of code problems, such as "train_bpe".
+        names: those of parts, such as "model", or of code problems, such as "train_bpe".
     """
 
     def run(function: Callable[[Parts], Any]) -> None:

@@ -1,7 +1,7 @@
 """The learner's own checkout of the course's repository: which of its objects is which part.
 
-`workbook adopt` finds them, and writes `adopted.toml` in the study folder, which is there to be
-edited: what a hand changed in it stays when the checkout is adopted again.
+`workbook adopt` finds them, and writes `adopted.toml` into the study folder. The file may be
+edited: what is changed by hand stays when the checkout is adopted again.
 """
 
 import json
@@ -24,9 +24,9 @@ from workbook.study.progress import MARK
 __all__ = ["Adopted", "adapter", "adopt", "enter", "load", "read"]
 
 FILE = "adopted.toml"
-RECORD = "adopted.json"  # what `adopt` itself wrote last, which tells what a hand has changed
+RECORD = "adopted.json"  # what `adopt` itself wrote last: anything else was changed by hand
 FIND = "workbook.mine.finding:find"  # runs in a process of its own
-SECONDS = 180.0  # that one part may take
+SECONDS = 180.0  # for one part
 BY_HAND = "by hand"
 NEXT = (
     "Next: `workbook check --all` checks them, `workbook twin` trains your model beside ours, and"
@@ -41,13 +41,13 @@ class Adopted:
     """Where a learner's parts are."""
 
     folder: Path
-    parts: dict[str, Where]  # by problem: "module:object", two of a pair, "" for none to be used
+    parts: dict[str, Where]  # by problem: "module:object", two for a pair, "" to use none
     file: Path  # that says so
-    how: dict[str, str] = field(default_factory=dict)  # each was found, by `adopt`
+    how: dict[str, str] = field(default_factory=dict)  # `adopt` found each part
     notes: list[str] = field(default_factory=list)  # for the learner, by `adopt`
 
     def where(self, problem: str) -> str:
-        """Where the part for a problem is, two of a pair with a comma between; "" for none."""
+        """Where the part for a problem is; for a pair, both with a comma between; "" for none."""
         return ", ".join(_both(self.parts.get(problem, "")))
 
     def __str__(self) -> str:
@@ -70,25 +70,25 @@ def _both(where: Where) -> list[str]:
 
 
 def read(study: Path) -> Adopted | None:
-    """Read where the parts are; None where nothing was adopted.
+    """Read where the parts are; None if nothing was adopted.
 
-    Raises: ValueError that names the line where the file is damaged, and FileNotFoundError where
-    the folder that it names is gone.
+    Raises: ValueError if the file is damaged, with the line of a wrong entry, and FileNotFoundError
+    if the folder that it names is gone.
     """
     file = Path(study) / FILE
     found = _read(file)
     if found is not None and not found.folder.is_dir():
         raise FileNotFoundError(
             f"{file} says that your repository is {found.folder}, which is not there; if it moved,"
-            " `workbook adopt PATH` with the new place"
+            " run `workbook adopt PATH` with its new path"
         )
     return found
 
 
 def places(study: Path) -> dict[str, str]:
-    """Where each code problem's part is, of those that there are, in the handout's order.
+    """Where the part for each code problem is, if there is one, in the handout's order.
 
-    Raises: ValueError, OSError where the mapping of a repository cannot be used.
+    Raises: ValueError, OSError if the mapping of a repository cannot be used.
     """
     adopted = read(study)
     found = {name: adopted.where(name) if adopted is not None else "" for name in CODE}
@@ -105,12 +105,12 @@ def _read(file: Path) -> Adopted | None:
         stored = tomllib.loads(text)
     except FileNotFoundError:
         return None
-    except ValueError as error:  # no UTF-8, or no TOML
+    except ValueError as error:  # not UTF-8, or not TOML
         raise ValueError(f"{file} cannot be read: {error}; {_MEND}") from error
     folder, parts = stored.get("folder"), stored.get("parts", {})
     if not isinstance(folder, str) or not isinstance(parts, dict):
         missing = "[parts]" if isinstance(folder, str) else 'folder = "PATH"'
-        raise ValueError(f"{file} does not say {missing} as it should; {_MEND}")
+        raise ValueError(f"{file} has no valid {missing}; {_MEND}")
     lines = [line.partition("=")[0].strip(" \t\"'") for line in text.splitlines()]
     for name, where in parts.items():
         at = f"line {lines.index(name) + 1} of {file}" if name in lines else str(file)
@@ -118,7 +118,7 @@ def _read(file: Path) -> Adopted | None:
     return Adopted(Path(folder), parts, file)
 
 
-_MEND = "mend this line, or delete the file and `workbook adopt PATH` again"
+_MEND = "correct it, or delete the file and run `workbook adopt PATH` again"
 
 
 def _expect_part(name: str, where: Any, at: str) -> None:
@@ -128,7 +128,7 @@ def _expect_part(name: str, where: Any, at: str) -> None:
     except ValueError as error:
         raise ValueError(f"{at}: {error}") from error
     if not problem.form:
-        raise ValueError(f"{at}: {name} asks for no code; expected one of {', '.join(CODE)}")
+        raise ValueError(f"{at}: {name} is not a code problem; expected one of {', '.join(CODE)}")
     if where == "":
         return
     is_pair = problem.form == "pair"
@@ -157,7 +157,7 @@ def _write(adopted: Adopted, by_adopt: Mapping[str, Where]) -> None:
 
 
 def _by_hand(before: Adopted | None) -> dict[str, Where]:
-    """The entries that a hand, or `--set`, has written since `adopt` wrote the file."""
+    """The entries that were changed by hand or `--set` since `adopt` wrote the file."""
     if before is None:
         return {}
     recorded: dict[str, Where] = {}
@@ -182,19 +182,20 @@ def given(options: list[str]) -> dict[str, str]:
 
 
 def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.PathLike) -> Adopted:
-    """Find a learner's parts in a checkout of the course's repository, and write down where.
+    """Find a learner's parts in a checkout of the course's repository, and record where they are.
 
     Arguments:
-        path: the folder of the checkout; nothing in it is changed, and nothing but imports runs,
-            in a process of their own.
+        path: the folder of the checkout; nothing in it is changed, and only its imports run, in
+            a process of their own.
         given: where a part is, by problem, as "module:object" or "module:save,module:load"; ""
             forgets what was given before.
-        study: the study folder, which is made where it is missing.
+        study: the study folder, which is made if it is missing.
 
-    Raises: ValueError where an object that is given is not there; OSError, such as for no folder.
+    Raises: ValueError if a given object cannot be used, the folder has no Python code, or
+    `adopted.toml` is damaged; OSError, for example if there is no such folder.
     """
     checkout, file = Checkout(path), Path(study) / FILE
-    checkout.files  # noqa: B018 - raises where it is no folder of Python code
+    checkout.files  # noqa: B018 - raises if the folder has no Python code
     split = {name: [each.strip() for each in where.split(",")] for name, where in given.items()}
     wanted = {n: each if len(each) > 1 else each[0] for n, each in split.items() if given[n]}
     for name, where in wanted.items():
@@ -214,9 +215,9 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
                 raise ValueError(f"--set {name}={given[name]}: {each['refused']}")
             else:
                 said = f"{name} = {json.dumps(hand.pop(name))}, as {FILE} said,"
-                notes.append(f"{said} is not there: {each['refused']}.")
+                notes.append(f"{said} cannot be used: {each['refused']}.")
     except apart.EndedError as error:
-        notes.append(f"Note: looking for your parts was cut short: {error}")
+        notes.append(f"Note: the search for your parts was cut short: {error}")
     parts = {name: hand.get(name, found.get(name)) for name in CODE}
     adopted = Adopted(checkout.folder, {n: w for n, w in parts.items() if w is not None}, file)
     adopted.how = {name: BY_HAND if name in hand else how.get(name, "") for name in adopted.parts}
@@ -227,13 +228,13 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
 
 
 def _advice(checkout: Checkout, adopted: Adopted) -> Iterator[str]:
-    """What to do about parts and packages that are not there, one sentence a line."""
+    """What to do about missing parts and packages, one sentence per line."""
     for name in CODE:
         if name not in adopted.parts:
             example = f"{name}=module:{(problems.get(name).names or ('main',))[0]}"
             if problems.get(name).form == "pair":
                 example = f"{name}=module:save,module:load"
-            yield f"Not found: {name}. If you have it: `--set {example}`"
+            yield f"Not found: {name}. If you have it, adopt again with `--set {example}`"
     for package, files in checkout.missing.items():
         needing = [
             name
@@ -262,7 +263,7 @@ def enter(adopted: Adopted) -> None:
 def load(adopted: Adopted, problem: str) -> Any:
     """Import the part for a problem: an object, a tuple for a pair, the path of a script.
 
-    Raises: KeyError where none was adopted; ValueError where it cannot be imported, with the why.
+    Raises: KeyError if none was adopted; ValueError if it cannot be imported, with the reason.
     """
     where = adopted.parts.get(problem)
     if not where:
@@ -274,7 +275,7 @@ def load(adopted: Adopted, problem: str) -> Any:
 def adapter(adopted: Adopted, problem: str) -> Callable | tuple | None:
     """Import the function in the checkout's `tests/adapters.py` for a problem, two for a pair.
 
-    None where there is none, or it is still to write.
+    None if there is none, or it is not written yet.
     """
     checkout = _checkout(adopted)
     names = Adapters(checkout).written(problem)

@@ -1,4 +1,4 @@
-"""Your tokenizer and your loop beside ours and another library's, in turns."""
+"""Your tokenizer and your training loop, timed in turns with ours and another library's."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,14 +14,14 @@ from workbook.mine.own_parts import expect_some, parts, rehearsed
 from workbook.tokenization import token_files
 from workbook.training import presets
 
-BENCHED = 200_000  # characters that tokenizers are timed on
+BENCHED = 200_000  # characters on which tokenizers are timed
 
 
 def bench(preset: str, rounds: int) -> str:
-    """Time your tokenizer and your loop beside ours and another library's, in turns; the tables.
+    """Time your tokenizer and your loop in turns with ours and another library's; return tables.
 
     Args:
-        preset: whose model and corpus are taken, such as "laptop".
+        preset: the one whose model and corpus are taken, such as "laptop".
         rounds: how often each is timed.
     """
     theirs = expect_some(parts())

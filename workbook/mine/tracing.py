@@ -1,8 +1,8 @@
-"""A learner's whole model, taken from one run of the adapter that makes it and fills it in.
+"""A learner's whole model, taken from a run of the adapter that makes it and loads its weights.
 
 `run_transformer_lm` knows what no rule can: which class is made, with which arguments, under which
-names its parameters take the course's weights, and how it is called. So it is run once, and
-watched. It cannot serve as the model itself, as it hands back no parameters that could be trained.
+names its parameters take the course's weights, and how it is called. So it is watched while it
+runs. It cannot serve as the model itself, because it returns no parameters that could be trained.
 """
 
 import copy
@@ -24,7 +24,7 @@ from workbook.transformer.model import TransformerLM
 
 SECONDS = 120.0  # for one run of the adapter, on a busy machine
 TOLERANCE = 1e-3
-# What `forward` may be given beside the ids, for some length: positions, and masks.
+# What `forward` may be given besides the ids, for some length: positions, and masks.
 FORMS: list[Callable[[int], Tensor]] = [
     torch.arange,
     lambda n: torch.ones(n, n, dtype=torch.bool).tril(),
@@ -41,7 +41,7 @@ PLACES: list[Callable[[Any], Any]] = [
 
 
 def course_weights(sizes: Mapping[str, Any], seed: int) -> dict[str, Tensor]:
-    """Random weights of a model, gains too, by the names that the course's tests use."""
+    """Random weights of a model, including gains, under the names in the course's tests."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         weights = TransformerLM(**sizes).state_dict()
@@ -49,17 +49,17 @@ def course_weights(sizes: Mapping[str, Any], seed: int) -> dict[str, Tensor]:
 
 
 class TracedModel:
-    """The model of a learner of the sizes of one config, as their `run_transformer_lm` makes it."""
+    """A learner's model with the sizes of one config, as their `run_transformer_lm` makes it."""
 
     def __init__(self, adapter: Callable, config: ModelConfig):
-        """Run the adapter twice, and make sure that a model made anew gives the same.
+        """Run the adapter, and make sure that a model made anew gives the same.
 
         Arguments:
             adapter: their `run_transformer_lm`.
             config: the sizes.
 
-        Raises: ValueError that says why their model cannot be taken from there; what the adapter
-        raises itself is in the message.
+        Raises: ValueError that says why their model cannot be taken from it; what the adapter
+        itself raises is in the message.
         """
         self.sizes = {name: getattr(config, name) for name in SIZES}
         self._adapter = adapter
@@ -69,12 +69,12 @@ class TracedModel:
 
     def _trace(self) -> None:
         weights = course_weights(self.sizes, seed=1)
-        length = next(n for n in range(5, 13) if n not in self.sizes.values())  # says what it is
+        length = next(n for n in range(5, 13) if n not in self.sizes.values())  # unique to it
         length = min(length, self.sizes["context_length"])
         try:
             self._ids = self._some_ids(2, length)
             result, self._watched = self._run(weights, self._ids)
-        except ValueError:  # some take positions only where they fit one sequence
+        except ValueError:  # some take positions for a single sequence only
             self._ids = self._some_ids(1, length)
             result, self._watched = self._run(weights, self._ids)
         self._root = root = self._watched.root()
@@ -89,16 +89,16 @@ class TracedModel:
             )
         self._pick = _picker(output, result)
         self._rows = _rows(root, weights)
-        self._ready: dict[int, nn.Module] = {}  # modules that `forward` is given
+        self._ready: dict[int, nn.Module] = {}  # the modules given to `forward`
 
     def make(self) -> nn.Module:
-        """Make a new model, with the first weights that their code draws. Raises: ValueError."""
+        """Make a new model, with the initial weights that their code draws. Raises: ValueError."""
         with uncompiled():
             made = self._watched.anew(self._root, {})
         return made.train(self._root.training)
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What each of their parameters, by its name, holds of weights by the course's names."""
+        """The value of each of their parameters, by name, given weights by the course's names."""
         known = {(n, is_turned): m.unbind() for n, is_turned, m in _matrices(weights)}
         found = {}
         for name, (turn, shape, rows) in self._rows.items():
@@ -120,13 +120,13 @@ class TracedModel:
                 own[name].copy_(value)
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
-        """The logits that a model which `make` made gives to (batch, seq) ids."""
+        """The logits of a model that `make` made, for (batch, seq) ids."""
         args = [self._for_ids(ids, each) for each in self._forward.args]
         kwargs = {name: self._for_ids(ids, each) for name, each in self._forward.kwargs.items()}
         return self._pick(module(*args, **kwargs))
 
     def _for_ids(self, ids: Tensor, value: Any) -> Any:
-        """What `forward` takes for these ids in the place of what the adapter gave it."""
+        """What `forward` takes for these ids in place of what the adapter gave it."""
         (old_batch, old), (batch, length) = self._ids.shape, ids.shape
         if _is_same(value, self._ids):
             return ids
@@ -138,7 +138,7 @@ class TracedModel:
             return length
         if not isinstance(value, Tensor):
             return value
-        for form in FORMS:  # before it, axes of one, or of the batch
+        for form in FORMS:  # the axes before it have size 1, or the batch's
             core = form(old)
             before = value.shape[: max(value.ndim - core.ndim, 0)]
             if _is_same(value, core.expand(*before, *core.shape).to(value.dtype)):
@@ -193,15 +193,16 @@ class TracedModel:
         close = {"rtol": TOLERANCE, "atol": TOLERANCE}
         if got.shape != expected.shape or not torch.allclose(got, expected, **close):
             raise ValueError(
-                f"a new {self.name} with the same weights gives other logits than"
-                " run_transformer_lm: the adapter does more than make it, fill it in and call it"
+                f"a new {self.name} with the same weights gives different logits from"
+                " run_transformer_lm: the adapter does more than make it, load its weights and"
+                " call it"
             )
 
 
 def made_anew(adapter: Callable, *arguments: Any) -> nn.Module:
     """The module that any adapter makes for such arguments, with weights that their code draws.
 
-    Raises: ValueError where it makes none that has parameters; what the adapter raises itself.
+    Raises: ValueError if it makes none with parameters, and whatever the adapter itself raises.
     """
     given = [e for a in arguments for e in (a.values() if isinstance(a, dict) else [a])]
     watcher = _Watcher(given)
@@ -215,7 +216,7 @@ def _is_same(value: Any, expected: Tensor) -> bool:
 
 
 def _picker(output: Any, result: Tensor) -> Callable[[Any], Tensor]:
-    """How the logits are taken out of what `forward` returns."""
+    """Find how the logits are taken out of what `forward` returns."""
     for pick in PLACES:
         try:
             found = pick(output)
@@ -223,7 +224,7 @@ def _picker(output: Any, result: Tensor) -> Callable[[Any], Tensor]:
                 return pick
         except Exception:  # it is not of this kind
             continue
-    raise ValueError("run_transformer_lm returns something else than what the model's forward does")
+    raise ValueError("run_transformer_lm returns something other than the result of model.forward")
 
 
 # What an adapter makes.
@@ -236,7 +237,7 @@ class _Call:
         names, rest, more, values = inspect.getargvalues(frame)
         self.kwargs = {name: values[name] for name in names[1:]}  # without self
         self.args: list[Any] = []
-        if rest and values[rest]:  # what comes before these goes by place, too
+        if rest and values[rest]:  # then the arguments before these are positional, too
             before = names[1 : frame.f_code.co_argcount]
             self.args = [*(self.kwargs.pop(name) for name in before), *values[rest]]
         self.kwargs |= values[more] if more else {}
@@ -244,13 +245,13 @@ class _Call:
 
 
 class _Watcher:
-    """Notes each module that is made, and what the first call of it was given and gave."""
+    """Notes each module that is made, with the arguments and the result of its first call."""
 
     def __init__(self, given: Iterable[Any]):
         """Watch for what an adapter is given: weights, among others."""
         self.given = {_memory(each) for each in given} - {None}
         self.made: dict[int, _Call] = {}
-        self.modules: dict[int, nn.Module] = {}  # they live on, so that no id comes twice
+        self.modules: dict[int, nn.Module] = {}  # kept alive, so that no id is reused
         self.forwards: dict[int, tuple[_Call, Any]] = {}
         self._open: dict[int, tuple[int, _Call]] = {}  # calls of `forward` by frame
 
@@ -283,7 +284,7 @@ class _Watcher:
             self._open[id(frame)] = key, _Call(frame)
 
     def _leave_out_weights(self, kind: type, call: _Call) -> None:
-        """A constructor that is given weights takes its defaults: a new model draws its own."""
+        """Drop weights from a constructor's arguments, so that a new model draws its own."""
         for name, value in [*call.kwargs.items(), ("*args", call.args)]:
             values = value.values() if isinstance(value, Mapping) else [value]
             values = value if isinstance(value, list) else values
@@ -303,16 +304,16 @@ class _Watcher:
 
         root = max(self.modules.values(), key=size, default=None)
         if root is None or not size(root)[0]:
-            raise ValueError("run_transformer_lm makes no torch module that has parameters")
+            raise ValueError("the adapter makes no torch module that has parameters")
         if filled := self.made[id(root)].filled:
             raise ValueError(
-                f"{type(root).__name__} takes its weights when it is made (`{filled}`), so that it"
-                " has none to begin with"
+                f"{type(root).__name__} is given its weights when it is made (`{filled}`), so it"
+                " has no initial weights of its own"
             )
         return root
 
     def anew(self, value: Any, memo: dict[int, nn.Module]) -> Any:
-        """A module made once more, as it was made; another value with the modules in it so."""
+        """A module made again as it was made; likewise the modules inside any other value."""
         if type(value) in (list, tuple):
             return type(value)(self.anew(each, memo) for each in value)
         if type(value) is dict:
@@ -334,7 +335,7 @@ def _memory(value: Any) -> int | None:
 
 
 def _in_lists(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    """The modules in plain lists and dicts of a module, by its attribute: torch misses them."""
+    """The modules in a module's plain lists and dicts, by attribute: torch misses them."""
     return [
         (name, deep)
         for name, value in vars(module).items()
@@ -345,17 +346,17 @@ def _in_lists(module: nn.Module) -> list[tuple[str, nn.Module]]:
     ]
 
 
-# Which weight went where. Rows of random numbers are unique, so that each tells where it is from.
+# Which weight went where. Rows of random numbers are unique, so each shows where it is from.
 
 
 Rows = tuple[tuple[int, ...], tuple[int, ...], list[tuple[str, bool, int]]]
 
 
 def _rows(root: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Rows]:
-    """Of which rows, or columns, of the weights each parameter of a model is put together.
+    """The rows, or columns, of the weights that make up each parameter of a model.
 
-    It comes with the order of its axes in which the last one is a row, and its shape then.
-    Raises: ValueError that names gaps.
+    With them come the order of the parameter's axes that ends in such a row, and its shape in that
+    order. Raises: ValueError that names gaps.
     """
     lists = [f"{p}.{n}".lstrip(".") for p, each in root.named_modules() for n, _ in _in_lists(each)]
     if lists:
@@ -384,7 +385,7 @@ def _rows(root: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Rows]:
 
 
 def _matrices(weights: Mapping[str, Tensor]) -> Iterable[tuple[str, bool, Tensor]]:
-    """Each weight as a matrix, and turned, where that is another one."""
+    """Each weight as a matrix, and also transposed if it has more than one axis."""
     for name, weight in weights.items():
         yield name, False, weight if weight.ndim > 1 else weight.unsqueeze(0)
         if weight.ndim > 1:

@@ -1,7 +1,7 @@
-"""The twin test: your parts train beside ours, and where the two runs part, the part is named.
+"""The twin test: your parts train beside ours, and if the runs diverge, the part at fault is named.
 
-Our first weights go into your model, and both see the same batches. `lockstep` compares them,
-in a process of its own: whatever your code does there, a report comes back.
+Our initial weights go into your model, and both see the same batches. `lockstep` compares them
+in a process of its own, so that a crash or a hang in one of your parts is reported, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,13 @@ from workbook.checks import apart
 from workbook.study import progress
 from workbook.training import presets
 
-# Without a word from a call, and from the process: a part hangs. What it is given is small.
+# The longest silence of a call, and of the process: after it, a part hangs. Its inputs are small.
 CALL_SECONDS, SECONDS = 20.0, 50.0
 CHECK = "`workbook check --all`"
 
 
 class Finding(NamedTuple):
-    """A part that differs, from which step on, and in words."""
+    """A part that differs, the step at which it does, and how, in words."""
 
     part: str
     step: int
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What a twin test has found. Printed, it is a table of the parts, and what to tell."""
+    """What a twin test has found. Printed, it is a table of the parts and a message."""
 
     preset: str
     steps: int
@@ -41,11 +41,11 @@ class Report:
         (),
         (),
     )  # ours and theirs, before and after each step
-    parted: int | None = None  # the step at which these do
+    parted: int | None = None  # the step at which these diverge
 
     @property
     def first(self) -> Finding | None:
-        """The part that is named: of those that differ, the one whose turn comes first."""
+        """The part that is named: of those that differ, the first in the order of the run."""
         order = list(self.theirs)
         # Batches come last, because both runs are given ours.
         turns = [(e.part == "batches", e.step, order.index(e.part), e) for e in self.found]
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def first_step(self) -> int | None:
-        """The step at which the losses part, or else the part that is named; None: none does."""
+        """The step at which the losses diverge, or else the named part differs; None: neither."""
         return self.first.step if self.parted is None and self.first else self.parted
 
     @property
@@ -67,13 +67,13 @@ class Report:
         if self.first:
             message, others = self.first.message, [e.part for e in self.found if e != self.first]
             if self.parted not in (None, self.first.step):
-                message += f" The losses part at step {self.parted}."
+                message += f" The losses diverge at step {self.parted}."
             return message + (f" These differ too: {', '.join(others)}." if others else "")
         ours, theirs = self.losses
         if self.parted is not None:
             return (
-                f"The losses part at step {self.parted}, though each of your parts alone does what"
-                " ours does: two of them share something, or keep something from step to step."
+                f"The losses diverge at step {self.parted}, though each of your parts alone does"
+                " what ours does: perhaps two share state, or one keeps some between steps."
             )
         same = ", ".join(part for part in self.theirs if self.outcome(part) == "same")
         return (
@@ -82,7 +82,7 @@ class Report:
         )
 
     def outcome(self, part: str) -> str:
-        """What came out for one part, in a few words."""
+        """The outcome for one part, in a few words."""
         if differs := [each.step for each in self.found if each.part == part]:
             return f"differs at step {differs[0]}"
         if not self.theirs[part]:
@@ -94,7 +94,7 @@ class Report:
     def __str__(self) -> str:
         rows = [(part, self.outcome(part), where) for part, where in self.theirs.items()]
         table = [f"  {part:9}  {outcome:18}  {where}".rstrip() for part, outcome, where in rows]
-        title = f"{self.steps} steps of your parts and of ours: {self.preset}, made small"
+        title = f"{self.steps} steps with your parts and with ours: {self.preset}, scaled down"
         told = not self.differs or CHECK in self.message
         more = "" if told else f"{CHECK} looks at each part more closely."
         return "\n".join(
@@ -115,12 +115,12 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """Train the learner's parts beside ours, in a process of its own, and compare them.
 
     Args:
-        preset: whose settings for RoPE and the optimizer are taken; the sizes are small ones.
-        steps: that both take.
+        preset: the settings for RoPE and the optimizer are taken from it; the sizes are small.
+        steps: the number that both take.
         study: the study folder whose parts are tried; None: the nearest one.
 
-    Raises: ValueError for an unknown preset, and where there is no part to try; OSError where the
-    learner's code ends the process before a part is tried.
+    Raises: ValueError for an unknown preset, and if there is no part to try; OSError if the
+    learner's code ends the process while no part is being tried alone.
     """
     presets.get(preset)
     study = Path(study or progress.nearest()).absolute()
@@ -130,13 +130,13 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
 
 
 def serve(study: str, preset: str, steps: int) -> Iterator[dict]:
-    """Yield what `lockstep` finds. Raises: ValueError where there is no part to try."""
+    """Yield what `lockstep` finds. Raises: ValueError if there is no part to try."""
     from workbook.mine import lockstep, own_parts
 
     own_parts.SECONDS = CALL_SECONDS  # in this process, which ends with the test
     theirs = own_parts.expect_some(own_parts.parts(Path(study)))
     if not theirs.made_by.keys() & {name for _, name, _ in lockstep.COMPARED}:
-        raise ValueError("of your parts, none is used in a step of training")
+        raise ValueError("none of your parts is used in a training step, so none can be compared")
     yield from lockstep.compared(lockstep.small(preset, steps), theirs)
 
 
@@ -156,6 +156,6 @@ def collected(report: Report, lines: Iterable[dict]) -> Report:
         if trying is None:
             raise
         part, step, whose = trying
-        words = f"{whose} did not come back at step {step}: {error}."
+        words = f"{whose} did not return at step {step}: {error}."
         report.found.append(Finding(part, step, words))
     return report

@@ -1,7 +1,7 @@
-"""Optimizers, the learning-rate schedule and gradient clipping; numbers with few bits (chapter 4).
+"""Optimizers, the learning-rate schedule, gradient clipping, and low precision (chapter 4).
 
 Open `optimizers` first: SGD to AdamW, each as its paper writes it, and at the end the schedule and
-clipping. `toys` tries them on losses that one can draw or solve on paper. `floats` shows how a
+clipping. `toys` tries them on losses that can be drawn or solved on paper. `floats` shows how a
 number is stored in float32, float16 and bfloat16, and `mixed_precision` what training loses with
 fewer bits.
 """

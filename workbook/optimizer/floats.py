@@ -1,8 +1,8 @@
 """How float32, float16 and bfloat16 store a number: a sign, an exponent and a mantissa.
 
 A normal number is ± 1.mantissa · 2^(exponent - bias): the leading 1 is not stored. An exponent of
-all zeros means a subnormal number, 0.mantissa · 2^(1 - bias), and one of all ones means infinity,
-or, with a mantissa that is not zero, no number at all (NaN).
+all zeros means a subnormal number, 0.mantissa · 2^(1 - bias), or zero; one of all ones means
+infinity or, with a nonzero mantissa, "not a number" (NaN).
 Source: IEEE 754-2019, sections 3.3 and 3.4; bfloat16 is float32 without its last 16 bits.
 """
 
@@ -30,7 +30,7 @@ class FloatFormat:
 
     @property
     def bytes(self) -> int:
-        """The memory of one number."""
+        """The number of bytes that one number takes."""
         return self.bits // 8
 
     @property
@@ -45,7 +45,7 @@ class FloatFormat:
 
     @property
     def smallest_normal(self) -> float:
-        """The smallest positive number with all its digits."""
+        """The smallest positive number with its full precision."""
         return 2.0 ** (1 - self.bias)
 
     @property
@@ -60,7 +60,7 @@ class FloatFormat:
 
     @property
     def dtype(self) -> torch.dtype:
-        """torch's type of such numbers."""
+        """torch's dtype for this format."""
         return getattr(torch, self.name)
 
     def store(self, value: float) -> "Stored":
@@ -104,7 +104,7 @@ FORMATS = {each.name: each for each in (FLOAT32, FLOAT16, BFLOAT16)}
 
 
 def read(text: str) -> float:
-    """The number in a text that somebody typed: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
+    """The number in a typed text: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
 
     >>> read("2^-24") == 2**-24, read("1/4")
     (True, 0.25)
@@ -118,4 +118,4 @@ def read(text: str) -> float:
             return float(above) / float(below)
         return float(text.replace(",", ""))
     except (ValueError, OverflowError, ZeroDivisionError, TypeError):
-        raise ValueError(f"{text!r} is no number; try 0.1, 1e-7, 2^-24 or 1/3") from None
+        raise ValueError(f"{text!r} is not a number; try 0.1, 1e-7, 2^-24 or 1/3") from None

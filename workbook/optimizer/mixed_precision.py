@@ -1,7 +1,7 @@
 """Training with fewer bits: which gradients survive, and why the weights stay in float32.
 
-Numbers are rounded to a format and brought back: what is lost is lost on any machine, and nothing
-here needs one that computes in half precision.
+Numbers are rounded to a format and converted back. What is lost is the same on any machine, and
+no machine needs to compute in half precision.
 Source: Micikevicius et al. 2018, sections 3.1 (master weights) and 3.2 (loss scaling).
 """
 
@@ -24,15 +24,15 @@ Weights = Literal["float32", "bfloat16", "master"]
 
 
 def rounded(numbers: Float[Tensor, "..."], name: str) -> Float[Tensor, "..."]:
-    """The numbers as a format holds them, brought back to their type."""
+    """The numbers as a format holds them, converted back to their type."""
     return numbers.to(FORMATS[name].dtype).to(numbers.dtype)
 
 
 def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor, " numbers"]]:
-    """The sizes of all gradients of one batch that are not 0, of weights and of activations.
+    """The sizes of all nonzero gradients of one batch, of weights and of activations.
 
-    "weights" are what the optimizer gets. "activations" are those of what the linear layers put
-    out, on the way back through the model: half precision has to hold them too.
+    "weights" are what the optimizer gets. "activations" are the gradients of the linear layers'
+    outputs, on the way back through the model: half precision has to hold them too.
     """
     inputs, targets = batch
     inside = []
@@ -57,9 +57,9 @@ def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor
 
 
 def damage(numbers: Float[Tensor, " numbers"], name: str, scale: Number = 1.0) -> dict[str, float]:
-    """The shares of numbers, none of them 0, that a format turns to 0 and to infinity.
+    """The shares of nonzero numbers that a format turns into 0 and into infinity.
 
-    They are multiplied by `scale` first, as those of a loss that was multiplied by it would be.
+    The numbers are multiplied by `scale` first, as the gradients of a scaled loss would be.
     """
     stored = rounded(numbers * scale, name)
     return {
@@ -73,9 +73,9 @@ def short_run(
 ) -> pd.DataFrame:
     """One row per step of training with AdamW: loss, norm of the gradients, share of lost updates.
 
-    `weights` says what the model's are stored in; with "master" AdamW changes a float32 copy of
-    them, which is then rounded to bfloat16 for the model. An update is lost where it would have
-    changed a number, and after rounding did not. AdamW's own state is always float32.
+    `weights` says how the model's weights are stored; with "master", AdamW updates a float32 copy
+    of them, which is then rounded to bfloat16 for the model. An update is lost if rounding undoes
+    it: the stored number is the same as before. AdamW's own state is always float32.
     """
     used = list(model.parameters())
     kept = [theta.detach().clone() for theta in used]
@@ -101,7 +101,7 @@ def short_run(
 
 @torch.no_grad()
 def _round_and_copy(kept: list[Tensor], used: list[Tensor], weights: Weights) -> None:
-    """Round the kept weights, and copy them to those that the model uses, as `weights` says."""
+    """Round the kept weights as `weights` says, and copy them into those that the model uses."""
     for theta, computed_with in zip(kept, used, strict=True):
         if weights == "bfloat16":
             theta.copy_(rounded(theta, "bfloat16"))

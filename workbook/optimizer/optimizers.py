@@ -1,8 +1,8 @@
-"""Optimizers, each as its paper writes it; the schedule of learning rates; clipping.
+"""Optimizers, each as its paper writes it; the learning-rate schedule; gradient clipping.
 
 In the code `theta` is a parameter (θ in the formulas) and `theta.grad` its gradient (g). Only the
-base class `Optimizer` comes from torch: it keeps the groups of parameters, and state by parameter,
-and saves and loads them.
+base class `Optimizer` comes from torch: it keeps, saves and loads the parameter groups and the
+state of each parameter.
 """
 
 import math
@@ -17,41 +17,41 @@ from torch.optim import Optimizer
 from workbook.config import OptimizerConfig
 from workbook.transformer.nn import float_type
 
-Number = int | float  # under test, `float` alone would refuse 1
+Number = int | float  # in the tests, types are checked, and `float` alone would refuse 1
 
 
-# Settings are numbers from 0 on, and less than this.
+# Each setting is a number of at least 0 and below this.
 LIMITS = {"lr": math.inf, "eps": math.inf, "weight_decay": math.inf, "momentum": 1, "beta": 1}
 
 
 class Rule(Optimizer):
-    """The base of all optimizers here: `step` calls `update` of the class for every parameter.
+    """The base of all optimizers here: `step` calls the class's `update` for every parameter.
 
-    `settings` are the values that a group of parameters may have of its own.
+    `settings` are the defaults, which a group of parameters may override.
     """
 
     def __init__(self, params, **settings):
         super().__init__(params, settings)
 
     def add_param_group(self, param_group: dict) -> None:
-        """Add a group of parameters; settings that it lacks are those of the optimizer."""
+        """Add a group of parameters; settings that it lacks are taken from the optimizer."""
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
     def check(self, settings: dict) -> None:
-        """Raise ValueError where a setting makes no sense."""
+        """Raise ValueError if a setting makes no sense."""
         for name, below in LIMITS.items():
             if name in settings:
                 _check_number(name, settings[name], below)
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over the state and the settings of an optimizer of the same kind."""
+        """Load the state and the settings of an optimizer of the same kind."""
         for mine, other in zip(self.param_groups, state_dict["param_groups"], strict=False):
             differ = (set(mine) ^ set(other)) - {"initial_lr", "param_names"}  # others add those
             if differ:
                 raise ValueError(
-                    f"this state is of another optimizer than {type(self).__name__}: one has"
-                    f" settings that the other lacks, {', '.join(sorted(differ))}"
+                    f"this state comes from another optimizer than {type(self).__name__}: only one"
+                    f" of the two has the settings {', '.join(sorted(differ))}"
                 )
         super().load_state_dict(state_dict)
 
@@ -66,27 +66,27 @@ class Rule(Optimizer):
                     continue
                 if theta.grad.is_sparse or not theta.is_floating_point():
                     raise ValueError(
-                        f"{type(self).__name__} expects dense real gradients, got one of"
-                        f" {theta.grad.layout} and {theta.dtype}"
+                        f"{type(self).__name__} expects dense, real-valued gradients, got one with"
+                        f" layout {theta.grad.layout} for a parameter of type {theta.dtype}"
                     )
                 self.update(theta, group, self.state[theta])
         return loss
 
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
-        """Update theta in place by one step; `state` keeps what the optimizer remembers of it."""
+        """Update theta in place by one step; `state` holds what the optimizer remembers of it."""
         raise NotImplementedError
 
 
 def _check_number(name: str, value: object, below: Number) -> None:
     if not isinstance(value, Number) or not 0 <= value < below:
         limit = "finite" if below == math.inf else f"below {below:g}"
-        raise ValueError(f"{name}={value!r} is no number from 0 on, and {limit}")
+        raise ValueError(f"{name} must be a number, at least 0 and {limit}, got {value!r}")
 
 
 class SGD(Rule):
     """θ ← θ - lr / √(t + 1) · g, with t = 0, 1, 2, …: the handout's toy, whose steps grow shorter.
 
-    Source: Robbins & Monro 1951 for steps that shrink; 1/√t as in Zinkevich 2003, theorem 1.
+    Source: Robbins & Monro 1951 for shrinking steps; 1/√t as in Zinkevich 2003, theorem 1.
     """
 
     def __init__(self, params, lr: Number = 1e-3):
@@ -99,9 +99,9 @@ class SGD(Rule):
 
 
 class Momentum(Rule):
-    """b ← μ b + g, then θ ← θ - lr b: a heavy ball, which remembers where it was going.
+    """b ← μ b + g, then θ ← θ - lr b: a heavy ball, which keeps its course.
 
-    Source: Polyak 1964; as in torch, lr stands outside of b.
+    Source: Polyak 1964; as in torch, lr is not part of b.
     """
 
     def __init__(self, params, lr: Number = 1e-3, momentum: Number = 0.9):
@@ -114,7 +114,7 @@ class Momentum(Rule):
 
 
 class AdaGrad(Rule):
-    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps for what often had large gradients.
+    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps where gradients were large.
 
     Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
     """
@@ -144,14 +144,14 @@ class RMSProp(Rule):
 
 
 class AdamW(Rule):
-    """Momentum m over RMSProp's √v, both corrected for their start at 0, and decay beside it.
+    """Momentum m over RMSProp's √v, both corrected for their start at 0; weight decay is separate.
 
         m ← β1 m + (1 - β1) g        v ← β2 v + (1 - β2) g²
         lr_t = lr √(1 - β2ᵗ) / (1 - β1ᵗ)
         θ ← θ - lr_t m / (√v + ε)     θ ← θ - lr λ θ    with λ = `weight_decay`
 
-    Edition 2025 decays after the step, as above; 2026 before it (`decay="before"`).
-    torch adds ε to √v / √(1 - β2ᵗ): its ε counts √(1 - β2ᵗ) times, ours once.
+    The handout's 2025 edition decays after the step, as above; 2026's before it (`decay="before"`).
+    torch adds ε to √v / √(1 - β2ᵗ): an ε there is √(1 - β2ᵗ) ε in the formula above.
     Source: Loshchilov & Hutter 2019, algorithm 2 (there λ is not multiplied by lr, and decays the
     old θ, as "before" does); lr_t as in Kingma & Ba 2015, end of section 2.
     """
@@ -172,11 +172,11 @@ class AdamW(Rule):
     def check(self, settings: dict) -> None:
         super().check(settings)
         if not isinstance(settings["betas"], tuple | list) or len(settings["betas"]) != 2:
-            raise ValueError(f"betas={settings['betas']!r} are no two numbers")
+            raise ValueError(f"betas must be two numbers, got {settings['betas']!r}")
         for beta in settings["betas"]:
-            _check_number("one of betas", beta, below=1)
+            _check_number("each of betas", beta, below=1)
         if settings["decay"] not in ("after", "before"):
-            raise ValueError(f"decay={settings['decay']!r} is neither 'after' nor 'before'")
+            raise ValueError(f"decay must be 'after' or 'before', got {settings['decay']!r}")
 
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
         lr, (beta1, beta2) = group["lr"], group["betas"]
@@ -208,7 +208,7 @@ def cosine_schedule(
     warmup_iters: int,
     cosine_cycle_iters: int,
 ) -> float:
-    """The learning rate of step `it`: a straight line from 0 up, half a cosine down, then level.
+    """The learning rate of step `it`: up from 0 in a straight line, down half a cosine, then level.
 
     The maximum is reached at `warmup_iters`, the minimum at `cosine_cycle_iters`.
     Source: Loshchilov & Hutter 2017, eq. 5, without restarts; the warm-up is the handout's.
@@ -234,11 +234,11 @@ def cosine_schedule(
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[Tensor, ""]:
-    """The l2 norm of all gradients together, before they are scaled in place to at most the limit.
+    """Scale all gradients in place to a joint l2 norm of at most the limit; return the norm before.
 
-    Scaled by limit / (norm + 1e-6), where that is below 1. Where the norm is infinite or NaN the
-    gradients stay as they are: the caller sees it in the norm, and should not take the step.
-    Nothing waits for a GPU. Half precision is squared and added up in float32.
+    The factor is limit / (norm + 1e-6) if that is below 1, and otherwise 1. If the norm is infinite
+    or NaN, the gradients stay as they are: the caller should check the norm and skip the step.
+    The CPU never waits for the GPU. Half precision is squared and added up in float32.
     Source: Pascanu, Mikolov & Bengio 2013, algorithm 1.
     """
     if not max_l2_norm > 0:

@@ -1,4 +1,4 @@
-"""Small experiments with optimizers, on losses that one can draw or solve on paper.
+"""Small experiments with optimizers, on losses that can be drawn or solved on paper.
 
 The handout's toy in closed form: the loss of n weights θ is the mean of their squares, so its
 gradient is 2θ / n. A step of `optimizers.SGD` then multiplies every weight by the same number,
@@ -21,7 +21,7 @@ WEIGHTS = 100
 
 
 def factor(lr: float, t: int) -> float:
-    """The factor of every weight in step t = 0, 1, 2, …: 1 - 2 lr / (n √(t + 1)).
+    """The factor for every weight in step t = 0, 1, 2, …: 1 - 2 lr / (n √(t + 1)).
 
     >>> factor(10, 0), factor(100, 0), factor(100, 3)
     (0.8, -1.0, 0.0)
@@ -42,7 +42,7 @@ def relative_losses(lr: float, steps: int) -> list[float]:
 
 
 def growing_steps(lr: float) -> int:
-    """The number of steps that make the loss grow: the first ones, whose factor is below -1.
+    """The number of steps that make the loss grow: the first ones, while the factor is below -1.
 
     >>> growing_steps(100), growing_steps(1_000)
     (0, 99)
@@ -51,7 +51,7 @@ def growing_steps(lr: float) -> int:
 
 
 def steps_to_zero(lr: float) -> int | None:
-    """The number of steps after which the loss is exactly 0; None where it only comes near.
+    """The number of steps after which the loss is exactly 0; None if it only gets close.
 
     >>> steps_to_zero(10), steps_to_zero(100), steps_to_zero(1_000)
     (None, 4, 400)
@@ -72,7 +72,7 @@ def story(lr: float) -> str:
     elif first > -1:
         words = "It falls from the first step on, although the weights jump across 0 at first."
     else:
-        words = "The first step turns every sign and keeps the loss; then it falls."
+        words = "The first step flips every sign and leaves the loss as it is; then it falls."
     return words + (f" After {_steps(zero)} it is exactly 0." if zero else "")
 
 
@@ -83,7 +83,7 @@ def _steps(count: int) -> str:
 def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
     """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
-    For arrays and tensors alike. Turning changes no curvature: they are 1 and `steepness`.
+    It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
     """
     along = math.cos(angle) * point[..., 0] + math.sin(angle) * point[..., 1]
     across = math.cos(angle) * point[..., 1] - math.sin(angle) * point[..., 0]
@@ -91,7 +91,7 @@ def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
 
 
 def turned(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
-    """The point (x, y) turned by `angle` around 0, as the ravine is."""
+    """The point (x, y) turned by `angle` around 0, like the ravine."""
     x, y = point
     return (
         math.cos(angle) * x - math.sin(angle) * y,
@@ -132,9 +132,9 @@ def walk(
 ) -> Float[np.ndarray, "places ..."]:
     """The weights before the first step of an optimizer down `loss`, and after each step.
 
-    `make` gets the weights and returns the optimizer; `settings(t)` is what to change in it before
-    step t, such as the learning rate. Gradients are clipped to `max_l2_norm`, if it is given. All
-    is float64, as on paper.
+    `make` gets the weights and returns the optimizer; `settings(t)` are the settings to change
+    before step t, such as the learning rate. Gradients are clipped to `max_l2_norm`, if given.
+    Everything is float64, close to exact arithmetic.
     """
     weights = Parameter(torch.tensor(start, dtype=torch.float64))
     optimizer = make([weights])
@@ -158,7 +158,7 @@ def step_sizes(
     settings: Callable[[int], dict] | None = None,
     max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, " steps"]:
-    """The distance that an optimizer goes down in each step, for given gradients."""
+    """The distance that an optimizer moves down in each step, for given gradients."""
     upcoming = iter(gradients)
     places = walk(
         make,
@@ -183,9 +183,9 @@ def ravine_walks(
 
 
 def noisy(loss: Loss, scale: Number | Sequence[Number], seed: int = 0) -> Loss:
-    """`loss` as a batch of data estimates it: each time N(0, scale²) is added to its gradient.
+    """`loss` as a batch of data estimates it: each call adds N(0, scale²) noise to its gradient.
 
-    `scale` may be a number for each of the last axis' weights.
+    `scale` is one number, or one for each weight along the last axis.
     """
     generator = torch.Generator().manual_seed(seed)
     size = torch.as_tensor(scale, dtype=torch.float64)

@@ -1,15 +1,17 @@
-"""Written answers: shown, stored in the notebook's own output, looked up there, and looked through.
+"""Written answers: shown, stored in the notebook's own output, looked up there, and inspected.
 
 `complaints` looks only for what can be seen in the answer itself: a figure, numbers with units,
 enough text. Nobody's prose is graded.
 """
 
+import math
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from inspect import cleandoc
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,12 @@ def compose(
     has_figure: bool,
     corpora: Iterable[str | Path] | None,
     measured_on: str | None,
+    loss: float | None = None,
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
     found, part = problems.place(problem, part)
     if not isinstance(text, str):
-        raise TypeError(f"answer expects its text as a str, got a {type(text).__name__}")
+        raise TypeError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
     used = _used(found, corpora) if text else []
     record = {
@@ -50,9 +53,20 @@ def compose(
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
+    if loss is not None:
+        record["loss"] = _as_loss(loss)
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
     return record
+
+
+def _as_loss(loss: float) -> float:
+    if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
+        raise ValueError(
+            "answer expects as `loss` the validation loss of a run in nats per token, a positive"
+            f" number such as 1.44, got {loss!r}"
+        )
+    return float(loss)
 
 
 def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
@@ -105,7 +119,7 @@ def look_up(problem: str, part: str | None = None) -> "LookUp":
 
 @dataclass(frozen=True)
 class Stored:
-    """One answer as it stands in a worked notebook."""
+    """One answer as stored in a worked notebook."""
 
     title: str
     text: str
@@ -114,7 +128,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class LookUp:
-    """Our answers to a problem, each behind a fold; `otherwise` is said where there is none."""
+    """Our answers to a problem, each behind a fold; `otherwise` is shown if there is none."""
 
     answers: tuple[Stored, ...]
     otherwise: str
@@ -135,13 +149,13 @@ class LookUp:
 
 
 def device() -> str:
-    """Describe the machine, for a timing: its processor, how many cores, which system."""
+    """Describe the machine, for a timing: its processor, number of cores and system."""
     found = config.machine()
     return f"{found['processor']}, {found['cores']} cores, {found['system'].split()[0]}"
 
 
 def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
-    """List the corpora that an answer rests on; "bytes" is None unless its very file is known."""
+    """List the corpora that an answer rests on; "bytes" is None unless the exact file is known."""
     if given is None:
         profile = config.profile()
         played_by = {"tinystories": profile.simple_corpus, "owt": profile.web_corpus}
@@ -154,7 +168,7 @@ def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
         elif each in CORPORA:
             used.append({"name": each, "bytes": None})
         else:
-            raise ValueError(f"no corpus is called {each!r}; there are {', '.join(CORPORA)}")
+            raise ValueError(f"no corpus is called {each!r}; pick from {', '.join(CORPORA)}")
     return used
 
 
@@ -217,16 +231,26 @@ QUANTITIES = {  # the kinds that a `Requirement` may ask for
 END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
 STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
 QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
-LOSS = re.compile(r"\bloss\b[^.\n]*?(\d+\.\d+)", re.IGNORECASE)
-TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark the tokenizer is one for another text
+TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark, the tokenizer was made for another text
 
 
-def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
-    """Say in what an answer falls short of what its problem requires, each in a few words.
+def complaints(
+    problem: str,
+    part: str,
+    text: str,
+    figures: int,
+    loss: float | None = None,
+    *,
+    stand_in: bool = False,
+) -> list[str]:
+    """List what an answer lacks of what its problem requires, each in a few words.
 
     Arguments:
         part: such as "a"; "" where the problem has no parts.
         figures: how many the answer shows.
+        loss: the one that was passed to `answer`; losses in the text may be anybody's.
+        stand_in: whether the answer rests on a text in place of the one asked for, on which no
+            level of the loss is required.
     """
     required = problems.get(problem).requires.get(part, Requirement())
     missing = []
@@ -234,26 +258,25 @@ def complaints(problem: str, part: str, text: str, figures: int) -> list[str]:
         missing.append("it shows no figure")
     for kind in required.quantities:
         if not re.search(QUANTITIES[kind], text):
-            missing.append(f"it names no {kind}")
+            missing.append(f"it gives no {kind}")
     unnamed = [n for n in required.numbers if not re.search(rf"(?<![\d.,]){n}(?!\d|[,.]\d)", text)]
     if unnamed:
-        missing.append(f"it does not name {' and '.join(unnamed)}")
+        missing.append(f"it does not mention {' and '.join(unnamed)}")
     if (most := required.loss_at_most) is not None:
-        losses = [float(loss) for loss in LOSS.findall(text)]
-        if not losses:
-            missing.append("it names no loss")
-        elif min(losses) > most:
-            missing.append(f"the lowest loss is {min(losses):g}, asked is {most:g}")
+        if loss is None:
+            missing.append("it hands in no loss: pass that of your run, as answer(..., loss=1.44)")
+        elif loss > most and not stand_in:
+            missing.append(f"the loss is {loss:g}, but must be at most {most:g}")
     if required.tokens_at_least is not None:
         missing += _too_short(text, required.tokens_at_least)
     return missing
 
 
 def _too_short(text: str, least: int) -> list[str]:
-    """Complain of too short a generated text: by the count that is stated, or by words and marks.
+    """Complain if a generated text is too short, by the count it states or by words and marks.
 
-    A token is seldom less than a word or a mark, and never more, so that their number tells a
-    text of 60 tokens from one of 256 whatever the tokenizer.
+    A token is seldom less than a word or a mark, and never more, so their number tells a text of
+    60 tokens from one of 256 whatever the tokenizer.
     """
     if END.search(text):
         return []
@@ -261,7 +284,7 @@ def _too_short(text: str, least: int) -> list[str]:
     pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
     stated = [int(number.replace(",", "")) for number in STATED.findall(text)]
     if stated and max(stated) < least:
-        return [f"the text has {max(stated)} tokens, asked are {least} or an end token"]
+        return [f"the text has {max(stated)} tokens, but needs {least} or an end token"]
     if pieces * TOKENS_PER_PIECE < least:
-        return [f"the text has about {pieces} tokens, asked are {least} or an end token"]
+        return [f"the text has about {pieces} tokens, but needs {least} or an end token"]
     return []

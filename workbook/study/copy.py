@@ -1,6 +1,6 @@
-"""The learner's copy of the notebooks: made once, never overwritten, one problem started over.
+"""The learner's copy of the notebooks: made once, never overwritten, reset problem by problem.
 
-In a copy the outputs are cleared and our answers give way to empty ones, each with a folded
+In a copy the outputs are cleared and our answers replaced by empty ones, each with a folded
 look-up below it. Everything else is as in the worked notebook. A copy notes in its metadata what
 it was made from, so that `study.update` can tell what the learner changed, wherever it is moved.
 """
@@ -24,7 +24,7 @@ from workbook.study.progress import MARK, Progress, home, nearest, remember
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
-# JupyterLab shows what it has read, and asks only when it is to be saved.
+# JupyterLab shows what it once read, and notices a change of the file only when it saves.
 RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
 
 
@@ -74,7 +74,7 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
 def _note_originals(copy: NotebookNode) -> None:
     """Mark the cells that a learner fills, and note the original text of every cell.
 
-    Cells of one text are counted: none has the note of another, unless the learner pasted it.
+    Cells with the same text are numbered: no two notes are alike unless the learner pasted a cell.
     """
     counted: Counter[tuple] = Counter()
     for cell in copy.cells:
@@ -94,14 +94,14 @@ def _with_verbs(source: str) -> str:
     imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
     lines = source.split("\n")
     last = imports[-1].end_lineno if imports else 0
-    lines.insert(last, "from workbook import look_up, tick  # our answers; what yours say")
+    lines.insert(last, "from workbook import look_up, tick  # see our answers, count yours")
     return "\n".join(lines)
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     """Make an empty answer in place of ours, and the look-up of ours below it.
 
-    There is none to a code problem, where the code is the answer.
+    A code problem gets neither: its code is the answer.
     """
     about = worked.metadata.workbook
     if problems.get(about.problem).kind == "code":
@@ -118,18 +118,20 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
 
 
 def _also_named(worked: NotebookNode) -> list[str]:
-    """Write the arguments that the learner names too: a figure, and the corpora of our answer."""
+    """Write the arguments that the learner names too: a figure, a loss, our answer's corpora."""
     calls = [node for node in ast.walk(ast.parse(worked.source)) if isinstance(node, ast.Call)]
     keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
     about = worked.metadata.workbook
     required = problems.get(about.problem).requires.get(about.get("part", ""))
     wants_figure = "figure" in keywords or (required and required.figure)
     corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
-    return [*(["figure=None"] if wants_figure else []), *corpora]
+    wants_loss = required is not None and required.loss_at_most is not None
+    empty = {"figure=None": wants_figure, "loss=None": wants_loss}
+    return [*(each for each, wanted in empty.items() if wanted), *corpora]
 
 
 def reset(problem: str) -> None:
-    """Start one problem over: its try-it and answer cells are as on the first day.
+    """Start one problem over: its try-it and answer cells are as they were at first.
 
     The cells as they were go to a notebook in `study/.workbook/backup/`. No other cell changes.
     """
@@ -151,7 +153,7 @@ def reset(problem: str) -> None:
 
 
 def backup_path(folder: Path, name: str) -> Path:
-    """Name a file that is not there yet for what a study folder holds now."""
+    """Choose an unused file name for a backup of what a study folder holds now."""
     backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
     paths = (backups / f"{name}-{today}-{n}.ipynb" for n in count(1))
     return next(path for path in paths if not path.exists())

@@ -1,4 +1,4 @@
-"""What was solved, kept as files that run by themselves: `study/mine/softmax.py`.
+"""Solved code, kept as files that run on their own: `study/mine/softmax.py`.
 
 An attempt needs more than its own lines: imports, constants, helpers and base classes, often from
 other cells or files. `gather` finds the statements that made them, and writes these alone, in the
@@ -43,7 +43,7 @@ CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
 Place = tuple[int, int, int]  # the cell that ran, and the line and column in it
 END = (sys.maxsize, 0, 0)
 COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}  # as a table of symbols names them
-MAY_SKIP = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # what stands below them
+MAY_SKIP = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # may not run what is inside
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 RUN_AS_CODE = {"time", "timeit", "capture", "prun"}  # cell magics whose cell is plain Python
 
@@ -59,7 +59,7 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
         attempt: a function, a class, or a pair of these (a dict of two counts as one).
         names: what the problem calls them; the module has them under these names, and in `__all__`.
 
-    Raises: NotKeptError where no statement of a cell or file has made what is needed.
+    Raises: NotKeptError if no statement of a cell or file made what is needed.
     """
     attempts = _each(attempt)
     if len(attempts) != len(names):
@@ -73,13 +73,13 @@ def gather(attempt: Any, names: tuple[str, ...]) -> str:
 
 
 def status_of(source: str, problem: str) -> str | None:
-    """Read in the first line of a kept file what the check said; None where it is no such file."""
+    """Read from a kept file's first line what the check said; None if it is not such a file."""
     first = source.partition("\n")[0]
     return next((each for each in SIGNS if first == KEPT.format(problem, each)), None)
 
 
 def why_not_alone(source: str, name: str) -> str | None:
-    """Import a module of this source in a clean process; tell what is raised, None if nothing is.
+    """Import a module of this source in a clean process; return what it raises, None if nothing.
 
     The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
     """
@@ -115,9 +115,9 @@ def keep(
         before: the record of what was kept last; a file that says something else was edited by
             hand, and is not overwritten but moved aside.
 
-    Where not all that it needs is found, its own lines are kept. Returns the source and why it does
-    not import by itself ("": it does), None where it is nobody's own code, or what was kept before
-    works and this does not; and a sentence for the learner.
+    If not all that it needs is found, its own lines are kept. Returns a pair: the source and why it
+    cannot be imported on its own ("": it can), or None if it is not the learner's own code, or if
+    what was kept before works and this does not; and a sentence for the learner.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     first = KEPT.format(problem.id, status)
@@ -132,7 +132,7 @@ def keep(
         if source == f"{first}\n":
             return None, f"It is not kept: {trouble}."
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
-        return None, f"What was kept before stays, as this does not work by itself: {trouble}."
+        return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     try:
         _write(path, source, before.source)
@@ -142,8 +142,8 @@ def keep(
     is_near = Path.cwd() in (folder, folder.parent)
     where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
     if trouble:
-        return (source, trouble), (f"{where}, which does not work by itself: {trouble}. {advice}")
-    return (source, ""), f"{where}: it holds all that it needs, and imports by itself."
+        return (source, trouble), f"{where}, but it does not work on its own: {trouble}. {advice}"
+    return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
 
 
 def _write(path: Path, source: str, before: str) -> None:
@@ -167,11 +167,11 @@ class Statement:
     now: frozenset[str]  # names of the namespace that it reads when it runs
     later: frozenset[str]  # names that its functions read when they are called
     sets: frozenset[str]  # names whose items or attributes it sets
-    calls: frozenset[str]  # names whose methods it calls, and does nothing with the result
+    calls: frozenset[str]  # names whose methods it calls without using the result
     asks: frozenset[str]  # names that it calls when it runs, by a decorator too
 
     def makes(self, name: str, value: Any) -> bool:
-        """True where it binds a name, or changes the value that the name stands for."""
+        """True if it binds a name, or changes the value that the name stands for."""
         if name in self.binds:
             return True
         if isinstance(value, type) and name in self.now:
@@ -202,7 +202,7 @@ class Statement:
         return isinstance(self.node, ast.Import | ast.ImportFrom)
 
     def is_beside(self, value: Any) -> bool:
-        """True for a function or class whose code stands in the same cell or file."""
+        """True for a function or class whose code is in the same cell or file."""
         return any(_code_around(each) == self.cell.strip() for each in _functions(value))
 
     def holds(self, value: Any) -> bool:
@@ -213,11 +213,11 @@ class Statement:
         return inside and self.is_beside(value)
 
     def binds_anew(self, name: str) -> bool:
-        """True where nothing of what the name stood for before is left."""
+        """True if nothing of what the name stood for before is left."""
         return name in self.surely and name not in self.now
 
     def says_otherwise(self, name: str, value: Any) -> bool:
-        """True where it assigns another number or string than the name stands for."""
+        """True if it assigns a number or string other than the one that the name stands for."""
         match self.node:
             case ast.Assign([ast.Name(target)], ast.Constant(constant)) if target == name:
                 return type(constant) is not type(value) or constant != value
@@ -234,7 +234,7 @@ class _Namespace:
     def makers_of(self, name: str, moment: Place, attempts: frozenset[str]) -> list[Statement]:
         """Find the statements that made what a name stood for at a moment, in the order they ran.
 
-        What calls one of the `attempts` only filled what these fill whenever they are called.
+        Mere calls of the `attempts` are left out: they only filled what every call fills.
         """
         value = self.names.get(name)
         setters = {each.node.name for each in self.statements if each.sets_global(name)}
@@ -248,7 +248,7 @@ class _Namespace:
         if any(name in e.surely and not e.says_otherwise(name, value) for e in here):
             here = [e for e in here if not e.says_otherwise(name, value)]
         for holds in (Statement.holds, Statement.is_beside):
-            # Other cells hold other versions of it, or broke off above theirs.
+            # Other cells hold other versions of it, or raised before they came to theirs.
             if any(holds(each, value) for each in here if name in each.binds):
                 here = [e for e in here if name not in e.binds or holds(e, value)]
                 break
@@ -262,7 +262,7 @@ class _Namespace:
 
 @dataclass
 class _Gathered:
-    """The statements taken so far, by namespace, and what stands above and between them."""
+    """The statements taken so far, by namespace, and what is written above and between them."""
 
     spaces: dict[int, _Namespace] = field(default_factory=dict)  # by the id of the dict of names
     taken: dict[Statement, _Namespace] = field(default_factory=dict)
@@ -309,12 +309,12 @@ class _Gathered:
             for module in (m for each in statements for m in _imported(each.node, names)):
                 if not _is_library(module):
                     self._space(vars(module))
-            del self.spaces[id(names)]  # to the end of the line
+            del self.spaces[id(names)]  # so that it moves to the end
             self.spaces[id(names)] = space
         return self.spaces[id(names)]
 
     def _need(self, space: _Namespace, name: str, moment: Place = END) -> None:
-        """Take the statements that made a name until a moment, and those that made what they read.
+        """Take the statements that made a name up to a moment, and those that made what they read.
 
         A statement that ran needed what its names stood for then, such as the base of a class; a
         function needs what they stand for when it is called.
@@ -359,8 +359,8 @@ class _Gathered:
         reads = statement.now | statement.later
         if "get_ipython" in reads:
             raise NotKeptError(
-                f"`{_first_line(statement.text)}` has a magic or a shell command in it, which only"
-                " a notebook can run; write it without"
+                f"`{_first_line(statement.text)}` contains a magic or a shell command, which only a"
+                " notebook can run; write it without one"
             )
         for name in sorted(statement.now):
             self._need(space, name, statement.place)
@@ -448,13 +448,13 @@ class _Gathered:
                 self._give(space, name, _literal(value))
             except NotKeptError:
                 raise NotKeptError(
-                    f"`{name}` was made by no statement of a cell or file, so make it by one"
+                    f"no statement of a cell or file has made `{name}`; assign it in one"
                 ) from None
 
     def _own(self, space: _Namespace, name: str, value: Any, text: str = "") -> None:
-        """Note what a name of the new module stands for; NotKeptError where it is two things.
+        """Note what a name of the new module stands for; NotKeptError if it is two things.
 
-        One thing is one object, a number or string, or what the same `text` made in each file.
+        One thing is one object, equal numbers or strings, or what the same `text` made.
         """
         owner, other, made_by = self.owners.setdefault(name, (space, value, text))
         is_equal = isinstance(value, str | bytes | int | float) and other == value
@@ -474,7 +474,7 @@ class _Gathered:
             else:
                 raise NotKeptError(f"`{name}` is the name of something else that it needs")
         if not self.taken and not last:
-            raise NotKeptError("it is not your own code, but imported")
+            raise NotKeptError("it is imported, not your own code")
         blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
         top = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
         ran = (
@@ -532,7 +532,7 @@ def _shell() -> Any:
 
 @lru_cache(maxsize=1000)
 def _parsed(cell: str, place: int) -> tuple[Statement, ...]:
-    """Cut the code of a cell into statements; one that is no Python has none."""
+    """Split the code of a cell into statements; a cell that is not Python has none."""
     try:
         nodes = ast.parse(cell).body
     except (SyntaxError, ValueError):
@@ -549,7 +549,7 @@ def _parsed(cell: str, place: int) -> tuple[Statement, ...]:
 
 
 def _in_magic(node: ast.stmt) -> str | None:
-    """Return the code below `%%time` and its like, None where a statement is no such thing."""
+    """Return the code below `%%time` and its like; None for any other statement."""
     match node:
         case ast.Expr(ast.Call(ast.Attribute(attr="run_cell_magic"), arguments)):
             values = [each.value for each in arguments if isinstance(each, ast.Constant)]
@@ -621,10 +621,9 @@ def _is_stored(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """List the names whose items or attributes a statement sets, those whose methods it calls and
-    does nothing with the result, and all that it calls.
+    """List the names that a statement changes or calls, as `Statement` has them.
 
-    What a function would do if it were called does not count.
+    These are `sets`, `calls` and `asks`. What a function would do if it were called does not count.
     """
     sets, calls, asks = [], [], []
     for each in ast.walk(node) if not isinstance(node, DEFINITIONS) else ():
@@ -643,14 +642,14 @@ def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[
 
 
 def _root(node: ast.expr) -> list[str]:
-    """Name what an expression such as `a.b[0].c` begins with."""
+    """Return the name that an expression such as `a.b[0].c` begins with, in a list, or []."""
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return [node.id] if isinstance(node, ast.Name) else []
 
 
 def _dotted(node: ast.expr) -> list[str]:
-    """Return the names of an expression such as `a.b.c`; [] where it begins with no name."""
+    """Return the names of an expression such as `a.b.c`; [] if it does not begin with a name."""
     path = []
     while isinstance(node, ast.Attribute):
         path.insert(0, node.attr)
@@ -711,12 +710,12 @@ def _home(attempt: Any) -> dict[str, Any]:
     if module is not None and not _is_library(module):
         return vars(module)
     if (shell := _shell()) is None:
-        raise NotKeptError("it was written in no cell and in no file")
+        raise NotKeptError("it was not written in a cell or a file")
     return shell.user_ns
 
 
 def _is_library(module: ModuleType) -> bool:
-    """Tell what is installed, or comes with Python, from the learner's own files."""
+    """Tell whether a module is installed or comes with Python, and is not the learner's own."""
     file = getattr(module, "__file__", None)
     if file is None:  # built in, a package without a file of its own, or the notebook itself
         paths = list(getattr(module, "__path__", []))
@@ -733,7 +732,7 @@ def _is_library_file(file: str | None) -> bool:
 
 
 def _imported(node: ast.AST, names: dict[str, Any]) -> Iterator[ModuleType]:
-    """List the modules that a node imports and that are loaded; none where it is no import."""
+    """List the modules that a node imports and that are loaded; none if it is not an import."""
     modules: list[Any] = []
     if isinstance(node, ast.ImportFrom):
         modules = [_module(node, names), *(names.get(_bound(alias)) for alias in node.names)]
@@ -789,14 +788,14 @@ def _starred(name: str, value: Any, space: _Namespace) -> dict[str, Any] | None:
 
 
 def _literal(value: Any) -> str:
-    """Write a plain value as Python. Raises: NotKeptError where it is none."""
+    """Write a plain value as Python. Raises: NotKeptError if it is not one."""
     try:
         written = repr(value) if type(value).__module__ == "builtins" else ""
         if len(written) <= MOST_CHARACTERS and ast.literal_eval(written) == value:
             return written
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         pass
-    raise NotKeptError("a value in it cannot be written down, so name it in a cell of its own")
+    raise NotKeptError("a value in it cannot be written as text; name it in a cell of its own")
 
 
 def _attribute(value: Any, path: list[str]) -> Any:

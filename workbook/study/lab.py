@@ -18,19 +18,19 @@ from workbook.study.progress import MARK, home
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
-NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and asks to be allowed to
+NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and asks to do so
 
 
 def start(port: int | None = None) -> None:
-    """Serve JupyterLab until Ctrl-C or a termination signal; make a study folder, or what it lacks.
+    """Make or complete the study folder, and serve JupyterLab until Ctrl-C or a termination signal.
 
-    It is the one around us, or else the usual one. A `port` that was asked for must be free;
-    without one the next free port is taken.
+    The folder is the one around us, or else the usual one. A `port` that was asked for must be
+    free; without one, the next free port is taken.
     """
     if port is not None:
         require_free(port)
     folder = home()
-    copy.make(folder)  # and what an update brought is added to it
+    copy.make(folder)  # or add to it what an update brought
     for notice in update.notices(folder):
         print(notice)
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
@@ -56,10 +56,10 @@ def serve(study: Path, page: str, port: int | None) -> None:
     if root_around(study) == config.checkout():
         server.contents_manager.register_pre_save_hook(keep_in_normal_form)
     server.contents_manager.register_pre_save_hook(drop_live_views)
-    # At once, without a question, and also where this was started in the background.
+    # At once, without a question, and even if this was started in the background.
     signal.signal(signal.SIGINT, lambda *_: server.stop(from_signal=True))
     address = f"http://{HOST}:{server.port}/{page}?token={token}"
-    # The server has put its own first step, to listen, into this queue before.
+    # The server has already put its own first step, which is to listen, into this queue.
     server.io_loop.add_callback(print, f"JupyterLab: {address}\nCtrl-C stops it.", flush=True)
     server.start()
 
@@ -72,7 +72,7 @@ def arguments(study: Path, page: str, port: int | None, token: str) -> list[str]
         f"--ServerApp.port={FIRST_PORT if port is None else port}",
         f"--ServerApp.port_retries={50 if port is None else 0}",
         f"--ServerApp.open_browser={has_browser()}",
-        "--Application.log_level=ERROR",  # what a learner can do nothing about stays unsaid
+        "--Application.log_level=ERROR",  # no messages that a learner can do nothing about
         f"--IdentityProvider.token={token}",
         f"--LabApp.default_url=/{page}",
         f"--LabApp.workspaces_dir={study / MARK / 'workspaces'}",
@@ -92,7 +92,7 @@ def without_news(handler, page: dict) -> dict:
 def keep_in_normal_form(model: dict, path: str, **_) -> None:
     """Keep a worked notebook in normal form when JupyterLab saves it.
 
-    JupyterLab saves what is merely looked at, with notes on the machine: a change to git.
+    JupyterLab saves even what was only looked at, with notes on the machine: to git, a change.
     """
     if model["type"] == "notebook" and path.startswith("notebooks/"):
         model["content"] = normalise(nbformat.from_dict(model["content"]))
@@ -101,7 +101,7 @@ def keep_in_normal_form(model: dict, path: str, **_) -> None:
 def drop_live_views(model: dict, **_) -> None:
     """Take live views out of a notebook that is about to be stored; their pictures and words stay.
 
-    A stored view needs the very kernel that made it: without it, it shows an error.
+    A stored view needs the very kernel that made it; without that, it shows an error.
     """
     if model["type"] == "notebook":
         for cell in model["content"]["cells"]:
@@ -111,7 +111,7 @@ def drop_live_views(model: dict, **_) -> None:
 
 
 def require_free(port: int) -> None:
-    """Raise ValueError where another program listens on `port`."""
+    """Raise ValueError if another program listens on `port`."""
     with socket.socket() as probe:
         if os.name == "posix":  # elsewhere this option would let two programs share a port
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -120,7 +120,7 @@ def require_free(port: int) -> None:
         except OSError as error:
             raise ValueError(
                 f"port {port} cannot be used ({error.strerror}); name another, "
-                "or leave --port out to take the next free one"
+                "or leave out --port to get the next free one"
             ) from None
 
 

@@ -3,7 +3,7 @@
 The normal form is what readers need, and nothing that a run left behind. Two runs of an unchanged
 notebook give the same bytes, because times, random ids, widget state, progress bars and the paths
 of this machine are taken out. nbval compares a new run with the stored one, so `tests/sanitize.cfg`
-tells it the same replacements.
+gives it the same replacements.
 """
 
 import hashlib
@@ -28,21 +28,21 @@ REPLACEMENTS = (
     (r"\btmp[a-z0-9_]{8}\b", "tmp..."),  # the names that tempfile draws
     (r"\b[A-Za-z]:\\Users\\(?:[\w.@+-]+\\)*", ".../"),  # a Windows path but for its last part
     (r"(?<![\w.:/<+)\]}-])(?:/[\w.@+-]+)+(?=/[\w.@+-])", "..."),  # the same elsewhere
-    (r"([^ \t\r\n]?)(?<![ \t\r])[ \t\r]++(?=\n|\Z)", r"\1"),  # blanks at a line's end
+    (r"([^ \t\r\n]?)(?<![ \t\r])[ \t\r]++(?=\n|\Z)", r"\1"),  # trailing blanks
 )
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
 ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "reveal", "evidence", "answer")
-ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once a problem, or a part of it
+ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
 PICTURE_METADATA = ("alt", "height", "width")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
-CELL_SECONDS = 3600  # which only a cell that hangs takes
+CELL_SECONDS = 3600  # only a cell that hangs takes so long
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -63,7 +63,7 @@ def find(names: Sequence[str] = ()) -> list[Path]:
 def read(path: str | Path) -> NotebookNode:
     """Read a notebook as nbformat's version 4; each cell has an id, as since 4.5.
 
-    Raises: OSError where there is no file, ValueError where it is no notebook.
+    Raises: OSError if there is no file, ValueError if it is not a notebook.
     """
     try:
         with warnings.catch_warnings():  # nbformat mends what it warns of here
@@ -79,7 +79,7 @@ def read(path: str | Path) -> NotebookNode:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} cannot be read as a notebook ({type(error).__name__}: {reason}); "
-            "move it away, or bring back an older copy"
+            "move it away, or restore an older copy"
         ) from error
     return notebook
 
@@ -92,7 +92,7 @@ def write(path: str | Path, notebook: NotebookNode) -> None:
 
 
 def role(cell: NotebookNode) -> str | None:
-    """Tell what a cell is for: one of `ROLES`, None where nobody said."""
+    """Return what a cell is for, one of `ROLES`, or None if it does not say."""
     return cell.metadata.get("workbook", {}).get("role")
 
 
@@ -124,9 +124,9 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
 
 
 def digest(cell: NotebookNode) -> str:
-    """Shorten a cell's kind and text to 8 hex digits; line ends, and blanks at its end, are alike.
+    """Hash a cell's kind and text to 8 hex digits, whatever its line ends and trailing blanks.
 
-    The ids of copies end in it, which earlier versions made: as it is computed, so it must stay.
+    How it is computed must not change: the ids of copies that earlier versions made end in it.
     """
     source = cell.source.replace("\r\n", "\n").rstrip()
     return hashlib.sha256(f"{cell.cell_type}\n{source}".encode(errors="replace")).hexdigest()[:8]
@@ -135,7 +135,7 @@ def digest(cell: NotebookNode) -> str:
 def cell_ids(cells: list[NotebookNode]) -> list[str]:
     """Make an id for each cell from what it is for, or else from its text.
 
-    So ids do not move when a cell is put in before them.
+    So ids do not change when a cell is inserted before theirs.
     """
     ids: list[str] = []
     for cell in cells:
@@ -261,9 +261,9 @@ def execute(path: str | Path) -> NotebookNode:
 
 
 def is_same_run(old: NotebookNode, new: NotebookNode) -> bool:
-    """Whether two runs of one notebook say the same, measuring noise aside.
+    """Tell whether two runs of one notebook say the same, apart from measuring noise.
 
-    Cells must agree to the letter; those tagged `nbval-ignore-output` may differ in their pictures,
+    Cells must agree exactly; those tagged `nbval-ignore-output` may differ in their pictures,
     and in numbers by less than a factor of `NOISE`.
     """
     if len(old.cells) != len(new.cells):
@@ -279,7 +279,7 @@ def is_same_run(old: NotebookNode, new: NotebookNode) -> bool:
 
 
 def _is_noise(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
-    """Whether outputs have the same words, and numbers close to each other."""
+    """Tell whether outputs have the same words, and numbers close to each other."""
     texts = []
     for outputs in (old, new):
         shown = deepcopy(outputs)
@@ -296,9 +296,9 @@ def _is_noise(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
 
 
 def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
-    """Run notebooks and store them, telling what became of each.
+    """Run notebooks and store them; print what became of each.
 
-    What is stored is always one whole run. Where a new run says the same as the stored one but for
+    What is stored is always one whole run. If a new run says the same as the stored one apart from
     measuring noise, the stored one stays, and the line printed says so; `fresh` stores the new one.
 
     Raises: ValueError without a checkout.
@@ -306,7 +306,7 @@ def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
     if config.checkout() is None:
         raise ValueError(
             "`workbook notebooks` runs the worked notebooks of a checkout, and this is an installed"
-            " package; clone the repository to use it, or open copies of them with `workbook lab`"
+            " package; clone the repository to use it, or open your copies with `workbook lab`"
         )
     for path in find(names):
         start = time.perf_counter()
@@ -314,7 +314,7 @@ def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
         if old == new:
             outcome = "unchanged"
         elif not fresh and is_same_run(old, new):
-            outcome = "kept as stored: only noise in measured figures (--fresh stores this run)"
+            outcome = "kept as stored: only measuring noise is new (--fresh stores this run)"
         else:
             write(path, new)
             outcome = "stored"

@@ -2,8 +2,8 @@
 
 It is written only by notebooks and commands that run inside a study folder, one that holds the
 folder `.workbook`, or for the folder that `WORKBOOK_STUDY` names. The worked notebooks lie
-elsewhere and leave no trace. Each part keeps the best that it has reached: more work never makes
-the number of points smaller.
+elsewhere and leave no trace. Each part keeps the best that it has reached: more work never lowers
+the number of points.
 """
 
 import json
@@ -23,7 +23,7 @@ from workbook.study.problems import PROBLEMS, Problem
 MARK = ".workbook"
 LAST_MADE = "study-folder.txt"  # in the data folder of an installed package
 VERSION = 2
-# What a part has reached, from less to more, with its sign. Of a text that no check can judge,
+# What a part has reached, from less to more, with its sign. For a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off.
 SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈", "ticked": "✓", "correct": "✓"}
 RISING = list(SIGNS)
@@ -37,7 +37,7 @@ class Part:
     best: str = "open"  # the most that it has reached
     last: str = "open"  # what the last check said
     answered: bool = False  # by `answer`, for the write-up
-    ticked: list[str] = field(default_factory=list)  # of the facts that a text is to name
+    ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
 
@@ -134,7 +134,7 @@ class Progress:
 
 
 def _part(entry: dict) -> Part:
-    """Make the record of a part. Raises: ValueError, TypeError where it is none."""
+    """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
     part = Part(**entry)
     kinds = (str, str, bool, list, str, str | None)
     for each, kind in zip(fields(Part), kinds, strict=True):
@@ -216,16 +216,18 @@ def remember(study: Path) -> None:
 
 @contextmanager
 def stopping_no_cell() -> Iterator[None]:
-    """Keep what goes wrong here out of the learner's cell: a full disk is no wrong attempt."""
+    """Keep what goes wrong here out of the learner's cell: a full disk is not a wrong attempt."""
     try:
         yield
     except Exception as error:
-        _warn(f"Your progress could not be noted ({type(error).__name__}: {error}).")
+        _warn(f"Your progress could not be saved ({type(error).__name__}: {error}).")
 
 
 def record_answer(problem: str, part: str | None, text: str) -> None:
-    """Note in the current study folder, if any, that a part is answered, or, by an empty text,
-    that it no longer is. Never raises."""
+    """Note in the current study folder, if any, whether a part is answered; never raise.
+
+    An empty text counts as no answer.
+    """
     with stopping_no_cell():
         study = current()
         if study and study.of(problem, part).answered != bool(text.strip()):
@@ -237,7 +239,7 @@ def overview(study: Progress, columns: int | None = None) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next.
 
     Arguments:
-        columns: of the terminal; a longer line is broken between two states. None: no line is.
+        columns: of the terminal; a longer line is broken between two states. None: never.
     """
     done = study.read()
     edition = config.edition()

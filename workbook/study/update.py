@@ -2,8 +2,8 @@
 
 An update lays the cells of a new copy in their order, and puts in what the learner has: solutions
 and answers, cells that they changed, cells of their own. A cell of a copy notes the digest of its
-original text, which tells what was changed on which side. Nothing typed is dropped: where both
-sides changed a cell, the learner's version follows the new one.
+original text, which shows what was changed on which side. Nothing typed is dropped: if both sides
+changed a cell, the learner's version follows the new one.
 """
 
 import json
@@ -31,8 +31,8 @@ class Seen:
     """A cell, and what is known of the original that it was made from."""
 
     cell: NotebookNode
-    place: Place | None  # None: nobody said
-    original: str | None  # the note that a copy is made with; None: not known
+    place: Place | None  # None: it does not say
+    original: str | None  # the note that a copy gets when it is made; None: not known
 
     @property
     def is_stub(self) -> bool:
@@ -45,7 +45,7 @@ class Seen:
 
     @property
     def identity(self) -> tuple | None:
-        """What no two cells of a fresh copy share, and a cell pasted from another does."""
+        """A key that is unique in a fresh copy, and that a pasted cell shares with its original."""
         if self.is_stub or self.original is None:
             return self.place if self.is_stub else None
         return self.place, self.original
@@ -54,8 +54,8 @@ class Seen:
 def outdated(folder: str | Path) -> dict[Path, str]:
     """Find the notebooks of a study folder that are older than their originals.
 
-    The values say what is new in the original, such as "2 cells of text are new". What is no
-    notebook, or none of the workbook's, is passed over.
+    The values say what is new in the original, such as "2 cells of text are new". Files that are
+    not notebooks, or not the workbook's, are skipped.
     """
     found = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
@@ -81,15 +81,15 @@ def notices(folder: str | Path) -> list[str]:
 
 
 def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
-    """Bring notebooks of a study folder up to date; say what became of each.
+    """Bring notebooks of a study folder up to date; print what became of each.
 
-    Each is stored as it was in `.workbook/backup/` of the study folder first.
+    Each is first backed up in `.workbook/backup/` of the study folder.
 
     Arguments:
         names: such as "02_bpe", or paths; default: all that are older than their originals.
         folder: the study folder; default: the nearest one.
 
-    Raises: ValueError where a notebook is not there, cannot be read, or is none of the workbook's.
+    Raises: ValueError if a notebook is missing, cannot be read, or is not the workbook's.
     """
     folder = Path(folder or nearest())
     chosen = [_named(folder, name) for name in names]
@@ -129,7 +129,7 @@ def _worked(path: Path, metadata: dict) -> Path | None:
 
 
 def _update(path: Path, news: str) -> str:
-    """Update one notebook, whole or not at all; return what to say of it."""
+    """Update one notebook, whole or not at all; return what to say about it."""
     with locked(path.parent / MARK):
         before, stored = file_state(path), path.read_bytes()
         original = copy.fresh(_worked(path, json.loads(stored)["metadata"]))
@@ -143,7 +143,7 @@ def _update(path: Path, news: str) -> str:
         except nbformat.ValidationError as error:
             reason = str(error).partition("\n")[0]
             raise ValueError(
-                f"{path} is no valid notebook ({reason}); open it in JupyterLab and save it again"
+                f"{path} is not a valid notebook ({reason}); open it in JupyterLab and save it"
             ) from error
         backup = copy.backup_path(path.parent, path.stem)
         with atomic_write(backup, "wb") as file:
@@ -220,7 +220,7 @@ def _matches(mine: list[Seen], new: list[Seen]) -> dict[int, int]:
                 indices.remove(index)
                 matched[index] = slot
                 del free[slot]
-    # Of the rest, what lies between the same neighbours and is about the same is one cell, changed.
+    # Of the rest, cells between the same neighbours and with the same place are one cell, changed.
     here = -1
     for index, seen in enumerate(mine):
         if index in matched:
@@ -290,7 +290,7 @@ def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
 
 
 def _own(cell: NotebookNode) -> NotebookNode:
-    """Make a cell one of the learner's own, about which the workbook knows nothing."""
+    """Make a cell the learner's own, about which the workbook knows nothing."""
     cell.metadata.pop("workbook", None)
     if copy.YOUR_TURN in (tags := cell.metadata.get("tags", [])):
         cell.metadata["tags"] = [tag for tag in tags if tag != copy.YOUR_TURN]
@@ -298,7 +298,7 @@ def _own(cell: NotebookNode) -> NotebookNode:
 
 
 def _marked(cell: NotebookNode, new: NotebookNode) -> NotebookNode:
-    """Give a cell of the learner's the id, the notes and the tags of the one in whose place it is.
+    """Give a learner's cell the id, the notes and the tags of the one that it replaces.
 
     What else is in its metadata, such as that it is folded, stays.
     """
@@ -325,7 +325,7 @@ def _news(mine: list[Seen], new: list[Seen]) -> str:
         for seen in new
         if (seen.place, seen.original) not in known
         and digest(seen.cell) not in texts
-        # Of a stub without a note, nobody can tell whether the learner changed it or the original.
+        # If a stub has no note, nobody can tell whether the learner changed it or we did.
         and not (seen.is_stub and (seen.place, None) in known)
     ]
     if come:
@@ -337,7 +337,7 @@ def _news(mine: list[Seen], new: list[Seen]) -> str:
     gone = sum(seen.original is not None and seen.identity not in originals for seen in mine)
     if gone:
         return f"{_cells(gone)} {_are(gone)} gone"
-    return "its cells are in another order or marked differently"
+    return "its cells are in a different order or marked differently"
 
 
 def _cells(count: int) -> str:

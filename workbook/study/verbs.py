@@ -47,7 +47,7 @@ _hints_given: Counter[str] = Counter()
 
 Status = Literal["not attempted", "correct", "almost", "wrong", "read", "ticked"]
 
-# A status is told by its sign and its word; the colour of the panel's edge only repeats it.
+# The sign and the word show a status; the colour of the panel's edge only repeats it.
 LOOKS: dict[Status, tuple[str, str]] = {
     "correct": ("✓", "#009E73"),
     "almost": ("≈", "#E69F00"),
@@ -139,7 +139,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Hint:
-    """The steps of a hint that were asked for so far."""
+    """The steps of a hint that have been asked for so far."""
 
     problem: str
     steps: tuple[str, ...]
@@ -185,8 +185,8 @@ class Folded:
 def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     """Check an attempt at a problem: a function, a class, a number, bytes or a text.
 
-    It never raises, whatever is handed in; only your own Ctrl-C passes. Where a problem has parts
-    and none is named, the part that the attempt fits best is taken.
+    It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
+    parts and you name none, the attempt is checked as the part that it fits best.
     """
     report = judge(problem, attempt, part)
     if report.status != "not attempted" and (study := progress.current()) is not None:
@@ -207,7 +207,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         named = problem if type(problem) is str else type(problem).__name__
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
     try:
-        checker = found.checker()  # loaded before an attempt can be in its way
+        checker = found.checker()  # loaded before an attempt can interfere
         if found.form == "script" and isinstance(attempt, str | Path):
             attempt = _in_full(str(attempt))
         with isolated() as isolation:
@@ -226,7 +226,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
 
 
 def _in_full(command: str) -> str:
-    """A command with the names of its files in full: a check runs in a folder of its own."""
+    """A command with the full paths of its files: a check runs in a folder of its own."""
     if "\n" in command:
         return command
     with suppress(ValueError):  # a quotation mark that is never closed
@@ -256,7 +256,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
         ticking = f'If it does, run `tick("{found.id}"{part})`.'
         if len(report.facts) > 1:
             by_number = f'`tick("{found.id}"{part or ", None"}, 1)`'
-            ticking += f" To tick off only some of them, name their numbers: {by_number}."
+            ticking += f" To tick off only some of them, give their numbers: {by_number}."
         then += (ticking,)
     elif entry.is_solved and not then and report.status != "correct":
         then = ("This part is solved already, and stays so.",)
@@ -267,14 +267,14 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
 
 
 def tick(problem: str, part: str | None = None, *facts: int) -> Report:
-    """Tick off the facts that your text names; when all of them are, the part is solved.
+    """Tick off the facts that your text states; when all of them are ticked, the part is solved.
 
     Arguments:
         problem: its id.
-        part: such as "b"; None where the problem has no parts.
+        part: such as "b"; None if the problem has no parts.
         facts: their numbers, from 1 on, in the order in which `check` shows them; none: all.
 
-    Raises: ValueError where the problem has no such part or fact, or where this is no study folder.
+    Raises: ValueError if the problem has no such part or fact, or this is not a study folder.
     """
     found, part = problems.place(problem, part)
     known = found.facts.get(part or "", ())
@@ -282,7 +282,7 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
     if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
         raise ValueError(
-            f"there is no fact {unknown[0]!r}; they have the numbers 1 to {len(known)}"
+            f"there is no fact {unknown[0]!r}; the facts are numbered 1 to {len(known)}"
         )
     study = progress.current()
     if study is None:
@@ -306,22 +306,24 @@ def answer(
     corpora: Iterable[str | Path] | None = None,
     alt: str | None = None,
     measured_on: str | None = None,
+    loss: float | None = None,
 ) -> None:
     """Show an answer, written in Markdown, and store it in the cell's output.
 
-    In a study folder its text is checked as well, and what the check says stands below it.
+    In a study folder its text is checked as well, and the verdict is shown below it.
 
     Arguments:
         problem: its id, in the spelling of either edition.
-        part: such as "a"; None where the problem has no parts.
+        part: such as "a"; None if the problem has no parts.
         text: the answer; an empty one counts as none.
         figure: a matplotlib figure to show with it.
         corpora: names or files of the corpora that it rests on; by default those of the profile,
-            where the problem asks for TinyStories or OpenWebText.
+            if the problem asks for TinyStories or OpenWebText.
         alt: what the figure shows, in words.
-        measured_on: the machine, where it is not this one.
+        measured_on: the machine, if it is not this one.
+        loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
     """
-    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on)
+    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on, loss)
     report = None
     found = problems.get(record["problem"])
     if record["text"] and found.kind == "written" and progress.current() is not None:
@@ -371,36 +373,36 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         if isinstance(error, Unreadable) and isinstance(attempt, str):
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
         if isinstance(error, Unreadable) and _holds_values(attempt):  # which may be right
-            claim = f"This form is not known here. Hand in {_taken(problem, part)}."
+            claim = f"The check does not know this form of answer. Hand in {_taken(problem, part)}."
             return Report("not attempted", problem.id, part, claim)
     except EndedProcess as error:
         wrong = ended_process(error)
     except TimedOut as error:
         wrong = Wrong(
-            f"It was stopped: the cases took longer than {error.seconds:g} s together.",
+            f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
             mistake=busy_with(error.__cause__) or ENDLESS,
         )
     except BaseException as error:
         raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
-        claim = "It raised an error." if raised else "What it gave back could not be examined."
+        claim = "It raised an error." if raised else "What it returned could not be examined."
         wrong = Wrong(claim, got=Words(failure(error)))
     return _refusal(problem, part, wrong)
 
 
 def _holds_values(attempt: Any) -> bool:
-    """True for what an answer may stand in, in a form that no part takes."""
+    """True for an object that may hold an answer, though in a form that no part takes."""
     return isinstance(attempt, dict | list | tuple) or hasattr(attempt, "to_dict")
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
-    """Report what is wrong: "almost" where only a corner or the manner is."""
+    """Report what is wrong: "almost" if only a corner case or the manner is."""
     claim = wrong.claim
     if isinstance(wrong, Unreadable):
         wrong.rows.insert(0, ("expected", _taken(problem, part)))
     if wrong.weight == "corner":
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
-        open_corners = "one corner is" if corners == 1 else f"{corners} corners are"
-        claim = f"Right in ordinary use; {open_corners} open: {claim}"
+        failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
+        claim = f"Right in ordinary use; {failing}. {claim}"
     return Report(
         "wrong" if wrong.weight == "use" else "almost",
         problem.id,
@@ -419,9 +421,9 @@ def _in_short(wrong: Wrong) -> str:
 
 
 def _repeatable(check: Callable) -> Any:
-    """Run a check so that it says the same each time: whatever is drawn begins with one seed.
+    """Run a check so that it says the same each time: all random numbers start from one seed.
 
-    Torch, where it is loaded, gets one thread: for tiny tensors more only wait.
+    Torch, if it is loaded, gets one thread: with tiny tensors, more would only wait.
     """
     random.seed(0)
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
@@ -478,12 +480,14 @@ def _taken(problem: Problem, part: str | None) -> str:
     return problem.takes.get(part or "", problem.hand_in)
 
 
-def hint(problem: str) -> Hint:
-    """Give a nudge; called again, the nudge and the idea."""
+def hint(problem: str, part: str | None = None) -> Hint:
+    """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
     found = problems.get(problem)
-    _hints_given[found.id] += 1
-    steps = (found.nudge, found.idea)
-    return Hint(found.id, steps[: _hints_given[found.id]], len(steps))
+    part = problems.part_of(found, part)
+    steps = found.hint_steps(part)
+    name = f"{found.id}, part {part}" if part else found.id
+    _hints_given[name] += 1
+    return Hint(name, steps[: _hints_given[name]], len(steps))
 
 
 def reveal(reference: Any) -> Folded:
@@ -517,7 +521,7 @@ def _value(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Turn text into HTML; what stands between two backticks becomes code."""
+    """Turn text into HTML; what is between two backticks becomes code."""
     pieces = re.split("`([^`]*)`", text)  # prose and code in turn
     return "".join(
         _code(piece) if i % 2 else escape(piece).replace("\n", "<br>")

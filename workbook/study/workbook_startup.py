@@ -1,7 +1,7 @@
 # `check` and its friends, in every kernel of a study folder before any cell has run.
 #
 # IPython runs this file in the learner's namespace when a kernel starts, from its place in the
-# environment, `etc/ipython/startup/`. Elsewhere than in a study folder it loads nothing. It has no
+# environment, `etc/ipython/startup/`. Outside a study folder it loads nothing. It has no
 # docstring: that would become the learner's `__doc__`.
 
 

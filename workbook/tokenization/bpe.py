@@ -1,13 +1,13 @@
-"""Byte-pair encoding, trained: first as in the paper, then without counting anything twice.
+"""Training byte-pair encoding: first as in the paper, then without counting anything twice.
 
     counts      "low" 5, "lower" 2, "newest" 6, "widest" 3
     pairs       (e, s) 9, (s, t) 9, (w, e) 8, (l, o) 7, ...
     merge       the most frequent pair becomes one token; of equals the greater pair of byte strings
-    again       until the vocabulary is full, or no pair is left
+    repeat      until the vocabulary is full, or no pair is left
 
 `train_naive` counts all pairs again for each merge. `train_incremental` keeps the counts and
-corrects them where a merge changed a word. `train_bpe` uses the latter for small files, and for
-large ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
+updates them for the words that a merge changed. `train_bpe` uses the latter for small files, and
+for large ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
@@ -35,12 +35,12 @@ def train_bpe(
 ) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
 
-    The ids go to the special tokens in the order given, then the 256 bytes, then one token per
-    merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted; None
-    stands for none. A text that runs out of pairs gives a smaller vocabulary.
-    `executor` (any `concurrent.futures.Executor`) counts spans of the file side by side.
-    Raises: ValueError where `vocab_size` has no room for bytes and special tokens, or the file is
-    not UTF-8; TypeError; FileNotFoundError.
+    Ids are given to the special tokens in the order given, then to the 256 bytes, then to one token
+    per merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted;
+    None means that there are none. A text that runs out of pairs gives a smaller vocabulary.
+    `executor` (any `concurrent.futures.Executor`) counts spans of the file in parallel.
+    Raises: ValueError if `vocab_size` has no room for bytes and special tokens, or the file is not
+    UTF-8; TypeError; FileNotFoundError.
     """
     special_tokens = check_special_tokens(special_tokens)
     vocab = dict(enumerate(token.encode() for token in special_tokens))
@@ -75,7 +75,7 @@ def train_bpe_in_processes(
 
 
 def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
-    """The first `num_merges` merges of counted pre-tokens, all pairs counted again for each.
+    """The first `num_merges` merges of counted pre-tokens; all pairs are counted again for each.
 
     >>> train_naive({"low": 5, "lower": 2, "newest": 6, "widest": 3}, 3)
     [(b's', b't'), (b'e', b'st'), (b'o', b'w')]
@@ -98,7 +98,7 @@ def split_bytes(pretoken: str) -> list[bytes]:
 
 
 def count_pairs(words: Sequence[tuple[list[bytes], int]]) -> Counter[Pair]:
-    """How often each pair of neighbours occurs in words that occur `count` times each."""
+    """How often each pair of neighbours occurs in words, each given with its own count."""
     pairs: Counter[Pair] = Counter()
     for symbols, count in words:
         for pair in pairwise(symbols):
@@ -127,8 +127,8 @@ def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
 def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     """The same merges as `train_naive`, from pair counts that are corrected after each merge.
 
-    A merge changes only the words that hold its pair: `holders` finds them. The most frequent pair
-    comes from a heap whose entries may be out of date: an entry counts only while it agrees with
+    A merge changes only the words that hold its pair, which `holders` finds. The most frequent pair
+    comes from a heap whose entries may be out of date: an entry is valid only while it agrees with
     `pairs`, and each change of a count pushes a new one.
     """
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
@@ -168,10 +168,10 @@ _COMPLEMENT = bytes(range(255, -1, -1))
 
 
 def _entry(pair: Pair, count: int) -> tuple[int, tuple[str, str], Pair]:
-    """A heap entry: the smallest is the most frequent pair, and of equals the greatest pair.
+    """A heap entry: the smallest is the most frequent pair, and among equals the greatest pair.
 
-    A heap pops the smallest, so both orders are turned round: each byte b becomes the character
-    255 - b, and an end mark above them all puts a string behind the longer ones it begins.
+    A heap pops the smallest, so both orders are reversed: each byte b becomes the character
+    255 - b, and an end mark above them all puts a string after the longer ones that it begins.
     """
     left, right = (symbol.translate(_COMPLEMENT).decode("latin-1") + "\u0100" for symbol in pair)
     return -count, (left, right), pair

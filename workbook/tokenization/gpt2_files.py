@@ -20,7 +20,7 @@ HEADER = "#version: 0.2"
 
 @lru_cache
 def byte_alphabet() -> dict[int, str]:
-    """GPT-2's visible character for each byte: itself where it prints, else one from U+0100 on.
+    """GPT-2's visible character for each byte: its own if that prints, else one from U+0100 on.
 
     A space is written "Ġ", a line end "Ċ". Source: `bytes_to_unicode` in GPT-2's `encoder.py`.
     """
@@ -35,7 +35,7 @@ def to_readable(token: bytes) -> str:
 
 
 def from_readable(name: str) -> bytes:
-    """The bytes of a name in GPT-2's alphabet; ValueError where it holds another character."""
+    """The bytes of a name in GPT-2's alphabet; ValueError if it holds another character."""
     try:
         return bytes(_byte_of()[character] for character in name)
     except KeyError as error:
@@ -67,9 +67,9 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     """The tokens of a `vocab.json` by id.
 
     Other libraries write a special token as it is, not in the byte alphabet. So a name that the
-    alphabet cannot spell stands for its own UTF-8 bytes, and so does one of `special_tokens` where
-    the alphabet would make no text of it: "<|é|>" is itself, but "é" is one of the 256 bytes.
-    Raises: FileNotFoundError; ValueError where the file is not such a vocabulary.
+    alphabet cannot spell stands for its own UTF-8 bytes, and so does one of `special_tokens` if its
+    bytes in the alphabet are not UTF-8: "<|é|>" is itself, but "é" is one of the 256 bytes.
+    Raises: FileNotFoundError; ValueError if the file is not such a vocabulary.
     """
     path = Path(path)
     text = _read(path, "vocab.json")
@@ -89,8 +89,8 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
             vocab[token_id] = _token(name, name in special_tokens)
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"{path}: {name!r}, with the id {token_id}, holds a lone surrogate, which has no "
-                f"UTF-8; write the file again with the library that it comes from"
+                f"{path}: {name!r}, with the id {token_id}, holds a lone surrogate, which UTF-8 "
+                f"cannot encode; write the file again with the library that made it"
             ) from error
     return vocab
 
@@ -108,7 +108,7 @@ def _token(name: str, is_special: bool) -> bytes:
 def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
     """The merges of a `merges.txt` in order, with or without its version line.
 
-    Raises: FileNotFoundError; ValueError with the line where one is not two tokens.
+    Raises: FileNotFoundError; ValueError, naming the line, if one is not two tokens.
     """
     path = Path(path)
     merges = []
@@ -128,7 +128,7 @@ def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
 
 
 def _read(path: Path, kind: str) -> str:
-    """The text of a file, its line ends unchanged."""
+    """The text of a file, with its line ends unchanged."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:

@@ -1,6 +1,6 @@
-"""Pre-tokens: pieces of text, about as long as words, whose ends BPE never merges across.
+"""Pre-tokens: pieces of text, about as long as words, across which BPE never merges.
 
-Special tokens cut a text into documents, GPT-2's pattern cuts each document into pre-tokens:
+Special tokens cut a text into documents, and GPT-2's pattern cuts each document into pre-tokens:
 
     "Hi, you.<|end|>It's"  ->  "Hi" "," " you" "."   <|end|>   "It" "'s"
 
@@ -14,15 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 import regex
 
 # Radford et al. 2019 (GPT-2), `encoder.py`. The alternatives, in the order in which they are tried:
-# contractions | letters | digits | anything else that is visible | white space, where the last
-# space of a run is left to the word behind it | white space.
+# contractions | letters | digits | anything else that is visible | white space, except the last
+# space of a run, which is left to the word after it | white space.
 PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_CONTRACTION = len("'re")
 
 PIECE = 1 << 16  # characters cut at a time
 
 _pattern = regex.compile(PATTERN)
-# The same pattern where all text is ASCII: there Python's own `re` can say it, in half the time.
+# The same pattern for ASCII text, where Python's own `re` can express it and takes half the time.
 _ascii_pattern = re.compile(
     PATTERN.replace(r"[^\s\p{L}\p{N}]", r"[^\sA-Za-z0-9]")
     .replace(r"\p{L}", "[A-Za-z]")
@@ -34,9 +34,9 @@ _ascii_pattern = re.compile(
 def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> Iterator[str]:
     """The pre-tokens and special tokens of the joined `pieces`, in order.
 
-    Where two special tokens could match, the earlier wins, then the longer. An ordinary pre-token
-    never equals a special token. It reads no further ahead than it must, and holds back only the
-    unfinished end of what it read.
+    If two special tokens could match, the earlier wins, then the longer. An ordinary pre-token
+    never equals a special token. The function reads no further ahead than it must, and holds back
+    only the unfinished end of what it has read.
 
     >>> list(pretokenize(["Hello, wor", "ld!<|e", "nd|>It's"], ["<|end|>"]))
     ['Hello', ',', ' world', '!', '<|end|>', 'It', "'s"]
@@ -62,9 +62,10 @@ def whole_pretokens(text: str, special: re.Pattern) -> list[str]:
 
 
 def special_pattern(special_tokens: Sequence[str]) -> re.Pattern:
-    """A pattern that finds special tokens, and of those that begin at one place the longest.
+    """A pattern that finds special tokens: of those that begin at one place, the longest.
 
-    By Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal letters.
+    It is one of Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal
+    letters.
     """
     return re.compile("|".join(map(re.escape, longest_first(special_tokens))) or "(?!)")
 
@@ -75,10 +76,10 @@ def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
 
 
 def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
-    """The special tokens, each once, in the order given; none for None, a set's sorted.
+    """The special tokens, each once, in the order given (a set's sorted); an empty list for None.
 
-    Raises: TypeError where it is not a list of strings, ValueError where one is empty or holds a
-    lone surrogate.
+    Raises: TypeError if they are not a list of strings, ValueError if one is empty or holds a lone
+    surrogate.
     """
     if isinstance(special_tokens, str):
         raise TypeError(
@@ -113,8 +114,8 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
 def _settled(text: str, special: re.Pattern, certain: int, finished: bool = False) -> list[str]:
     """The tokens at the beginning of `text` that stay the same whatever text follows.
 
-    A special token that starts before index `certain` is all in `text`; after it, the text may be
-    the beginning of one.
+    A special token that starts before index `certain` lies wholly in `text`; after that index, the
+    text may be the beginning of one.
     """
     find = (_ascii_pattern if text.isascii() else _pattern).findall
     tokens, start = [], 0
@@ -126,15 +127,15 @@ def _settled(text: str, special: re.Pattern, certain: int, finished: bool = Fals
         start = match.end()
     tail = find(text, start, max(start, certain))
     held = 0
-    # What touches the end may grow, and a "'" needs two characters more to be no contraction.
+    # What touches the end may grow: only two more characters rule out a contraction after a "'".
     while tail and not finished and held < LONGEST_CONTRACTION:
         held += len(tail.pop())
     return tokens + tail
 
 
 def lone_surrogate(what: str) -> ValueError:
-    """The error for text, named by `what`, that UTF-8 cannot encode."""
+    """The error for text that UTF-8 cannot encode; `what` names the text."""
     return ValueError(
-        f"{what} holds a lone surrogate, which UTF-8 cannot encode; decode the text with "
-        f'errors="replace" where it comes from'
+        f"{what} holds a lone surrogate, which UTF-8 cannot encode; when you read the text, decode "
+        f'it with errors="replace"'
     )

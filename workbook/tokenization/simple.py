@@ -1,8 +1,8 @@
-"""Tokenizers of characters, of bytes and of words, to compare byte-pair encoding with.
+"""Tokenizers by characters, bytes and words, to compare with byte-pair encoding.
 
-    "the cat"  ->  [116, 104, 101, 32, ...]     a code point per character
-               ->  [116, 104, 101, 32, ...]     a byte each: the same, while the text is ASCII
-               ->  [1, 7]                       a word each, and 0 for one never seen
+    "the cat"  ->  [116, 104, 101, 32, ...]     characters: the code point of each
+               ->  [116, 104, 101, 32, ...]     bytes: the same numbers as long as the text is ASCII
+               ->  [1, 7]                       words: 0 stands for one that was never seen
 
 All tokenizers share the interface of `Encoder`.
 """
@@ -56,7 +56,7 @@ class WordTokenizer(Encoder):
 
     @classmethod
     def from_counts(cls, counts: Counter[str], vocab_size: int) -> Self:
-        """The tokenizer of the most frequent words; of equals the one seen first."""
+        """The tokenizer of the most frequent words; among equals, those seen first."""
         return cls(word for word, _ in counts.most_common(vocab_size - 1))
 
     @property
@@ -65,7 +65,7 @@ class WordTokenizer(Encoder):
         return len(self.words)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words joined; what was unknown reads `<unk>`."""
+        """The words joined; an unknown word is `<unk>`."""
         return "".join(look_up_tokens(dict(enumerate(self.words)), ids))
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:

@@ -1,10 +1,10 @@
-"""Files cut into spans, and their pre-tokens counted span by span.
+"""Files cut into spans, and pre-tokens counted span by span.
 
     file    |------ span ------|------ span ------|--- span ---|
-    task    |--------- of one worker -------------|
+    task    |------ for one worker ---------------|
 
-A cut is made only where no pre-token and no special token lies across it. So the spans can be read
-one after another or side by side, and together hold exactly the pre-tokens of the whole file.
+No cut ever splits a pre-token or a special token. So the spans can be read one after another or in
+parallel, and together hold exactly the pre-tokens of the whole file.
 """
 
 import codecs
@@ -21,14 +21,14 @@ import regex
 from workbook.files import changed, unchanged
 from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
-SPAN = 1 << 21  # bytes of a file that are held at a time
-SPANS_PER_TASK = 64  # for one of several workers: a second or two of compiled work
+SPAN = 1 << 21  # bytes of a file held in memory at a time
+SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
-COMPILED_FROM = 5 << 20  # bytes of a file from which on the compiled engine pays for its start
+COMPILED_FROM = 5 << 20  # bytes: for larger files, starting the compiled engine pays off
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
-# three kinds of UTF-8 sequences hold no white space (what Unicode has of it outside ASCII starts
-# with C2, E1 or E2, or is E3 80 80), and a boundary of pre-tokens always lies behind them.
+# three kinds of UTF-8 sequences are never white space (outside ASCII, that starts with C2, E1 or
+# E2, or is E3 80 80), so a pre-token always ends there.
 _cut = regex.compile(
     rb"(?:[!-~]|[\xc3-\xdf][\x80-\xbf]|[\xe3-\xed][\x80-\xbf][\x81-\xbf])(?=[ \n])"
 )
@@ -42,7 +42,7 @@ def count_pretokens(
     """How often each pre-token occurs in a UTF-8 file; special tokens are boundaries, not counted.
 
     With an executor (processes, or a cluster whose workers see the file), spans of the file are
-    counted side by side, with the same result. Memory depends on the number of different
+    counted in parallel, with the same result. Memory use depends on the number of different
     pre-tokens, not on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
@@ -58,7 +58,7 @@ def count_pretokens(
 
 
 def text_file(path: str | os.PathLike) -> Path:
-    """The path of a file that is there. Raises: FileNotFoundError."""
+    """The path of an existing file. Raises: FileNotFoundError."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; expected a UTF-8 text file")
@@ -70,8 +70,8 @@ def cut_points(
 ) -> list[int]:
     """The byte offsets between which a file may be read part by part, from 0 to its size.
 
-    They are about `span` bytes apart (by default `SPAN`), and no pre-token and no special token
-    lies across any of them. Where 64 KiB hold no such place, the part is longer.
+    They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
+    token. If 64 KiB hold no such place, the part is longer.
     """
     span = span or SPAN
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
@@ -84,7 +84,7 @@ def cut_points(
             window = file.read((1 << 16) + 2 * margin)
             for match in _cut.finditer(window, margin, len(window) - margin):
                 at = match.end()
-                # A special token may hold a space; the place is good if none reaches across it.
+                # A special token may hold a space; cut here only if that splits none.
                 if not any(
                     token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
                     for token in specials
@@ -95,12 +95,12 @@ def cut_points(
 
 
 def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
-    """The cuts divided among tasks: each gets a row of spans, and starts where the last ended."""
+    """The cuts divided among tasks: each gets consecutive spans and starts where the last ended."""
     return [cuts[at : at + SPANS_PER_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_PER_TASK)]
 
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:
-    """The counts of the bytes [start, end) of a file."""
+    """The pre-token counts of the bytes [start, end) of a file."""
     counts = Counter(pretokenize(read_span(path, start, end), special_tokens))
     for token in special_tokens:
         counts.pop(token, None)
@@ -108,7 +108,7 @@ def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int)
 
 
 def read_span(path: Path, start: int, end: int) -> Iterator[str]:
-    """The text of the bytes [start, end) of a file in blocks, its line ends unchanged."""
+    """The text of the bytes [start, end) of a file, in blocks, with its line ends unchanged."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         file.seek(start)

@@ -2,11 +2,11 @@
 
     train.txt                   |---- shard 0 ----|---- shard 1 ----|-- shard 2 --|
     .train.npy.<job>.parts/     0.npy  done       1.npy  running    2.npy  running
-    train.npy                   all shards joined, as soon as the last one is done
+    train.npy                   all shards joined, once the last one is done
     train.json                  what it was made from
 
-A job is named by a hash of the text's path and state, the tokenizer, and the cuts. So a run that
-crashed is resumed by the next call for the same job, and no finished shard is made twice.
+A job's name is a hash of the text's path and state, the tokenizer, and the cuts. So the next call
+for the same job resumes a run that crashed, and no finished shard is made twice.
 """
 
 import json
@@ -48,7 +48,7 @@ DEFAULTS = {
 def read_text(path: str | os.PathLike) -> Iterator[str]:
     """The text of a UTF-8 file in blocks, its line ends unchanged.
 
-    Raises: ValueError where the file changes meanwhile.
+    Raises: ValueError if the file changes meanwhile.
     """
     path = Path(path)
     with unchanged(path), path.open(encoding="utf-8", newline="") as file:
@@ -57,9 +57,9 @@ def read_text(path: str | os.PathLike) -> Iterator[str]:
 
 
 def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -> int:
-    """Write token ids to a `.npy` file, in constant memory; the number of tokens written.
+    """Write token ids to a `.npy` file, in constant memory; return the number of tokens written.
 
-    Raises: ValueError where an id is not below `vocab_size` (a plain cast would store another id).
+    Raises: ValueError if an id is not below `vocab_size` (a plain cast would store another id).
     """
     ids, dtype, written = iter(ids), token_dtype(vocab_size), 0
     with atomic_write(path, "wb") as file:
@@ -73,12 +73,12 @@ def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -
             file.write(np.array(block, dtype).tobytes())
             written += len(block)
         file.seek(0)
-        _write_header(file, dtype, written)  # of the same length: it leaves room for larger counts
+        _write_header(file, dtype, written)  # just as long: it leaves room for larger counts
     return written
 
 
 def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
-    """Join token files of one dtype to one, in this order; the number of tokens in it."""
+    """Join token files of one dtype into one, in this order; return its number of tokens."""
     arrays = [read_tokens(part) for part in parts]
     with atomic_write(path, "wb") as file:
         _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
@@ -88,7 +88,7 @@ def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
 
 
 def _write_header(file, dtype: np.dtype, length: int) -> None:
-    """Write the header of a `.npy` file for so many tokens, little-endian on every machine."""
+    """Write the header of a `.npy` file of `length` tokens, little-endian on every machine."""
     header = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(file, header)
 
@@ -96,7 +96,7 @@ def _write_header(file, dtype: np.dtype, length: int) -> None:
 def read_tokens(path: str | os.PathLike) -> np.ndarray:
     """The token ids of a file as a memory map: only the part that is used is read from disk.
 
-    Raises: FileNotFoundError; ValueError where the file is damaged.
+    Raises: FileNotFoundError; ValueError if the file is damaged.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is not a file; encode the corpus first, as 02_bpe does")
@@ -104,7 +104,7 @@ def read_tokens(path: str | os.PathLike) -> np.ndarray:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(
-            f"{path} is not a whole token file ({error}); remove it, and encode the corpus again"
+            f"{path} is not a complete token file ({error}); remove it, and encode the corpus again"
         ) from error
 
 
@@ -117,12 +117,12 @@ def tokenize_file(
     target: str | os.PathLike,
     executor: Executor | None = None,
 ) -> int:
-    """Encode the text file `source` to the token file `target`; the number of tokens in it.
+    """Encode the text file `source` into the token file `target`; return its number of tokens.
 
-    Does nothing where `target` was made from the same text by the same tokenizer.
-    With an executor (processes, or a cluster whose workers see both folders) shards are encoded
-    side by side. Memory does not depend on the size of the file.
-    Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
+    Does nothing if `target` was made from the same text by the same tokenizer.
+    With an executor (processes, or a cluster whose workers see both folders), shards are encoded in
+    parallel. Memory use does not depend on the size of the file.
+    Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
     """
     source, target = text_file(source).resolve(), Path(target).resolve()
     with locked(target.parent):
@@ -148,7 +148,7 @@ def _tokenize_file(
     if whole and facts.items() <= made.items():
         return made["tokens"]
     folder = target.with_name(f".{target.name}.{facts['job']}.parts")
-    # Shards of other jobs are of no use any more: their text or tokenizer has changed.
+    # Shards of other jobs are useless now: their text or tokenizer has changed.
     for old in target.parent.glob(f".{target.name}.*.parts"):
         if old != folder:
             shutil.rmtree(old)
@@ -170,10 +170,10 @@ def _tokenize_file(
 def encode_shard(
     tokenizer: bytes, source: Path, state: tuple[int, int], cuts: Sequence[int], part: Path
 ) -> int:
-    """Encode the text between the cuts into the file `part`; the number of bytes of that text.
+    """Encode the text between the cuts into the file `part`; return that text's length in bytes.
 
-    `tokenizer` is pickled. Raises: ValueError where the text is no longer in this
-    `files.file_state`, so that a shard never mixes two texts.
+    `tokenizer` is pickled. Raises: ValueError if the text is no longer in this `files.file_state`,
+    so that a shard never mixes two texts.
     """
     with unchanged(source, state):
         ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
@@ -183,7 +183,7 @@ def encode_shard(
 
 
 def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Sequence[int]) -> str:
-    """A name for all that decides which ids come out, and how they are divided into shards."""
+    """A name for everything that decides the ids, and how they are divided into shards."""
     facts = source, *state, cuts, fingerprint(tokenizer)
     return _short_hash("\n".join(map(str, facts)))
 
@@ -191,7 +191,7 @@ def _job(tokenizer: Tokenizer, source: Path, state: tuple[int, int], cuts: Seque
 def fingerprint(tokenizer: Tokenizer) -> str:
     """A short hash of the vocabulary, the merges and the special tokens.
 
-    Tokenizers with the same one give the same ids, on any machine.
+    Tokenizers with the same fingerprint give the same ids, on any machine.
     """
     vocab = sorted((int(token_id), token) for token_id, token in tokenizer.vocab.items())
     merges = [tuple(merge) for merge in tokenizer.merges]
@@ -203,7 +203,7 @@ def _short_hash(text: str) -> str:
 
 
 def _read(record: Path) -> dict:
-    """The facts in a record; none where it is missing or broken."""
+    """The facts in a record; none if it is missing or broken."""
     try:
         facts = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -221,7 +221,7 @@ def tokenizer_for(
 
     From the files `vocab` and `merges` if they are given, else from the data folder; a tokenizer
     that is not there yet is trained first.
-    Raises: ValueError where no corpus has that name, or the files in the data folder are damaged.
+    Raises: ValueError if no corpus has that name, or the files in the data folder are damaged.
     """
     if (vocab is None) != (merges is None):
         raise ValueError("--vocab and --merges belong together: give both files or neither")
@@ -243,12 +243,12 @@ def _has_files(folder: Path) -> bool:
 
 
 def _train_tokenizer(name: str, folder: Path) -> None:
-    """Train the default tokenizer of a corpus. Its record comes last, when both files are whole."""
+    """Train the default tokenizer of a corpus; its record is written last, after both files."""
     size, vocab_size = DEFAULTS[name]
-    print(f"training a tokenizer of {vocab_size:,} tokens: {folder}", flush=True)
+    print(f"training a tokenizer with {vocab_size:,} tokens: {folder}", flush=True)
     text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
     tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
-    for old in (RECORD, VOCAB, MERGES):  # one of an interrupted training would not fit the others
+    for old in (RECORD, VOCAB, MERGES):  # left by an interrupted training, one would not fit
         (folder / old).unlink(missing_ok=True)
     tokenizer.save(folder / VOCAB, folder / MERGES)
     _write_record(folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
@@ -259,21 +259,22 @@ def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
 
     Files without a record get one if the merges fit the vocabulary.
     """
-    made, advice = _read(folder / RECORD), f"remove {folder}, and it is trained again"
+    made = _read(folder / RECORD)
+    advice = f"remove {folder}, and the tokenizer will be trained again"
     for file, digest in _hashes(folder).items():
         if made and made.get(file) != digest:
             raise ValueError(
-                f"{folder / file} is not as it was when the tokenizer was trained; {advice}"
+                f"{folder / file} has changed since the tokenizer was trained; {advice}"
             )
     tokenizer = Tokenizer.from_files(folder / VOCAB, folder / MERGES, [corpora.END_OF_TEXT])
     expected = tokenizer.vocab_size - 256 - len(tokenizer.special_tokens)
     if len(tokenizer.merges) != expected:
         raise ValueError(
-            f"{folder / MERGES} has {len(tokenizer.merges):,} merges, and a vocabulary of"
+            f"{folder / MERGES} has {len(tokenizer.merges):,} merges, but a vocabulary of"
             f" {tokenizer.vocab_size:,} tokens needs {expected:,}; {advice}"
         )
     if not made:
-        with suppress(OSError):  # a folder that cannot be written to is asked again next time
+        with suppress(OSError):  # in a read-only folder, this is tried again next time
             _write_record(folder, corpus=name, vocab_size=tokenizer.vocab_size)
     return tokenizer
 
@@ -297,8 +298,8 @@ def tokenize_corpus(
 ) -> dict[Path, int]:
     """The token files of both splits of a corpus, and the number of tokens in each.
 
-    `size` is that of the train split in bytes, for a corpus that is made to any size; `vocab` and
-    `merges` are the files of a tokenizer (None: the corpus' own); `executor` is for
+    `size`, in bytes, is that of the train split, for a corpus that can be made in any size; `vocab`
+    and `merges` are the files of a tokenizer (None: the corpus' own); `executor` is for
     `tokenize_file`.
     """
     sources = {

@@ -38,7 +38,7 @@ from workbook.tokenization.spans import COMPILED_FROM, cut_points, read_span, ta
 
 SHORT = 4096  # characters of a text that may be cut at its spaces
 REMEMBERED = 1 << 16  # pre-tokens whose ids a tokenizer keeps from call to call: about 20 MB
-REMEMBERED_IN_A_STREAM = 1 << 10  # and within a stream, which is to run in less than 1 MB
+REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _blank_run = re.compile(r"\s ")
@@ -47,7 +47,7 @@ _blank_run = re.compile(r"\s ")
 class Encoder:
     """The interface of all tokenizers: text to ids, from a string or from a stream, and back.
 
-    Subclasses say how: `_ids` for text that comes in pieces, and `decode`.
+    Subclasses implement `_ids`, for text that comes in pieces, and `decode`.
     """
 
     vocab_size: int
@@ -56,15 +56,15 @@ class Encoder:
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is not a string, ValueError where it holds
-        a lone surrogate, which UTF-8 cannot encode."""
+        """The ids of a text. Raises: TypeError if it is not a string; ValueError if the tokenizer
+        needs its UTF-8 and it holds a lone surrogate, which UTF-8 cannot encode."""
         return list(self._ids([require_text(text)]))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
         """The ids of the joined strings, one by one, in constant memory.
 
-        They are those of `encode` on the whole text, wherever the strings are cut, and come as
-        soon as no later text can change them.
+        They equal those of `encode` on the whole text, wherever the strings are cut, and each is
+        yielded as soon as no later text can change it.
         """
         return self._ids(iterable)
 
@@ -85,8 +85,8 @@ class Tokenizer(Encoder):
 
     Special tokens that the vocabulary lacks get the next free ids; of overlapping ones the longest
     wins. Text that holds a special token always yields its id.
-    Raises: ValueError where a merge is not a pair or needs a token that the vocabulary lacks, or an
-    id is negative; TypeError where the vocabulary does not map ids to bytes.
+    Raises: ValueError if a merge is not a pair or needs a token that the vocabulary lacks, or an id
+    is negative; TypeError if the vocabulary does not map ids to bytes.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Tokenizer(Encoder):
         for token in self.special_tokens:
             if token.encode() not in known:
                 self.vocab[max(self.vocab, default=-1) + 1] = token.encode()
-        # Where two ids stand for the same bytes, the lower is the one that text gets.
+        # If two ids stand for the same bytes, encoding uses the lower one.
         self._id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
         self._special_ids = {token: (self._id_of[token.encode()],) for token in self.special_tokens}
         self._ranks = {}
@@ -154,7 +154,7 @@ class Tokenizer(Encoder):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids; bytes that are not UTF-8 become U+FFFD.
 
-        Raises: ValueError where an id is not in the vocabulary, TypeError where it is not an int.
+        Raises: ValueError if an id is not in the vocabulary, TypeError if it is not an int.
         """
         return b"".join(look_up_tokens(self.vocab, ids)).decode("utf-8", errors="replace")
 
@@ -162,8 +162,8 @@ class Tokenizer(Encoder):
         return self.vocab[token_id]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises: TypeError where it is not a string, ValueError where it holds
-        a lone surrogate, which UTF-8 cannot encode.
+        """The ids of a text. Raises: TypeError if it is not a string; ValueError if it holds a lone
+        surrogate, which UTF-8 cannot encode.
 
         Long text goes through the compiled engine.
         """
@@ -175,7 +175,7 @@ class Tokenizer(Encoder):
                     except UnicodeEncodeError as error:
                         raise lone_surrogate(repr(text[error.start])) from error
         # A space with no other white space before it begins a pre-token, so the text can be split
-        # there and the ids of each chunk remembered: quicker than the pattern.
+        # there and the ids of each chunk remembered, which is quicker than the pattern.
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
             first, *later = text.split(" ")
             return [*self._first_chunks[first], *_ids(self._later_chunks, later)]
@@ -189,8 +189,8 @@ class Tokenizer(Encoder):
         """The ids of a UTF-8 file, in the smallest unsigned dtype that holds every id.
 
         With an executor (processes, threads, or a cluster whose workers see the file), parts of
-        the file are encoded side by side.
-        Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
+        the file are encoded in parallel.
+        Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
         with unchanged(path):
@@ -218,8 +218,8 @@ class Tokenizer(Encoder):
     def compiled_encoder(self):
         """A `CompiledEncoder` for the one thread that runs the block.
 
-        None where the compiled engine does not fit this vocabulary. It is compiled on the first
-        call and used again by the next ones, unless the block fails: it may have stopped halfway.
+        None if the compiled engine does not fit this vocabulary. It is made on the first call and
+        reused by later ones, unless the block fails: the encoder may have stopped halfway.
         """
         try:
             encoder = self._idle_encoders.pop()
@@ -242,10 +242,10 @@ class Tokenizer(Encoder):
         return tuple(_ids(self._pretokens, tokens))
 
     def _merge(self, pretoken: str) -> tuple[int, ...]:
-        """The ids of one pre-token: the earliest learnt merge first, of equals the leftmost.
+        """The ids of one pre-token: the earliest learnt merge first, the leftmost of equal ones.
 
-        The symbols are a linked list and the possible merges wait in a heap, where one whose
-        symbols have changed meanwhile is skipped: a word of n bytes takes n log n steps.
+        The symbols are a linked list, and the possible merges wait in a heap. A merge whose symbols
+        have changed meanwhile is skipped. So a word of n bytes takes n log n steps.
         """
         if pretoken in self._special_ids:
             return self._special_ids[pretoken]
@@ -288,14 +288,14 @@ class Tokenizer(Encoder):
             ) from None
 
     def __reduce__(self):
-        """Pickle what the tokenizer is built from, and none of what it remembers."""
+        """Pickle what the tokenizer is built from, but nothing that it remembers."""
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
 class _Memory(dict):
-    """string -> function(string), for at most `most` strings; a full memory starts again empty.
+    """string -> function(string), for at most `most` strings; a full memory is emptied.
 
-    Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever come again, and a few
+    Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever recur, and a few
     thousand of them could fill the computer's memory.
 
     >>> memory = _Memory(str.upper, 2)
@@ -317,12 +317,12 @@ class _Memory(dict):
 
 
 def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
-    """The ids of tokens, one after another."""
+    """The ids of all tokens, in one sequence."""
     return chain.from_iterable(map(memory.__getitem__, tokens))
 
 
 def require_text(text: str) -> str:
-    """Return the text. Raises: TypeError where it is not a string."""
+    """Return the text. Raises: TypeError if it is not a string."""
     if not isinstance(text, str):
         raise TypeError(f"encode takes a string, got {type(text).__name__}; decode bytes first")
     return text
@@ -345,13 +345,13 @@ def look_up_tokens(vocab: Mapping, ids: Iterable[int]) -> Iterator:
 
 
 def encode_task(tokenizer: bytes, path: str | os.PathLike, cuts: Sequence[int]) -> np.ndarray:
-    """The ids of a part of a file, by a pickled tokenizer: the task of one worker."""
+    """Encode a part of a file with a pickled tokenizer: the task of one worker."""
     return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
 
 
 @lru_cache(1)
 def unpickled(tokenizer: bytes) -> Tokenizer:
-    """The pickled tokenizer; one for all tasks of a process, so that it keeps what it remembers."""
+    """The pickled tokenizer; one for all tasks of a process, so that its memory is kept."""
     return pickle.loads(tokenizer)
 
 
@@ -361,7 +361,7 @@ def token_dtype(vocab_size: int) -> np.dtype:
 
 
 def compression_ratio(text: str, ids: Sequence[int]) -> float:
-    """Bytes of UTF-8 text per token. Raises: ValueError where there is no token."""
+    """Bytes of UTF-8 text per token. Raises: ValueError if there are no tokens."""
     if not len(ids):
-        raise ValueError("there is no token to divide by; measure on a text that is not empty")
+        raise ValueError("there are no tokens to divide by; measure on a text that is not empty")
     return len(text.encode()) / len(ids)

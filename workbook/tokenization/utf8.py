@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 CONTINUATION = range(0x80, 0xC0)
 
-# Each kind of flaw, explained in the words of a legend.
+# Each kind of flaw, explained in a few words, as for a legend.
 FLAWS = {
     "stray continuation": "a continuation byte (80 to BF) where a character should begin",
     "overlong lead": "C0 and C1 could only begin a needlessly long form of an ASCII character",
@@ -26,7 +26,7 @@ FLAWS = {
     "beyond Unicode": "F4 90 to BF: above U+10FFFF, the last code point",
 }
 
-# First bytes whose second byte is limited further: the limits, and the flaw outside of them.
+# First bytes that restrict the second byte further: its range, and the flaw outside that range.
 SECOND_BYTE = {
     0xE0: (range(0xA0, 0xC0), "overlong"),
     0xED: (range(0x80, 0xA0), "surrogate"),
@@ -45,7 +45,7 @@ class Flaw:
 
 
 def length_of(first: int) -> int:
-    """The number of bytes of a character that begins with the byte `first`; 0 if none does."""
+    """The number of bytes in a character that begins with the byte `first`; 0 if none does."""
     if first < 0x80:
         return 1
     if 0xC2 <= first <= 0xDF:
@@ -67,7 +67,7 @@ def template_bits(byte: int) -> int:
 
 
 def flaw(data: bytes) -> Flaw | None:
-    """The first flaw of `data`, or None where `data.decode()` succeeds.
+    """The first flaw of `data`, or None if `data.decode()` succeeds.
 
     >>> flaw("é".encode()) is None
     True
@@ -84,7 +84,7 @@ def flaw(data: bytes) -> Flaw | None:
 
 
 def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
-    """The kind and the sentence of the flaw of the character that starts at `position`."""
+    """The flaw of the character that starts at `position`: its kind and a sentence."""
     first = data[position]
     length = length_of(first)
     if first in CONTINUATION:
@@ -92,7 +92,7 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
         return kind, f"{first:02X} is a continuation byte: it cannot begin a character."
     if first in (0xC0, 0xC1):
         kind = "overlong lead"
-        return kind, f"{first:02X} never occurs in UTF-8: what it begins fits into one byte."
+        return kind, f"{first:02X} never occurs in UTF-8: what it would begin fits into one byte."
     if length == 0:
         return "never used", f"{first:02X} never occurs in UTF-8: Unicode ends at U+10FFFF."
     following = data[position + 1 : position + length]
@@ -100,7 +100,7 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
     for i, byte in enumerate(following):
         if byte not in CONTINUATION:
             need = f"{first:02X} begins a character of {length} bytes"
-            return "missing continuation", f"{need}, but {byte:02X} is no continuation byte."
+            return "missing continuation", f"{need}, but {byte:02X} is not a continuation byte."
         if i == 0 and byte not in allowed:
             return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
     if len(following) < length - 1:

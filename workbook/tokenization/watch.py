@@ -1,14 +1,14 @@
-"""BPE training watched: each step, the first difference of two results, the history of a token.
+"""BPE training, observed: each step, the first difference of two results, the history of a token.
 
-`training_steps` is `bpe.train_naive`, with a record of the words and pairs before each merge.
+`training_steps` is `bpe.train_naive` with a record of the words and pairs before each merge.
 
 `first_difference` compares two lists of merges. All later differences follow from the first one, so
-only that step is worth a look:
+only that step is worth looking at:
 
     yours   (t, h) (e, r) (i, n) ...        step 3 is the first difference: there (a, n) occurs
     ours    (t, h) (e, r) (a, n) ...        812 times and (i, n) 790 times
 
-`merges_behind` follows one token back to single bytes.
+`merges_behind` traces one token back to single bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Step:
 
     merges: tuple[Pair, ...]  # made so far
     words: list[tuple[list[bytes], int]]  # each word's symbols, and how often it occurs
-    ranking: list[tuple[Pair, int]]  # all pairs, the one that is merged next first
+    ranking: list[tuple[Pair, int]]  # all pairs; the first is merged next
 
     @property
     def tied(self) -> list[Pair]:
@@ -35,7 +35,7 @@ class Step:
 def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
     """The state of training on counted pre-tokens before the first merge, and after each.
 
-    Fewer than `num_merges` + 1 states where the words run out of pairs.
+    There are fewer than `num_merges` + 1 states if the words run out of pairs.
 
     >>> [step.merges[-1] for step in training_steps({"low": 5, "newest": 6}, 2)[1:]]
     [(b'w', b'e'), (b'we', b's')]
@@ -74,7 +74,7 @@ class Difference:
     """The first step at which two lists of merges differ, counted from 1."""
 
     step: int
-    mine: Pair | None  # None where the list has ended
+    mine: Pair | None  # None if the list has ended
     other: Pair | None
     mine_count: int  # how often the pair occurs in the text just before this step
     other_count: int
@@ -86,7 +86,7 @@ class Difference:
         """Why the two lists differ here, in a sentence."""
         mine, other = (self._with_count(pair) for pair in (self.mine, self.other))
         if self.mine is None or self.other is None:
-            return f"one list ends, the other goes on: {mine} against {other}"
+            return f"one list ends while the other goes on: {mine} against {other}"
         if self.mine_count == self.other_count:
             greater = "the first" if self.mine > self.other else "the second"
             return f"{mine} against {other}: a tie, and the greater pair is {greater}"
@@ -102,10 +102,10 @@ class Difference:
 def first_difference(
     mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
 ) -> Difference | None:
-    """The first difference of two lists of merges of the same pre-tokens; None where all agree.
+    """The first difference of two lists of merges of the same pre-tokens; None if all agree.
 
-    `counts` are the pre-tokens, as `count_pretokens` returns them. The shared merges are made
-    again on them, and then both candidates are counted.
+    `counts` are the pre-tokens, as `count_pretokens` returns them. The shared merges are
+    applied to them again, and then both candidates are counted.
 
     >>> first_difference([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
     1
@@ -117,7 +117,7 @@ def first_difference(
         return None
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     for pair in mine[:shared]:
-        words = [  # the test saves most of the time: few words hold the pair
+        words = [  # the test saves most of the work: few words hold the pair
             (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
             for symbols, count in words
         ]
@@ -136,9 +136,9 @@ class Ancestor:
 
 
 def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
-    """The tree of merges that made a token; where two make the same bytes, the first counts.
+    """The tree of merges that made a token; if two make the same bytes, the first counts.
 
-    Raises: ValueError where no merge makes the token.
+    Raises: ValueError if no merge makes the token.
     """
     origin = {left + right: number for number, (left, right) in reversed([*enumerate(merges, 1)])}
     if len(token) != 1 and token not in origin:
@@ -156,7 +156,7 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
 
 
 def outline(tree: Ancestor, indent: str = "") -> str:
-    """The tree as text: one line per token, parts indented, bytes left out; twins come once.
+    """The tree as text: one line per token, parts indented, bytes left out, equal halves once.
 
     >>> print(outline(merges_behind(b"test", [(b"s", b"t"), (b"t", b"e"), (b"te", b"st")])))
     b'test'  merge 3
@@ -166,6 +166,6 @@ def outline(tree: Ancestor, indent: str = "") -> str:
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
     twins = len(set(tree.parts)) == 1
     if twins and tree.parts[0].merge:
-        line += ", of two alike"
+        line += ", of two equal halves"
     parts = tree.parts[:1] if twins else tree.parts
     return "\n".join([line, *(outline(part, indent + "  ") for part in parts if part.merge)])

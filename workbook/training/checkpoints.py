@@ -1,4 +1,4 @@
-"""Checkpoints, so that a crash costs minutes: written whole or not at all, read without trust.
+"""Checkpoints, so that a crash costs only minutes: written whole or not at all, read with distrust.
 
 `save_checkpoint` and `load_checkpoint` are the course's pair: model, optimizer and step. A
 training run keeps more in the same file, whatever it needs to go on as if nothing had happened
@@ -43,7 +43,7 @@ def save_checkpoint(
     of them.
     """
     if type(iteration) is not int or iteration < 0:
-        raise ValueError(f"iteration={iteration!r} is no step; give a whole number from 0 on")
+        raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
     write(
         {
             "kind": KIND,
@@ -59,10 +59,10 @@ def save_checkpoint(
 def load_checkpoint(
     src: str | os.PathLike | IO[bytes], model: nn.Module, optimizer: optim.Optimizer
 ) -> int:
-    """Bring model and optimizer to where they were saved; return the step of the checkpoint.
+    """Restore model and optimizer from `src`; return the step of the checkpoint.
 
-    Raises: FileNotFoundError; ValueError for a file that cannot be used. Both leave model and
-    optimizer as they are.
+    Raises: FileNotFoundError; ValueError for a file that cannot be used. Either way, model and
+    optimizer are left unchanged.
     """
     state = read(src, ("model", "optimizer", "iteration"))
     restore(state, model, optimizer)
@@ -70,9 +70,9 @@ def load_checkpoint(
 
 
 def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
-    """Write `state` to a file, which is there as a whole afterwards, or as it was before.
+    """Write `state` to a file atomically: it is complete afterwards, or as it was before.
 
-    Raises: OSError where there is no room, or no permission.
+    Raises: OSError if there is no room or no permission.
     """
     if not isinstance(out, str | os.PathLike):
         torch.save(state, out)
@@ -80,7 +80,7 @@ def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
     try:
         with atomic_write(out, "wb") as file:
             torch.save(state, file)
-    except RuntimeError as error:  # torch raises this where the system could not write
+    except RuntimeError as error:  # torch raises this if the system could not write
         reason = error.__context__ if isinstance(error.__context__, OSError) else error
         raise OSError(f"{out} could not be written: {reason}; is the disk full?") from error
 
@@ -88,7 +88,7 @@ def write(state: dict, out: str | os.PathLike | IO[bytes]) -> None:
 def read(src: str | os.PathLike | IO[bytes], needs: Collection[str] = ()) -> dict:
     """What `write` stored, on the CPU; it holds at least the entries that `needs` names.
 
-    Raises: FileNotFoundError; ValueError for what is no checkpoint or only a part of one.
+    Raises: FileNotFoundError; ValueError for a file that is not a checkpoint, or only part of one.
     """
     if isinstance(src, str | os.PathLike):
         with open(src, "rb") as file:
@@ -111,7 +111,8 @@ def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
         damaged = "its end"
     if damaged:
         raise ValueError(
-            f"{name} is no whole checkpoint ({damaged} is missing or damaged); load an older one"
+            f"{name} is not a complete checkpoint ({damaged} is missing or damaged); load an older"
+            " one"
         )
     file.seek(0)
     try:
@@ -123,7 +124,7 @@ def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
             f" nothing in it was run ({reason})"
         ) from error
     if not isinstance(state, dict) or state.get("kind") != KIND:
-        raise ValueError(f"{name} is no checkpoint of the workbook; save_checkpoint writes one")
+        raise ValueError(f"{name} is not a workbook checkpoint; save_checkpoint writes one")
     if missing := ", ".join(sorted(set(needs) - state.keys())):
         raise ValueError(f"{name} lacks {missing}; another version of the workbook wrote it")
     return state
@@ -132,7 +133,7 @@ def _read(file: IO[bytes], name: str, needs: Collection[str]) -> dict:
 def restore(state: dict, model: nn.Module, optimizer: optim.Optimizer | None = None) -> None:
     """Put what `read` returned into the model and the optimizer, or into neither.
 
-    Raises: ValueError where the checkpoint is of a model or an optimizer of another shape.
+    Raises: ValueError if the checkpoint's model or optimizer has another shape.
     """
     check_model(state["model"], model)
     if optimizer is not None:
@@ -180,7 +181,7 @@ def check_optimizer(saved: dict, optimizer: optim.Optimizer) -> None:
 def saved_by(save: Callable, model: nn.Module, optimizer: optim.Optimizer, step: int) -> Tensor:
     """The bytes of the file that a learner's `save_checkpoint` writes, as a checkpoint keeps them.
 
-    Raises: what `save` raises; ValueError where it writes no file.
+    Raises: what `save` raises; ValueError if it writes no file.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, "checkpoint.pt")
@@ -193,7 +194,7 @@ def saved_by(save: Callable, model: nn.Module, optimizer: optim.Optimizer, step:
 def loaded_by(
     load: Callable, file: Tensor, model: nn.Module, optimizer: optim.Optimizer
 ) -> int | None:
-    """Have a learner's `load_checkpoint` read what `saved_by` returned; the step that it returns.
+    """Have a learner's `load_checkpoint` read what `saved_by` returned; return the step it gives.
 
     Raises: what `load` raises.
     """
@@ -273,11 +274,11 @@ def keep(state: dict, folder: str | os.PathLike, last: int) -> Path:
 
 
 def newest(folder: str | os.PathLike, needs: Collection[str] = ()) -> dict | None:
-    """The newest checkpoint of a run that can be read; None where there is none at all.
+    """The newest checkpoint of a run that can be read; None if there is none at all.
 
     It holds the entries that `needs` names. Files that have to be skipped are named on standard
     error: a damaged file may mean a damaged disk.
-    Raises: ValueError where there are files, and none of them will do.
+    Raises: ValueError if there are files, but none of them can be used.
     """
     reasons = []
     for file in saved(folder):
@@ -287,7 +288,7 @@ def newest(folder: str | os.PathLike, needs: Collection[str] = ()) -> dict | Non
             reasons.append(str(error))
             continue
         for reason in reasons:
-            print(f"skipped, {file.name} is used instead: {reason}", file=sys.stderr, flush=True)
+            print(f"using {file.name}, and not a newer one: {reason}", file=sys.stderr, flush=True)
         return state
     if reasons:
         raise ValueError("; ".join(reasons) + f"; to begin anew, remove {folder}")

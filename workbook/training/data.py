@@ -37,8 +37,8 @@ def get_batch(
     """Inputs and targets, cut out at random: every start that leaves room is equally likely.
 
     `dataset` holds token ids of any integer type; of a memory map only the windows are read. With a
-    `generator` (of the CPU) the order of the data depends on nothing else, and its state resumes
-    it.
+    `generator` (on the CPU) the order of the data depends on nothing else, and can be resumed from
+    its state.
     """
     starts = random_starts(len(dataset), batch_size, context_length, generator)
     return windows(dataset, starts, context_length, device)
@@ -53,12 +53,12 @@ def random_starts(
     """
     if batch_size < 1 or context_length < 1:
         raise ValueError(
-            f"batch_size={batch_size} and context_length={context_length} must be 1 at least"
+            f"batch_size={batch_size} and context_length={context_length} must be at least 1"
         )
     if length <= context_length:
         raise ValueError(
-            f"{length:,} ids hold no window of {context_length:,} and its targets; give"
-            f" {context_length + 1:,} ids at least, or a smaller context_length"
+            f"{length:,} ids are too few for a window of {context_length:,} and its targets; give"
+            f" at least {context_length + 1:,} ids, or a smaller context_length"
         )
     return torch.randint(length - context_length, (batch_size,), generator=generator)
 
@@ -81,7 +81,7 @@ def windows(
 
 
 BLOCK = 1 << 22  # tokens read at a time
-SAMPLE = 20_000  # characters that a learner's tokenizer is compared with ours on
+SAMPLE = 20_000  # characters on which a learner's tokenizer is compared with ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +115,16 @@ def train_data(
 ) -> TrainData:
     """The data that a config asks for, encoded first unless that was done before.
 
-    `make` makes a learner's tokenizer of our vocabulary, and `maker` names its source. Where it
-    cuts a sample as ours does, the tokens are those of ours; else it encodes the text, document by
-    document.
-    Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError where the model
-    has another vocabulary than the corpus' tokenizer.
+    `make` builds a learner's tokenizer from our vocabulary, and `maker` identifies its source. If
+    it encodes a sample as ours does, our tokens are used; otherwise it encodes the text itself,
+    document by document.
+    Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError if the model's
+    vocabulary is not as large as that of the corpus' tokenizer.
     """
     folder, tokenizer = token_files.tokenizer_for(config.corpus)
     if tokenizer.vocab_size != config.model.vocab_size:
         raise ValueError(
-            f"the tokenizer of {config.corpus} has {tokenizer.vocab_size:,} ids and the model"
+            f"the tokenizer of {config.corpus} has {tokenizer.vocab_size:,} tokens and the model"
             f" vocab_size={config.model.vocab_size:,}; give the model"
             f" vocab_size={tokenizer.vocab_size}"
         )
@@ -161,8 +161,8 @@ def train_data(
 def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     """The tokens of a corpus file as a memory map; the file is encoded first if need be.
 
-    `folder` is named after the tokenizer. The tokens are named after the text with its size: runs
-    on several sizes do not overwrite each other's.
+    `folder` is named after the tokenizer, and the token file after the text and its size: runs on
+    different sizes do not overwrite each other's.
     """
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
     token_files.tokenize_file(tokenizer, text, target)

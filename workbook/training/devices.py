@@ -1,7 +1,7 @@
 """What a run computes with: the device, the precision of its matmuls, and the processes.
 
-Half precision only pays where the hardware multiplies in it. Elsewhere it is converted back and
-forth, and slower than float32.
+Half precision pays only on hardware that multiplies in it. Elsewhere numbers are converted back and
+forth, which is slower than float32.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ PATIENCE = timedelta(hours=12)
 def pick_device(wanted: str = "auto") -> torch.device:
     """The device to train on: the one wanted, or the fastest there is.
 
-    Raises: ValueError where this machine has no such device.
+    Raises: ValueError if this machine has no such device.
     """
     there = {
         "cuda": torch.cuda.is_available(),
@@ -51,12 +51,12 @@ def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
     """The type that matmuls are computed in: the one wanted, or the fastest that is safe.
 
     "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware.
-    Raises: ValueError for float16 anywhere but on a GPU of NVIDIA's or AMD's: a CPU computes it
+    Raises: ValueError for float16 anywhere but on an NVIDIA or AMD GPU: a CPU computes it
     hundreds of times slower, and its small range needs a loss scaler.
     """
     if wanted == "float16" and device.type != "cuda":
         raise ValueError(
-            f"float16 is for CUDA: on {device.type} it is far slower than float32; take"
+            f"float16 is for CUDA: on {device.type} it is far slower than float32; use"
             " precision='auto'"
         )
     asked = asked_precision(wanted)
@@ -90,7 +90,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
 
 
 def tune(device: torch.device) -> None:
-    """Set what makes training faster and changes no result beyond rounding."""
+    """Apply settings that make training faster and change results by rounding at most."""
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32: 10 bits of mantissa in, float32 out
     keep_freed_memory()
@@ -112,9 +112,9 @@ def keep_freed_memory() -> bool:
 def compiled(model: nn.Module) -> nn.Module:
     """The model through torch.compile. Raises: ValueError on mps, where there is no Inductor."""
     if next(model.parameters()).device.type == "mps":
-        raise ValueError("torch.compile has no Inductor for mps; take compile=False")
-    # It compiles the code of a class for eight objects, and leaves the ninth as it is in silence:
-    # a process that makes one run after another has to begin anew with each.
+        raise ValueError("torch.compile has no Inductor for mps; use compile=False")
+    # It compiles the code of a class for eight objects and silently leaves the ninth uncompiled:
+    # a process that makes one run after another has to reset it for each.
     torch._dynamo.reset()
     return torch.compile(model)
 
@@ -128,9 +128,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def gpus() -> list[str]:
-    """The GPUs of NVIDIA's or AMD's that this process sees, as `CUDA_VISIBLE_DEVICES` lists them.
+    """The NVIDIA or AMD GPUs that this process sees, as `CUDA_VISIBLE_DEVICES` lists them.
 
-    They are counted without taking hold of any.
+    They are counted without initialising any.
     """
     count = torch.cuda.device_count()
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -150,7 +150,7 @@ def describe(device: torch.device, precision: torch.dtype) -> dict:
 def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: float = 0.3) -> float:
     """The shortest time that `work()` takes, of as many runs as fit into `at_least` seconds."""
     place = torch.device(device)
-    work()  # the first time is slower: memory is fetched, kernels are chosen
+    work()  # the first time is slower: memory is allocated, kernels are chosen
     synchronize(place)
     best, begin = float("inf"), time.perf_counter()
     while time.perf_counter() - begin < at_least:
@@ -165,13 +165,13 @@ def matmul_peak(
     dtype: torch.dtype = torch.float32, device: str = "cpu", size: int | None = None
 ) -> float:
     """The FLOP/s of one square matmul: the most that this machine reaches, in practice."""
-    # A GPU is done with a small one sooner than it is asked for the next.
+    # A GPU finishes a small one before it is asked for the next.
     size = size or (8_192 if torch.device(device).type == "cuda" else 1_024)
     left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
     return 2 * size**3 / best_seconds(lambda: left @ right, device)
 
 
-GROUPS: list = []  # that processes were connected by
+GROUPS: list = []  # the process groups so far
 
 
 @contextmanager
@@ -189,16 +189,16 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     try:
         yield
-        distributed.barrier()  # nobody closes a connection that another one still uses
+        distributed.barrier()  # no process closes a connection that another still uses
     finally:
-        # Whoever drops the last reference to a group waits for gloo's thread, and holds Python's
-        # lock meanwhile, which that thread may be waiting for: so a reference stays.
+        # Dropping the last reference to a group waits for gloo's thread while holding Python's
+        # lock, which that thread may be waiting for: so keep a reference.
         GROUPS.append(distributed.group.WORLD)
         distributed.destroy_process_group()
 
 
 def own_gpu() -> torch.device:
-    """The GPU of this process, where several processes share a machine."""
+    """The GPU of this process, if several processes share a machine."""
     return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
 
 
@@ -208,7 +208,7 @@ def process_count() -> int:
 
 
 def process_rank() -> int:
-    """The number of this process among them; the first one, 0, writes the files."""
+    """The rank of this process among them; the first, 0, writes the files."""
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 

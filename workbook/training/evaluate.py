@@ -1,8 +1,8 @@
 """How well a model predicts text that it was not trained on, in three units.
 
 nats per token     the loss itself
-perplexity         exp of it: between how many equally likely tokens the model hesitates
-bits per byte      the same per byte of text: models with other tokenizers can be compared
+perplexity         exp of it: how many equally likely tokens the model hesitates between
+bits per byte      the loss per byte of text: models with different tokenizers can be compared
 """
 
 import math
@@ -27,7 +27,7 @@ class Evaluation:
 
     @property
     def perplexity(self) -> float:
-        """exp of the loss; infinite where that overflows."""
+        """exp of the loss; infinite if that overflows."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
@@ -56,8 +56,8 @@ def evaluate(
     count = min(max_tokens, len(ids) - 1) // context_length
     if count < 1:
         raise ValueError(
-            f"{len(ids):,} ids and max_tokens={max_tokens:,} leave no window of"
-            f" {context_length:,} and its targets; give more of either"
+            f"{len(ids):,} ids and max_tokens={max_tokens:,} do not fill one window of"
+            f" {context_length:,} and its targets; increase the smaller of the two"
         )
     starts = torch.arange(count) * context_length
     total, size = torch.zeros((), dtype=torch.float64), 0

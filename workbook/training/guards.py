@@ -1,11 +1,11 @@
-"""What stops a run before its last step, and what makes its curve unbelievable.
+"""What stops a run before its last step, and what casts doubt on its curve.
 
-- `ClimbWatch`: the loss climbs and does not come down. A single bad batch is no divergence, and
-  many a spike heals. So means of ten logged losses are compared, and the run goes on as long as
-  they stay near the lowest that there has been.
+- `ClimbWatch`: the loss climbs and does not come down. A single bad batch is not divergence, and
+  many spikes heal. So means of ten logged losses are compared, and the run goes on as long as they
+  stay near the lowest so far.
 - `TimeLimit`: the time is up.
 - `stop_on_signal`: Ctrl-C, or a cluster's warning; the current step is finished and saved first.
-- `before_training`, `too_good`: flags, that is, sentences which say why a loss looks better than
+- `before_training`, `too_good`: flags, that is, sentences that say why a loss looks better than
   the model is. They stop nothing; whoever reads the log sees them beside the curve.
 """
 
@@ -27,12 +27,12 @@ from workbook.training.data import TrainData, shared_documents
 from workbook.training.evaluate import Evaluation
 
 WINDOW = 10  # logged losses
-RECENT = 5  # steps whose usual length says how long the next one takes
+RECENT = 5  # steps whose median time predicts that of the next
 
 
 @dataclass
 class ClimbWatch:
-    """How far the mean of the last ten logged losses has climbed. A checkpoint keeps the fields."""
+    """How far the mean of the last ten logged losses has climbed. Checkpoints store its fields."""
 
     lowest: float = math.inf  # of the means so far; at first, the loss of the untrained model
     recent: list[float] = field(default_factory=list)
@@ -50,9 +50,9 @@ class ClimbWatch:
 class TimeLimit:
     """Whether another step would end within `max_seconds`; None: it always would.
 
-    A step is expected to take as long as the last five usually did. So one slow step does not end a
-    run early, nor does what is no step: setting up, evaluating, saving, the sessions before this
-    one. The first step of a session does not count either, because compiling is part of it.
+    A step is expected to take the median time of the last five. So one slow step does not end a run
+    early, nor does anything that is not a step: setting up, evaluating, saving, the sessions before
+    this one. The first step of a session does not count either, because compiling is part of it.
     """
 
     def __init__(self, max_seconds: float | None):
@@ -86,7 +86,7 @@ HANG_UP = getattr(signal, "SIGHUP", None)
 
 @dataclass
 class StopFlag:
-    """Whether somebody has asked the run to stop, or it is `until`, in seconds of `time.time()`."""
+    """Whether the run was asked to stop, or it is past `until`, in seconds of `time.time()`."""
 
     until: float = math.inf
     asked: bool = False
@@ -99,10 +99,10 @@ class StopFlag:
 
 @contextmanager
 def stop_on_signal(until: float = math.inf) -> Iterator[StopFlag]:
-    """A flag that the first signal to stop sets; the second one stops the process at once.
+    """A flag that the first stop signal sets; the second one stops the process at once.
 
-    The time `until` sets it as well. Outside of the main thread signals cannot be caught, and do
-    what they always do. SIGHUP stays ignored where it is, as under `nohup`.
+    It is also set once it is past `until`. Outside the main thread signals cannot be caught, and do
+    what they always do. SIGHUP stays ignored if it was, as under `nohup`.
     """
     stop = StopFlag(until)
     if threading.current_thread() is not threading.main_thread():
@@ -131,14 +131,18 @@ TOLERANCE = 1e-4  # of the largest logit: another token elsewhere may change how
 
 @torch.no_grad()
 def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
-    """A flag where a later token changes an earlier logit: the model reads the answers.
+    """A flag if a later token changes an earlier logit: the model reads the answers.
 
-    Each of a few places in one sequence is changed, and all logits before it compared.
+    From each of a few places on, the tokens of one sequence are changed, and all logits before it
+    are compared. Logits that are not finite cannot be compared, and raise a flag of their own.
     """
     sequence, length = inputs[:1], inputs.shape[-1]
     was_training = model.training
     model.eval()
     logits = model(sequence).float()
+    if not logits.isfinite().all():
+        model.train(was_training)
+        return "logits are infinite or NaN before the first step: the forward pass overflows"
     changes = {}  # by place
     for place in {1, length // 2, length - 1} & set(range(1, length)):
         changed = sequence.clone()
@@ -147,16 +151,16 @@ def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
     model.train(was_training)
     limit = TOLERANCE * logits.abs().max().item()
     for place, change in changes.items():
-        if not change <= limit:  # NaN is not
+        if not change <= limit:  # also true for NaN
             return (
-                f"a token at position {place} changes logits before it by {change:.2g}: the model"
-                " sees what it is to predict; is the causal mask missing?"
+                f"other tokens from position {place} on change logits before it by {change:.2g}:"
+                " the model sees what it should predict; is the causal mask missing?"
             )
     return None
 
 
 def targets_shifted(inputs: Tensor, targets: Tensor) -> str | None:
-    """A flag where the targets of a batch are not its inputs one position later."""
+    """A flag if the targets of a batch are not its inputs one position later."""
     if inputs.shape == targets.shape and torch.equal(inputs[:, 1:], targets[:, :-1]):
         return None
     return (
@@ -166,7 +170,7 @@ def targets_shifted(inputs: Tensor, targets: Tensor) -> str | None:
 
 
 def splits_apart(data: TrainData) -> str | None:
-    """A flag where train and validation split share documents."""
+    """A flag if the train and validation splits share documents."""
     if data.end_id is None:
         if np.shares_memory(data.train, data.validation):
             return "train and validation are the same tokens: the loss shows memory, not skill"
@@ -189,11 +193,11 @@ def before_training(
 
 
 def too_good(found: Evaluation, data: TrainData) -> str | None:
-    """A flag where the loss is lower than any honest model's could be."""
-    if found.bits_per_byte >= data.floor:
+    """A flag if the loss is lower than any honest model's could be."""
+    if not found.bits_per_byte < data.floor:  # NaN is not too good
         return None
     return (
-        f"{TOO_GOOD}: {found.bits_per_byte:.3f} bits per byte on the validation split, and"
-        f" the floor is {data.floor:.3f} ({data.floor_reason}); look for the answers in the input,"
-        " shared documents, or a wrong count of bytes"
+        f"{TOO_GOOD}: {found.bits_per_byte:.3f} bits per byte on the validation split,"
+        f" below the floor of {data.floor:.3f} ({data.floor_reason}); look for targets in the"
+        " input, shared documents, or a wrong count of bytes"
     )

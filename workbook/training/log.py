@@ -46,7 +46,7 @@ class RunLog:
         path = self.folder / LINES
         whole = path.read_bytes().rfind(b"\n") + 1 if path.is_file() else 0
         self._file = path.open("ab")
-        self._file.truncate(whole)  # without what a crash left of a last line
+        self._file.truncate(whole)  # drop the half line that a crash may have left
 
     def append(self, record: Mapping) -> None:
         """Write one line, then call the listeners. JSON has no NaN: what is not finite is null."""
@@ -60,7 +60,7 @@ class RunLog:
             listener(dict(record))
 
     def position(self) -> int:
-        """The bytes so far, which are safe on the disk now: a checkpoint remembers the number."""
+        """Force the log to disk; return its length in bytes, which a checkpoint remembers."""
         os.fsync(self._file.fileno())
         return self._file.tell()
 
@@ -77,10 +77,10 @@ class RunLog:
 
 
 def claim(folder: str | os.PathLike, config: Mapping) -> None:
-    """Write the config of a run into its folder, or find that it is there already.
+    """Write the config of a run into its folder, or check that it is there already.
 
     What `config.SAME_RUN` names, such as the `name`, may differ.
-    Raises: ValueError where the folder holds another run, or files that no run of ours wrote.
+    Raises: ValueError if the folder holds another run, or files that no run of ours wrote.
     """
     folder = Path(folder)
     config = json.loads(json.dumps(config))  # tuples become lists, as in the file
@@ -99,19 +99,19 @@ def claim(folder: str | os.PathLike, config: Mapping) -> None:
 
 
 def load_json(path: Path):
-    """What is in a JSON file. Raises: FileNotFoundError; ValueError where it is damaged."""
+    """The content of a JSON file. Raises: FileNotFoundError; ValueError if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
-            f"{path} is not valid JSON ({error}); was it edited, or the disk full? Remove it"
+            f"{path} is not valid JSON ({error}); was it edited, or was the disk full? Remove it"
         ) from error
 
 
 def records(folder: str | os.PathLike) -> list[dict]:
-    """The records of a run in order. What a crash left of a last line is skipped.
+    """The records of a run in order. A last line that a crash cut short is skipped.
 
-    Raises: FileNotFoundError; ValueError where a line before the last is not valid JSON.
+    Raises: FileNotFoundError; ValueError if a line before the last is not valid JSON.
     """
     path = Path(folder) / LINES
     if not path.is_file():
@@ -129,14 +129,19 @@ def records(folder: str | os.PathLike) -> list[dict]:
 
 
 def read(folder: str | os.PathLike) -> "pd.DataFrame":
-    """The log of a run as a table with one row per logged step; empty where nothing was logged.
+    """The log of a run as a table with one row per logged step; empty if nothing was logged.
 
-    Columns are what the run wrote: tokens, seconds, train_loss, validation_loss and more.
+    The columns are what the run wrote: tokens, seconds, learning_rate and more. Both losses and
+    gradient_norm are always there, because a run may diverge before its first step.
     """
     import pandas as pd  # here: a process that only trains need not load it
 
     frame = pd.DataFrame(records(folder))
-    return frame.set_index("step") if len(frame) else frame
+    if not len(frame):
+        return frame
+    always = ("train_loss", "validation_loss", "gradient_norm")
+    missing = {name: math.nan for name in always if name not in frame}
+    return frame.assign(**missing).set_index("step")
 
 
 def config(folder: str | os.PathLike) -> dict:
@@ -151,9 +156,9 @@ def environment(**more) -> dict:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from; None where git knows none.
+    """The commit of the checkout that this package runs from; None if git knows none.
 
-    The folder of an installed package may lie in a checkout too, but in one of something else.
+    An installed package may lie inside a checkout too, but in one of another project.
     """
     root = settings.checkout()
     if root is None:

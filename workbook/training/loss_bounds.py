@@ -1,7 +1,7 @@
-"""The bounds of a loss: no less than the text costs any model, no more than blind guessing costs.
+"""The bounds of a loss: at least what the text costs any model, at most what blind guessing costs.
 
 A loss in nats per token depends on how much text a token holds. In bits per byte it does not, so
-that is where the floor of a corpus is: stated for real text, known for the stories that we make.
+the floor of a corpus has that unit: stated for real text, computed for the stories that we make.
 """
 
 import math
@@ -11,12 +11,12 @@ from functools import cache
 from workbook.corpora import corpora, stories
 
 # Bytes of text in a token of the corpus' own tokenizer; another tokenizer changes it a little.
-BYTES_PER_TOKEN = {"tinystories": 4.1, "owt": 4.5, "stories": 3.6, "pydocs": 3.6}
+BYTES_PER_TOKEN = {"tinystories": 4.1, "owt": 4.5, "stories": 3.4, "docstrings": 3.4}
 # Bits per byte that a model as small as the course's does not get below on text it has not seen,
 # with a margin: a loss of 1.3 nats per token of 4.1 bytes, good on TinyStories, is 0.46.
-STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "pydocs": 0.6}
-# Of what the random choices cost, which bounds the entropy from above only: a perfect model could
-# come below it, and by how much nobody knows. None of the course's size comes near a tenth below.
+STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "docstrings": 0.6}
+# The share of what the random choices cost. That is only an upper bound on the entropy: a perfect
+# model could get below it, nobody knows how far. None of the course's size gets a tenth below.
 MARGIN = 0.9
 SAMPLE = 50_000  # bytes of stories, whose random choices are counted
 
@@ -45,7 +45,7 @@ def bounds(
     choices behind the stories cost in bits per byte; None: it is estimated from a sample.
     """
     if corpus not in BYTES_PER_TOKEN:
-        raise ValueError(f"{corpus!r} is not a corpus; there are {', '.join(BYTES_PER_TOKEN)}")
+        raise ValueError(f"{corpus!r} is not a corpus; choose from {', '.join(BYTES_PER_TOKEN)}")
     if corpus in STATED_FLOORS:
         floor, reason = STATED_FLOORS[corpus], "no model of this size is known to do better"
     else:

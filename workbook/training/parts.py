@@ -1,7 +1,7 @@
 """What a run is made of: a model, a loss, an optimizer and so on, ours or a learner's.
 
-The trainer, the texts of a run and the benches call the parts of a `Parts`, and nothing of ours by
-its name. So whoever has written a part can put it in the place of ours:
+The trainer, the text samples and the benches call the parts of a `Parts`, never one of ours by
+name. So if you have written a part, you can put it in place of ours:
 
     train(config, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
 """
@@ -38,8 +38,8 @@ class Parts:
     """The parts of a run. Each takes the handout's arguments, in its order.
 
     `clipping` returns the norm that the gradients had before. `get_batch` draws from the generator
-    that it is given, or from the global ones. `decode` is given the tokenizer too, after the
-    handout's arguments; it is None for ours, which `generation` has.
+    that it is given, or from the global ones. `decode` also gets the tokenizer, after the
+    handout's arguments; None means ours, which is in `generation`.
     """
 
     model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
@@ -54,7 +54,7 @@ class Parts:
     load_checkpoint: Callable = checkpoints.load_checkpoint
     tokenizer: Callable[[Mapping[int, bytes], Sequence, Sequence[str]], Tokenizer] = Tokenizer
     decode: Callable[..., list[int]] | None = None
-    made_by: Mapping[str, Maker] = field(default_factory=dict)  # by the fields that are not ours
+    made_by: Mapping[str, Maker] = field(default_factory=dict)  # by field, for those not ours
 
     @classmethod
     def ours(cls, config: TrainConfig) -> "Parts":
@@ -63,7 +63,7 @@ class Parts:
 
     @property
     def key(self) -> str:
-        """A hash of the sources of all parts that are not ours; "" where all are."""
+        """A hash of the sources of all parts that are not ours; "" if all are."""
         if not self.made_by:
             return ""
         hashes = json.dumps({name: maker.hash for name, maker in sorted(self.made_by.items())})
@@ -89,7 +89,7 @@ class Parts:
 
     @property
     def places(self) -> dict[str, str]:
-        """Where the parts that are not ours are, as a log keeps it."""
+        """Where the parts that are not ours come from, as a log stores it."""
         return {name: maker.where for name, maker in self.made_by.items()}
 
 

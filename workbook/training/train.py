@@ -2,10 +2,10 @@
 
     batch -> loss -> gradients -> clip -> AdamW -> now and then: log, evaluate, save
 
-A run that was stopped, by a crash, Ctrl-C or a power cut, is started again with the same config,
-and goes on from its last checkpoint; on a CPU with as many threads, to the same bits.
+A run that was stopped by a crash, Ctrl-C or a power cut goes on from its last checkpoint when it is
+started again with the same config; on a CPU with the same number of threads, bit for bit.
 
-`torchrun --nproc-per-node 2 -m workbook train laptop` trains with two processes. Every one draws
+`torchrun --nproc-per-node 2 -m workbook train laptop` trains with two processes. Each draws
 the same batch and computes its share of the sequences. `DistributedDataParallel` averages the
 gradients, so all weights stay equal, and the loss is that of one process with the whole batch.
 """
@@ -57,20 +57,20 @@ class DivergedError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk, in progress or over: its folder has the log, `train`'s the weights as well."""
+    """A run on disk, in progress or over: its folder has the log and, from `train`, weights."""
 
     config: TrainConfig
     folder: Path
-    parts: Parts | None = field(default=None, kw_only=True)  # it is made of; None: ours
+    parts: Parts | None = field(default=None, kw_only=True)  # what it is made of; None: ours
 
     @cached_property
     def log(self) -> "pd.DataFrame":
-        """The log, one row per logged step, as it is when it is first asked for."""
+        """The log, one row per logged step, as it was when first read."""
         return log.read(self.folder)
 
     @property
     def environment(self) -> dict:
-        """Where it was begun: device, precision, threads, versions, commit."""
+        """Where it began: device, precision, threads, versions, commit."""
         return log.load_json(self.folder / log.ENVIRONMENT)
 
     @property
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def flags(self) -> list[str]:
-        """The reasons not to believe the curve; empty where every check holds."""
+        """The reasons not to believe the curve; empty if every check passes."""
         return self.outcome["flags"]
 
     @property
@@ -100,7 +100,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """The steps it took: fewer than it was asked for if it diverged or ran out of time."""
+        """The steps it took: fewer than asked for if it diverged or ran out of time."""
         return int(self.log.index[-1])
 
     @property
@@ -128,13 +128,13 @@ class Run:
 
     @property
     def sample(self) -> dict | None:
-        """The "text" that the model wrote, and how; None where none was written."""
+        """The "text" that the model wrote, and how; None if none was written."""
         path = self.folder / log.SAMPLE
         return log.load_json(path) if path.is_file() else None
 
     @property
     def made_of(self) -> dict[str, str]:
-        """Where the parts are that are not ours, by their names; empty where all are ours."""
+        """Where the parts that are not ours come from, by name; empty if all are ours."""
         return log.config(self.folder).get("parts", {}).get("places", {})
 
     def model(self) -> nn.Module:
@@ -148,8 +148,8 @@ class Run:
 def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
     """The folder of a run of this config inside the data folder: each config has its own.
 
-    A run of other parts has another one, and so has a run whose precision is forced: a model never
-    passes for another.
+    A run made of other parts has a folder of its own, and so has one whose precision is forced: no
+    model is ever taken for another.
     """
     asked = devices.asked_precision(config.precision)
     forced = f"-{asked}" if asked != config.precision else ""
@@ -158,7 +158,7 @@ def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
 
 
 def asked_for(config: TrainConfig, parts: Parts) -> dict:
-    """All that decides how a run goes, as its folder keeps it."""
+    """Everything that decides how a run goes, as its folder stores it."""
     asked = asdict(config)
     if parts.made_by:
         asked["parts"] = {"key": parts.key, "places": parts.places}
@@ -173,25 +173,25 @@ def train(
     parts: Parts | None = None,
     until: float = math.inf,
 ) -> Run:
-    """Train, or finish what an earlier call has begun; a finished run is not done again.
+    """Train, or finish what an earlier call began; a finished run is not repeated.
 
     `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
     on; None: the config's corpus. Each of `listeners` is called with every record of the log.
-    `parts` is what the run is made of; None: ours. `until` is when it stops as if it were asked to,
-    in seconds of `time.time()`.
-    Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError where a
-    checkpoint cannot be written. All of them leave the last checkpoint.
+    `parts` is what the run is made of; None: ours. `until` is the time, in seconds of
+    `time.time()`, at which it stops as if asked to.
+    Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError if a
+    checkpoint cannot be written. The last checkpoint survives all of them.
     """
     parts = parts or Parts.ours(config)
     run = Run(
         config, Path(folder) if folder is not None else run_folder(config, parts), parts=parts
     )
-    if is_done(run):  # asked without a lock, so that it works on a read-only disk too
+    if is_done(run):  # checked without a lock, so that it works on a read-only disk too
         return run
     before = checkpoints.random_state()
     try:
         with devices.process_group(config.device):
-            # Of several processes the first one holds the lock, reads, and writes.
+            # Of several processes, the first holds the lock, reads and writes.
             first = devices.process_rank() == 0
             with locked(run.folder) if first else nullcontext():
                 if first:
@@ -213,8 +213,9 @@ def train(
 def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
     """Train with the parts of chapters 3 to 5 and nothing else; return the loss of each step.
 
-    One process computes in float32 on the CPU; `out` is the path of its checkpoint. The losses are
-    those of `train` in float32: to the bit with textbook kernels and update, else to rounding.
+    It runs in one process, in float32 on the CPU; `out` is the path of its checkpoint. The losses
+    are those of `train` in float32: bit for bit with the textbook kernels and update, otherwise up
+    to rounding.
     """
     asked, context = config.optimizer, config.model.context_length
     rates = asked.max_learning_rate, asked.min_learning_rate
@@ -244,7 +245,7 @@ def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> li
 
 
 def is_done(run: Run) -> bool:
-    """Whether the run has finished in a precision that will do, and its model can be loaded."""
+    """Whether the run has finished in an acceptable precision, and its model can be loaded."""
     if run.status != "finished":
         return False
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
@@ -267,7 +268,7 @@ def trained(
 
 
 class Trainer:
-    """A run in progress: the model, and all that changes from step to step."""
+    """A run in progress: the model, and everything that changes from step to step."""
 
     def __init__(self, config: TrainConfig, folder: Path, data: TrainData, parts: Parts):
         self.config, self.folder, self.data, self.parts = config, folder, data, parts
@@ -275,8 +276,8 @@ class Trainer:
         self.is_first = devices.process_rank() == 0
         if config.batch_size % (config.accumulation * self.processes):
             raise ValueError(
-                f"batch_size={config.batch_size} does not fall into {self.processes} processes ·"
-                f" accumulation={config.accumulation} equal parts"
+                f"batch_size={config.batch_size} cannot be cut into {self.processes} processes ·"
+                f" accumulation={config.accumulation} equal parts; change one of the three"
             )
         self.device = devices.pick_device(config.device)
         if self.processes > 1 and self.device.type == "cuda":
@@ -299,22 +300,22 @@ class Trainer:
         self.order = torch.Generator().manual_seed(config.seed)
         self.step = self.tokens = 0
         self.seconds = 0.0  # of the sessions before this one
-        self.now = 0.0  # seconds by the clock, when the last step was over
+        self.now = 0.0  # seconds by the clock when the last step ended
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
-        # Whether the learner's checkpoints, where the parts have such, keep all; None: not tried.
+        # Whether the learner's checkpoints, if the parts have any, lose nothing; None: not tried.
         self.theirs_keep_all: bool | None = None
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
     def open_log(self, listeners: Sequence[log.Listener]) -> AbstractContextManager:
-        """Open the log of the run, which only the first process has; a context that closes it."""
+        """Open the run's log, which only the first process has; return a context that closes it."""
         self.log = log.RunLog(self.folder, listeners) if self.is_first else None
         return self.log or nullcontext()
 
     def begin(self, state: dict | None) -> None:
-        """Go on from the state of a checkpoint, or begin anew where there is none."""
+        """Go on from the state of a checkpoint, or begin anew if there is none."""
         self.made_from = self.data.made_from
         if state is not None:
             self.resume(state)
@@ -325,7 +326,7 @@ class Trainer:
         self.outcome("running")
 
     def begin_anew(self) -> None:
-        """Write down where the run begins, and check whether its curve can be trusted."""
+        """Record where the run begins, and check whether its curve can be trusted."""
         if self.is_first:
             self.log.truncate(0)
             environment = log.environment(
@@ -338,7 +339,7 @@ class Trainer:
             order = torch.Generator()
             batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
             self.flags = guards.before_training(self.model, self.data, *batch)
-        self.started = time.perf_counter()  # to be checked costs a run none of its time
+        self.started = time.perf_counter()  # the checks do not count as the run's time
         found = self.validation()
         self.watch = ClimbWatch(found["validation_loss"])
         if self.is_first:
@@ -358,24 +359,27 @@ class Trainer:
         """The loop of the run: steps, and between them what is due.
 
         All processes decide alike, because they see the same loss and the same clock. If one of
-        them raised an error alone, the others would wait for it in vain.
+        them alone raised an error, the others would wait for it forever.
         """
         config = self.config
         mark, since = time.perf_counter(), self.step  # of the last line of the log
         start = self.now = self.clock()
+        pause = 0.0  # seconds of the last evaluation or checkpoint
         while not self.finished:
             loss, norm = self.update()
             self.now = self.clock()
-            # The last step is logged, evaluated and saved, whatever its number.
-            is_up = self.limit.is_up(self.now, self.now - start)
+            # The last step is logged, evaluated and saved, whatever its number. That does not count
+            # towards the time limit; whatever is due before another step does.
+            due = 0 in (self.step % config.eval_every, self.step % config.checkpoint_every)
+            is_up = self.limit.is_up(self.now + pause * due, self.now - start)
             self.finished = is_up or self.step == config.steps
-            start = self.now
+            start = ended = self.now
             logs, evaluates, saves = (
                 self.step % every == 0 or self.finished
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
             )
             stops = devices.any_process(stop.is_set)  # a signal may reach one process alone
-            # To look at a loss on a GPU is to wait for it, so there it is left until it is needed.
+            # Reading a loss on a GPU means waiting for it, so there it is read only when needed.
             if self.device.type == "cpu" or logs or evaluates or saves or stops:
                 self.check_finite(loss, norm)
             if logs or evaluates:
@@ -387,12 +391,13 @@ class Trainer:
             if stops and not self.finished:
                 self.outcome("stopped")
                 raise KeyboardInterrupt(
-                    f"stopped after step {self.step:,}, which is saved; the same call goes on"
+                    f"stopped after step {self.step:,}, which is saved; make the same call to go on"
                 )
-            # Evaluating and saving are no steps: they do not count in tokens per second.
+            # Evaluating and saving are not steps: they do not count in tokens per second.
             if logs or evaluates or saves:
                 mark, since = time.perf_counter(), self.step
                 start = self.now = self.clock()
+                pause = start - ended if evaluates or saves else pause
         self.outcome("finished")
 
     def update(self) -> tuple[Tensor, Tensor]:
@@ -407,8 +412,8 @@ class Trainer:
         loss = torch.zeros((), device=self.device)
         parts = zip(*(each.chunk(config.accumulation) for each in share), strict=True)
         for number, (inputs, targets) in enumerate(parts, 1):
-            # Gradients of the parts add up in each process; only with the last part are they
-            # averaged over the processes.
+            # Each process adds up the gradients of its parts; they are averaged over the
+            # processes only with the last part.
             last = self.processes == 1 or number == config.accumulation
             with nullcontext() if last else self.forward.no_sync():
                 with devices.autocast(self.device, self.precision):
@@ -421,14 +426,14 @@ class Trainer:
             self.tokens += inputs.numel() * self.processes
             self.on_part("backward")
         loss = devices.process_mean(loss)
-        self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled up: clip true ones
+        self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled: clip true ones
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
         self.on_part("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        # A step along NaN would spoil the weights. The scaler leaves it out itself, a GPU is not
-        # asked because it would have to be waited for (`save` refuses spoilt weights).
+        # A step along NaN would spoil the weights. The scaler skips it by itself; on a GPU the norm
+        # is not tested, as that would mean waiting for it (`save` refuses spoilt weights).
         if self.scaler.is_enabled() or self.device.type != "cpu" or bool(norm.isfinite()):
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -437,10 +442,10 @@ class Trainer:
         return loss, norm
 
     def learning_rate(self) -> float:
-        """The learning rate of this step; steps count from 1 here, so none is wasted on 0.
+        """The learning rate of this step; steps count from 1 here, so none is wasted at rate 0.
 
-        A run that will reach its time limit before its last step follows the share of the time
-        that has passed.
+        If the time limit will end the run before its last step, the schedule follows the share of
+        the time that has passed.
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
         return self.parts.schedule(
@@ -452,9 +457,9 @@ class Trainer:
         )
 
     def clock(self) -> float:
-        """The seconds so far, the same in every process; 0 where no limit asks for them.
+        """The seconds so far, the same in every process; 0 if there is no time limit.
 
-        It waits for the GPU, so it is asked once a step.
+        It waits for the GPU, so it is called once per step.
         """
         if self.config.max_seconds is None:
             return 0.0
@@ -466,8 +471,8 @@ class Trainer:
         return self.seconds + time.perf_counter() - self.started
 
     def check_finite(self, loss: Tensor, norm: Tensor) -> None:
-        """Raise DivergedError where a number is NaN or infinite; the files stay as they are."""
-        skipped = self.scaler.is_enabled()  # it leaves such a step out and scales less
+        """Raise DivergedError if a number is NaN or infinite; the checkpoints stay as they are."""
+        skipped = self.scaler.is_enabled()  # it skips such a step and lowers its scale
         if loss.isfinite() and (skipped or norm.isfinite()):
             return
         self.give_up(
@@ -475,7 +480,7 @@ class Trainer:
         )
 
     def give_up(self, what: str) -> NoReturn:
-        """Raise DivergedError; the reason is written down, and the last checkpoint stays."""
+        """Record the reason and raise DivergedError; the last checkpoint stays."""
         good = checkpoints.saved(self.folder / CHECKPOINTS)
         last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
         advice = "a smaller max_learning_rate or a longer warm-up may help"
@@ -486,7 +491,7 @@ class Trainer:
     def record(self, loss: Tensor, norm: Tensor, rate: float, evaluates: bool) -> None:
         """Write a line of the log, with a validation loss if `evaluates`.
 
-        `rate` is in steps per second. Raises: DivergedError where the loss has climbed too far.
+        `rate` is in steps per second. Raises: DivergedError if the loss has climbed too far.
         """
         tokens = self.config.batch_size * self.config.model.context_length * rate
         flops = accounting.flops_per_token(self.config.model) * tokens / self.processes
@@ -512,7 +517,7 @@ class Trainer:
         self.on_part("log")
 
     def validation(self) -> dict[str, float]:
-        """The loss on the validation split in three units; raises a flag where it is too good."""
+        """The loss on the validation split in three units; raises a flag if it is too good."""
         found = devices.from_first_process(
             lambda: evaluate(
                 self.model,
@@ -535,9 +540,9 @@ class Trainer:
         }
 
     def save(self) -> None:
-        """Write a checkpoint that has all it takes to go on."""
+        """Write a checkpoint with everything needed to go on."""
         if not all(weight.isfinite().all() for weight in self.model.parameters()):
-            bad = torch.tensor(math.nan)  # the last step spoilt them: keep the file before it
+            bad = torch.tensor(math.nan)  # the last step spoilt them: keep the previous file
             self.check_finite(bad, bad)
         if not self.is_first:
             return
@@ -567,10 +572,10 @@ class Trainer:
         self.outcome("running")
 
     def theirs(self) -> dict[str, Tensor]:
-        """The file of the learner's `save_checkpoint`, kept beside our state and loaded from.
+        """The file that the learner's `save_checkpoint` writes, kept beside our state and loaded.
 
-        Empty where the parts have none, or where it loses something: then ours alone is used, and
-        a flag says so.
+        Empty if the parts have none, or if it loses something: then only ours is used, and a flag
+        says so.
         """
         if "save_checkpoint" not in self.parts.made_by or self.theirs_keep_all is False:
             return {}
@@ -584,28 +589,28 @@ class Trainer:
         return {"theirs": file} if self.theirs_keep_all else {}
 
     def load_theirs(self, file: Tensor, model: nn.Module, optimizer: Optimizer) -> None:
-        """Load a file of the learner's into a model and an optimizer, and note what it lacks."""
+        """Load the learner's file into a model and an optimizer, and note what it lacks."""
         step = checkpoints.loaded_by(self.parts.load_checkpoint, file, model, optimizer)
         lost = checkpoints.difference(model.state_dict(), self.model.state_dict(), "model")
         lost += checkpoints.difference(
             optimizer.state_dict(), self.optimizer.state_dict(), "optimizer"
         )
-        lost += [] if step == self.step else [f"the step ({step!r} comes back for {self.step})"]
+        lost += [] if step == self.step else [f"the step ({self.step} was saved, {step!r} loaded)"]
         self.theirs_keep_all = not lost
         where = self.parts.made_by["save_checkpoint"].where
         flag = (
-            f"{where} does not bring back {', '.join(lost[:3])}: the workbook's checkpoints are"
-            " used in its place"
+            f"{where} does not restore {', '.join(lost[:3])}: the workbook's checkpoints are"
+            " used instead"
         )
         if lost and flag not in self.flags:
             self.flags.append(flag)
 
     def resume(self, state: dict) -> None:
-        """Restore the run as it was when `state` was saved, the log as well.
+        """Restore the run as it was when `state` was saved, including its log.
 
-        A run keeps the precision that it was begun in, also on a machine that would choose another.
-        Raises: ValueError for the checkpoint of another config, of other tokens, or where another
-        precision is forced.
+        A run keeps the precision that it began in, even on a machine that would choose another.
+        Raises: ValueError for a checkpoint of another config, other parts or other data, or if
+        another precision is forced.
         """
         if state["config"] != self.config.key:
             raise ValueError(
@@ -614,14 +619,14 @@ class Trainer:
             )
         if state.get("parts", "") != self.parts.key:
             raise ValueError(
-                f"{self.folder} holds a run of other parts, or your code has changed since; give"
+                f"{self.folder} holds a run made of other parts, or your code has changed; give"
                 " another folder"
             )
         now, then = self.made_from, state["data"]
         if changed := [name for name in now if now[name] != then.get(name)]:
             raise ValueError(
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
-                " was saved. Put back what was there, or give another folder for a new run"
+                " was saved. Restore the old data, or give another folder for a new run"
             )
         asked = devices.asked_precision(self.config.precision)
         if asked not in ("auto", state["precision"]):
@@ -652,7 +657,7 @@ class Trainer:
         self.log.truncate(state["log"])
 
     def outcome(self, status: str, reason: str = "") -> None:
-        """Write down how far the run has come, and the reasons not to believe its curve."""
+        """Record how far the run has come, and the reasons not to believe its curve."""
         self.status = status
         if self.is_first:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
@@ -675,11 +680,11 @@ def train_and_print(
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:
-            print(f"not to be believed yet: {flag}")
+            print(f"do not trust this curve yet: {flag}")
 
 
 def progress_line(config: TrainConfig, record: dict) -> str:
-    """A record of the log as a line to read."""
+    """A record of the log as a readable line."""
     words = [f"step {record['step']:,} of {config.steps:,}"]
     for name, text in (
         ("train_loss", "loss {:.3f}"),

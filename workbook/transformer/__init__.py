@@ -1,8 +1,8 @@
 """The Transformer language model: its parts, the whole, and a look inside (chapter 3).
 
 Open `nn` first: every part as the papers write it, from Linear to the loss. `model` puts them
-together, with the switches of the ablations and the cache for generation. `fused` has the same
-parts by torch's own kernels, which training uses; `inspect` shows attention maps and the size of
+together, with switches for the ablations and the cache for generation. `fused` has the same parts
+with torch's own kernels, which training uses; `inspect` shows attention maps and the size of
 activations.
 """
 

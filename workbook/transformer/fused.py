@@ -1,7 +1,7 @@
-"""The parts of `nn` by torch's own kernels: the same values and gradients, faster.
+"""The parts of `nn` with torch's own kernels: the same values and gradients, faster.
 
-A kernel that does in one pass what the textbook does in five reads and writes memory less often.
-A model takes its parts from here where its config says `kernels="fused"`.
+A kernel that does in one pass what the textbook does in five accesses memory less often. A model
+takes its parts from here if its config says `kernels="fused"`.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch.nn import Module, functional
 from workbook.transformer import nn
 from workbook.transformer.nn import causal_mask, check_in_range
 
-Embedding = nn.Embedding  # is one call already
+Embedding = nn.Embedding  # already a single call
 
 
 class Linear(nn.Linear):
@@ -62,8 +62,8 @@ class SiLUFeedForward(nn.SiLUFeedForward):
 class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
     """`nn.RotaryPositionalEmbedding` with each pair as one complex number, times cos + i sin.
 
-    Su et al. 2021 introduce it so, in eq. 12. torch.compile cannot compile complex numbers, so it
-    gets the textbook's form.
+    This is how Su et al. 2021 introduce it, in eq. 12. torch.compile cannot compile complex
+    numbers, so it gets the textbook's form, and so do Apple's GPUs.
     """
 
     def _fill(self) -> None:
@@ -92,8 +92,8 @@ def causal_attention(
 ) -> Float[Tensor, "... queries d_v"]:
     """Attention in which no query sees a later key; the queries are the last positions.
 
-    One kernel never writes the scores to memory: its backward pass computes them again. In half
-    precision that is slow on a CPU, so where gradients are wanted only the softmax is fused there.
+    A fused kernel never writes the scores to memory: its backward pass computes them again. In half
+    precision that is slow on a CPU, so if gradients are needed there, only the softmax is fused.
     """
     queries, keys = Q.shape[-2], K.shape[-2]
     slow_backward = Q.dtype.itemsize < 4 and torch.is_grad_enabled()

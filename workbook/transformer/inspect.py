@@ -13,8 +13,8 @@ def attention_maps(
 ) -> Float[Tensor, "layers ... heads seq seq"]:
     """The attention weights of every layer and head: a row for each query, a column for each key.
 
-    The model's own attention computes them: where the values are the rows of an identity matrix,
-    their weighted mean is the weights themselves.
+    The model's own attention computes them: if the values are the rows of an identity matrix, their
+    weighted mean is the weights themselves.
     """
     maps = []
 
@@ -42,7 +42,7 @@ def attention_maps(
 def residual_rms(
     model: TransformerLM, token_ids: Int[Tensor, "... seq"]
 ) -> Float[Tensor, " depths"]:
-    """The root mean square of the residual stream: after the embedding, and after each block."""
+    """The mean RMS of the residual stream's vectors: after the embedding, and after each block."""
     sizes = []
 
     def note(_, inputs, output):

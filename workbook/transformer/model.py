@@ -24,10 +24,10 @@ PARTS = {"textbook": textbook, "fused": fused}
 
 
 class KeyValueCache:
-    """The keys and values of one attention layer for the positions that it has seen.
+    """The keys and values of one attention layer for the positions seen so far.
 
     Memory for `capacity` positions is allocated at first use: nothing is copied as the cache fills.
-    Writing in place overwrites what a backward pass would need, so use it without gradients.
+    Writing in place overwrites what a backward pass would need, so use a cache without gradients.
     """
 
     def __init__(self, capacity: int):
@@ -47,17 +47,20 @@ class KeyValueCache:
             )
         start, self.length = self.length, self.length + K.shape[-2]
         if self.length > self.capacity:
-            raise ValueError(f"{self.length:,} positions do not fit a cache of {self.capacity:,}")
+            raise ValueError(
+                f"{self.length:,} positions do not fit in a cache of {self.capacity:,}; give it a"
+                f" larger capacity"
+            )
         self.keys[..., start : self.length, :] = K
         self.values[..., start : self.length, :] = V
         return self.keys[..., : self.length, :], self.values[..., : self.length, :]
 
 
 class MultiHeadSelfAttention(Module):
-    """Causal attention by `num_heads` heads side by side, each on its d_model / num_heads values.
+    """Causal attention with `num_heads` heads, each on its own d_model / num_heads features.
 
-    With `theta`, RoPE turns queries and keys by their positions, up to `max_seq_len`. `parts` is
-    the module whose Linear, RoPE and attention are used, `nn` or `fused`.
+    With `theta`, RoPE rotates queries and keys by their positions, up to `max_seq_len`. `parts` is
+    the module whose Linear, RoPE and attention are used: `nn` or `fused`.
     Source: Vaswani et al. 2017, sec. 3.2.2.
     """
 
@@ -74,7 +77,7 @@ class MultiHeadSelfAttention(Module):
         super().__init__()
         check_heads(d_model, num_heads, rope=theta is not None)
         if theta is not None and max_seq_len is None:
-            raise ValueError("theta needs max_seq_len: for how many positions are angles wanted?")
+            raise ValueError("theta needs max_seq_len: the number of positions to make angles for")
         self.num_heads = num_heads
         self.attend = parts.causal_attention
         self.q_proj = parts.Linear(d_model, d_model, device, dtype)
@@ -93,7 +96,7 @@ class MultiHeadSelfAttention(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
-        """What all heads gather; with a cache, x follows the positions that are already in it."""
+        """The heads' joint output; with a cache, x follows the positions that are already in it."""
         split = "... seq (heads d_head) -> ... heads seq d_head"
         Q, K, V = (
             rearrange(proj(x), split, heads=self.num_heads)
@@ -113,7 +116,7 @@ class MultiHeadSelfAttention(Module):
 class TransformerBlock(Module):
     """Attention, then a feed-forward layer, each added to what came in.
 
-    `norm` is where the input is normalised: "pre" (before each of the two), "post" (after each
+    `norm` says where normalisation happens: "pre" (before each of the two), "post" (after each
     addition, as in Vaswani et al. 2017) or "none".
     Source of the default: Xiong et al. 2020, table 1 (pre-norm).
     """
@@ -162,8 +165,9 @@ def normalisation(norm: str, d_model: int, device, dtype, parts: ModuleType) -> 
 class TransformerLM(Module):
     """The whole model: tokens in, logits of the next token out, at every position.
 
-    `choices` are the further fields of `ModelConfig`: norm, position, ffn, tie_embeddings, kernels.
-    Raises: ValueError for sizes that do not fit, and for sequences longer than `context_length`.
+    `choices` are the other fields of `ModelConfig`: norm, position, ffn, tie_embeddings, kernels.
+    Raises: ValueError for sizes that do not fit together, and for sequences longer than
+    `context_length`.
     """
 
     def __init__(
@@ -203,7 +207,7 @@ class TransformerLM(Module):
         self.ln_final = normalisation(config.norm, d_model, device, dtype, parts)
         self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
         if config.tie_embeddings:
-            # The head's small numbers serve both: N(0, 1) would make the first logits huge.
+            # Both use the head's small initial weights: N(0, 1) would make the first logits huge.
             self.token_embeddings.weight = self.lm_head.weight
 
     @classmethod

@@ -1,10 +1,10 @@
 """The parts of a Transformer, each as the papers write it.
 
-Nothing here comes from `torch.nn.functional`, and of `torch.nn` only `Module`, `Parameter` and
-the truncated normal distribution. `fused` has the same parts by torch's own kernels.
+Nothing here comes from `torch.nn.functional`, and only `Module`, `Parameter` and the truncated
+normal distribution from `torch.nn`. `fused` has the same parts with torch's own kernels.
 
-Half precision: what adds up many numbers (a norm, a softmax, the loss) works in float32 and hands
-back the type that came in. float64 stays float64.
+Half precision: what adds up many numbers (a norm, a softmax, the loss) works in float32. A norm and
+a softmax return the input's type, the loss float32. float64 stays float64.
 """
 
 import math
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 class Linear(nn.Module):
     """y = W x, without bias. The weight is stored as (out, in): one row for each output.
 
-    Drawn from N(0, 2 / (in + out)), cut at 3 standard deviations.
+    Drawn from N(0, 2 / (in + out)), truncated at 3 standard deviations.
     Source: Glorot & Bengio 2010, eq. 12 for the variance (they draw uniformly, eq. 16).
     """
 
@@ -32,7 +32,7 @@ class Linear(nn.Module):
 
 
 class Embedding(nn.Module):
-    """One vector of length `embedding_dim` for each token, drawn from N(0, 1) cut at 3."""
+    """One vector of length `embedding_dim` for each token, drawn from N(0, 1), truncated at 3."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
         super().__init__()
@@ -40,14 +40,14 @@ class Embedding(nn.Module):
 
     def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
         check_in_range(token_ids, len(self.weight), "id", "the vocabulary")
-        # `weight[token_ids]` gives the same, but on a CPU with several threads its gradient is
+        # `weight[token_ids]` gives the same rows, but with several threads on a CPU its gradient is
         # added up in an order that differs from run to run.
         rows = torch.index_select(self.weight, 0, token_ids.flatten())
         return rows.unflatten(0, token_ids.shape) if token_ids.ndim else rows[0]
 
 
 def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter:
-    """A matrix of N(0, std²), cut at 3 standard deviations."""
+    """A matrix drawn from N(0, std²), truncated at 3 standard deviations."""
     weight = torch.empty(rows, columns, device=device, dtype=dtype)
     return nn.Parameter(nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std))
 
@@ -55,15 +55,17 @@ def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter
 def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
     """Raise ValueError unless all are from 0 to size - 1.
 
-    Only on the CPU: on a GPU, looking at the numbers would wait for all work in its queue, and
-    torch itself fails there with a device-side assertion.
+    It checks only on the CPU: on a GPU, looking at the numbers would wait for all work in its
+    queue, and torch itself fails there with a device-side assertion.
     """
     if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
         return
     low, high = (number.item() for number in numbers.aminmax())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
-        raise ValueError(f"{what} {wrong} is outside {holder}, which goes from 0 to {size - 1:,}")
+        raise ValueError(
+            f"{what} {wrong} is outside {holder}, which allows {what}s from 0 to {size - 1:,}"
+        )
 
 
 def float_type(x: Tensor) -> torch.dtype:
@@ -74,7 +76,7 @@ def float_type(x: Tensor) -> torch.dtype:
 class RMSNorm(nn.Module):
     """Each vector divided by its root mean square, then multiplied by a learned gain.
 
-    `eps` sits inside the root. Squares lose too much in half precision: inside, it is float32.
+    `eps` is inside the root. Half precision is too coarse for squares: the work is in float32.
     Source: Zhang & Sennrich 2019, eq. 4 (their g is `weight`).
     """
 
@@ -123,17 +125,17 @@ class SiLUFeedForward(nn.Module):
 
 
 class RotaryPositionalEmbedding(nn.Module):
-    """Each pair of neighbours (x_2k, x_2k+1) turned by the angle position · theta^(-2k / d_k).
+    """Rotate each pair of neighbours (x_2k, x_2k+1) by the angle position · theta^(-2k / d_k).
 
-    The product of a query and a key then depends on how far apart they are, not on where. There
-    is nothing to learn, and the tables of cosines and sines are not part of the state dict.
+    The score of a query and a key then depends on how far apart they are, not on where they are.
+    Nothing is learned, and the tables of cosines and sines are not part of the state dict.
     Source: Su et al. 2021, eq. 15 and 34 (their k counts from 1).
     """
 
     def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None, dtype=None):
         super().__init__()
         if d_k % 2:
-            raise ValueError(f"d_k={d_k} is odd, and values are turned in pairs; try {d_k + 1}")
+            raise ValueError(f"d_k={d_k} is odd, but RoPE rotates values in pairs; try {d_k + 1}")
         self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
         empty = torch.empty(0, device=device, dtype=dtype)
         self.register_buffer("cos", empty, persistent=False)
@@ -141,9 +143,9 @@ class RotaryPositionalEmbedding(nn.Module):
         self._fill()
 
     def _fill(self) -> None:
-        """Make the tables for the device and the type that they have now, float32 at least.
+        """Make the tables, on their present device and in their type, but at least in float32.
 
-        The angles are float64 first: in float32 the thousandth position would be off by 6e-5.
+        The angles are computed in float64: in float32, position 1,000 would be off by a few 1e-5.
         """
         positions = torch.arange(self.max_seq_len, device="cpu", dtype=torch.float64)
         pairs = torch.arange(0, self.d_k, 2, device="cpu", dtype=torch.float64)
@@ -163,7 +165,7 @@ class RotaryPositionalEmbedding(nn.Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "... seq d_k"]:
-        """Turn x; where no positions are given they count from `first`."""
+        """Rotate x; without `token_positions`, the positions count up from `first`."""
         rows = self.rows(x.shape[-2], token_positions, first)
         cos, sin = self.cos[rows], self.sin[rows]
         high = x.to(float_type(x))
@@ -178,7 +180,8 @@ class RotaryPositionalEmbedding(nn.Module):
             return token_positions
         if first + length > self.max_seq_len:
             raise ValueError(
-                f"a sequence of {first + length:,} is longer than max_seq_len={self.max_seq_len:,}"
+                f"a sequence of {first + length:,} is longer than max_seq_len={self.max_seq_len:,};"
+                f" shorten it, or raise max_seq_len"
             )
         return slice(first, first + length)
 
@@ -186,7 +189,7 @@ class RotaryPositionalEmbedding(nn.Module):
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     """Positive numbers that add up to 1 along `dim`, in proportion to exp(x).
 
-    The largest value is subtracted first: that changes nothing, and no exp overflows.
+    The largest value is subtracted first: the result is the same, but no exp overflows.
     """
     high = x.to(float_type(x))
     powers = torch.exp(high - high.amax(dim, keepdim=True))
@@ -199,9 +202,9 @@ def scaled_dot_product_attention(
     V: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """For each query a mean of the values, weighted by how well the keys match it.
+    """For each query, a mean of the values, weighted by how well their keys match it.
 
-    A query sees the keys where its row of `mask` is True, and needs one at least.
+    A query sees the keys at which its row of `mask` is True, and must see at least one.
     Source: Vaswani et al. 2017, eq. 1.
     """
     scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")

@@ -4,9 +4,9 @@ Open the file of the notebook that you come from, such as `bpe` for 02: its plot
 `ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words.
 `plots` has what all pictures share.
 
-A live view, as the last line of a cell, shows a function of the package: run, it follows what is
-typed and moved; stored, it is a picture and words. `live` has what all of them share. The views are
-handed out here, by `from workbook.views import merge_stepper` or as `views.merge_stepper`.
+A live view, as the last line of a cell, shows a function of the package: when run, it follows what
+is typed and moved; when stored, it is a picture and words. `live` has what all of them share. The
+views are imported from here: `from workbook.views import merge_stepper`, or `views.merge_stepper`.
 """
 
 from workbook import lazy

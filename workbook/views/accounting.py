@@ -58,7 +58,7 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     parts = table.div(table.sum(axis=1), axis=0)
     tops = parts.cumsum(axis=1)
     x = table.index.to_numpy(dtype=float)
-    for colour, name in zip(COLOURS, parts.columns, strict=False):
+    for colour, name in zip(plots.colours_of(parts.columns), parts.columns, strict=False):
         ax.fill_between(x, tops[name] - parts[name], tops[name], color=colour, lw=0)
         place = int(np.argmax(parts[name].to_numpy()))
         side = {0: "left", len(x) - 1: "right"}.get(place, "center")
@@ -74,7 +74,7 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 ha=side, va="bottom", annotation_clip=False,
             )  # fmt: skip
     plots.log2_axis(ax, x, _positions)
-    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name)
+    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=table.index.name, ylabel="share of the FLOPs")
     ax.yaxis.set_major_formatter(PercentFormatter(1))
     return ax
 
@@ -92,11 +92,11 @@ def stacked(
 ) -> Axes:
     """One bar per row of `table`, its columns stacked, and a dashed line at the `limit`.
 
-    A bar that crosses the line is crossed out.
+    A bar that crosses the line is labelled "too much".
     """
     ax = axes(ax)
     bottom = np.zeros(len(table))
-    for colour, name in zip(COLOURS, table.columns, strict=False):
+    for colour, name in zip(plots.colours_of(table.columns), table.columns, strict=False):
         ax.bar(range(len(table)), table[name], bottom=bottom, color=colour, label=name, width=0.75)
         bottom += table[name].to_numpy()
     for place, total in enumerate(bottom):
@@ -129,10 +129,11 @@ def days(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     low, high = table.min(axis=None), table.max(axis=None)
     inside = {name: size for name, size in TIMES.items() if low <= size <= high}
-    ax.set(yscale="log", xlabel=table.index.name)
+    ax.set(yscale="log", xlabel=table.index.name, ylabel="training time")
     ax.set_yticks(list(inside.values()), inside)
     plots.log2_axis(ax, table.index)
     ax.yaxis.tick_right()  # the names of the lines are on the left
+    ax.yaxis.set_label_position("right")
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid()
@@ -235,7 +236,7 @@ def float_ranges(
     ax.set_ylim(len(formats) - 0.5, -0.5)
     plots.tens(ax, range(-45, 40, 15))
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("size of a number (pale: subnormal, its digits run out)")
+    ax.set_xlabel("size of a number (pale: subnormal, with fewer digits)")
     ax.grid(axis="x")
     return ax
 
@@ -249,8 +250,8 @@ LONGEST = 60  # characters that are read as a number
 def float_explorer(text: str = "0.1") -> Live:
     """A field for a number, and its bits and its value in three formats below it.
 
-    Two buttons halve and double it: so one walks down to where a format underflows, and up to
-    where it overflows.
+    Two buttons halve and double it, to walk down to where a format underflows and up to where it
+    overflows.
     """
     field = live.text_field("Number", text)
 
@@ -266,7 +267,7 @@ def float_explorer(text: str = "0.1") -> Live:
 
 
 def _number(text: str) -> float | None:
-    """The number that was typed; None for what is no number."""
+    """The number that was typed; None for what is not a number."""
     try:
         return floats.read(text[:LONGEST])
     except ValueError:
@@ -277,7 +278,7 @@ def _number_shown(text: str) -> Shown:
     value = _number(text)
     if value is None:
         short = text if len(text) < 20 else f"{text[:18]}…"
-        refusal = f"{short!r} is no number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
+        refusal = f"{short!r} is not a number. Try 0.1, 70000, 1e-8, 2^-24 or 1/3."
         picture = partial(live.token_lines, [[(refusal, "", "")]])
         return Shown(f"<p>{escape(refusal)}</p>", refusal, picture)
 
@@ -290,7 +291,7 @@ def _number_shown(text: str) -> Shown:
     ]
     columns = ["format", "bits", "value", "what became of it"]
     html = f"""
-<p>Python holds <b>{value!r}</b>, in float64. Its fields, from left to right: {key}</p>
+<p>Python holds <b>{value!r}</b>, in float64. The fields below, from left to right: {key}</p>
 {live.table("The number in three formats", columns, rows)}"""
     listed = "; ".join(
         f"{name} {each.sign} {each.exponent} {each.mantissa} = {each.value:.9g}, {ends[name]}"
@@ -316,7 +317,7 @@ def became(value: float, format: FloatFormat, stored: Stored) -> str:
     if stored.kind == "infinity":
         return f"overflow: the largest number is {format.largest:.6g}"
     if stored.kind == "zero":
-        return f"underflow: the smallest number is {format.smallest_subnormal:.3g}"
+        return f"underflow: the smallest positive number is {format.smallest_subnormal:.3g}"
     error = abs(stored.value - value) / abs(value)
     exact = "exact" if error == 0 else f"off by {error:.2g} of its size"
     if stored.kind == "subnormal":
@@ -342,7 +343,7 @@ NONE = "No switch is on: this is what the problem asks for."
 
 @dataclass(frozen=True)
 class State:
-    """A question, an edition and the switches that are flipped; all that is shown follows."""
+    """A question, an edition and the flipped switches; all that is shown follows from these."""
 
     question: str
     edition: Edition
@@ -371,9 +372,9 @@ class State:
 
     @cached_property
     def published(self) -> list[tuple[str, str, str]]:
-        """Each number that a write-up claims: who, as claimed, and "" or in words that it is here.
+        """Each number that a write-up claims: who, as written, and "this is it" if it comes out.
 
-        A claim says what its author gets; a slip of units may still lie between it and our number.
+        A claim says what its author gets; a slip of units may still separate it from our number.
         """
         problem, part = self.place
         found = []
@@ -406,7 +407,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
     presets = live.side_by_side()
 
     def leave_one(flipped: Switch, change: Mapping) -> None:
-        """An assumption has one value: flipping a switch puts the others of its field back."""
+        """An assumption has one value: flipping a switch turns off the others of its field."""
         if change["new"]:
             for switch, box in boxes.items():
                 if switch.field == flipped.field and switch != flipped:
@@ -424,7 +425,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
         for switch, box in boxes.items():
             box.layout.display = None if switch in usable else "none"
         presets.children = [
-            ipywidgets.Label("Flip what gives"),
+            ipywidgets.Label("Flip the switches behind"),
             *(live.button(name, "", partial(flip, some)) for name, some in _causes(state).items()),
         ]
 
@@ -472,7 +473,7 @@ def _causes(state: State) -> dict[str, tuple[Switch, ...]]:
 
 
 def written(answer: Figure) -> str:
-    """A number with its unit, as people read it.
+    """A number with its unit, in readable form.
 
     >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')

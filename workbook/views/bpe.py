@@ -1,9 +1,10 @@
-"""Notebook 02: tokenizers compared, a token's family tree and where the time goes, as pictures.
+"""Notebook 02: tokenizers compared, a file cut for workers, a token's family tree, and times.
 
 The live views are the merge stepper (training merge by merge) and the tokenizer playground.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -15,7 +16,19 @@ from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import Ancestor, Step, apply_merges, training_steps
 from workbook.views import live
 from workbook.views.live import LINE, Framed, Live, Shown, drawable, escape, plural, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, axes, named_rows, note
+from workbook.views.plots import (
+    BLUE,
+    COLOURS,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    SKY,
+    axes,
+    named_rows,
+    note,
+)
 
 DAY = 24 * 60 * 60  # seconds
 
@@ -32,7 +45,7 @@ ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Each row of `table` (columns vocabulary, bytes/token, unknown) as a named point.
 
-    Right is a large vocabulary, up are short sequences. A ring says that words are lost.
+    Further right is a larger vocabulary, higher up are shorter sequences. A ring: words are lost.
     """
     ax = axes(ax)
     best = table["bytes/token"].max()
@@ -89,9 +102,9 @@ def _height(tree: Ancestor) -> int:
 
 
 def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
-    """The functions that each profile (columns function, share) spends most time in, side by side.
+    """The functions in which each profile (columns function, share) spends most time, side by side.
 
-    Waiting for a lock or for data is orange: no work is done there.
+    Waiting for a lock or for data is orange: no work is done then.
     """
     figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 0.9 + 0.3 * top), sharex=True)
     for ax, (title, table) in zip(panels, tables.items(), strict=True):
@@ -104,7 +117,7 @@ def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
         ax.xaxis.set_major_formatter("{x:.0%}")
         ax.margins(x=0.15)
         ax.set_title(title, fontsize=10, loc="left")
-        ax.set_xlabel("share of own time")
+        ax.set_xlabel("own time (share of the total)")
     return figure
 
 
@@ -115,14 +128,42 @@ def is_waiting(function: str) -> bool:
 
 def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """What a job takes at each step of a ladder, the slowest on top, on a log axis."""
-    slowest_last = sorted(seconds.items(), key=lambda step: step[1])
-    ax = axes(ax, height=1 + 0.4 * len(seconds))
-    for at, (name, taken) in enumerate(slowest_last):
-        ax.plot(taken, at, "o", color=BLUE, ms=9)
-        note(ax, f"{name}: {taken:,.3g} s", (taken, at), (0, 9), ha="center", color=INK)
-    ax.set(xscale="log", xlabel="time (seconds, log scale)", yticks=[])
-    ax.margins(x=0.25, y=0.2)
+    ax = axes(ax, height=0.9 + 0.32 * len(seconds))
+    slowest_first = sorted(seconds, key=seconds.get, reverse=True)
+    for y, name in enumerate(slowest_first):
+        ax.plot(seconds[name], y, "o", ms=8, color=BLUE)
+        note(ax, f"{seconds[name]:,.3g} s", (seconds[name], y), (9, 0), va="center", color=INK)
+    named_rows(ax, slowest_first)
+    ax.set(xscale="log", xlabel="time (seconds, log scale)")
+    ax.margins(x=0.2, y=0.1)
     ax.grid(axis="x")
+    return ax
+
+
+def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:
+    """A file cut for workers: equal parts, each cut moved to the next of the `ends` of documents.
+
+    Below are the parts that this gives, and the one list of counts that they add up to.
+    """
+    ax = axes(ax, height=2.6)
+    size = ends[-1]
+    blind = [size * part / workers for part in range(1, workers)]
+    cuts = [0, *(min(end for end in ends if end >= at) for at in blind), size]
+    for start, end in pairwise([0, *ends]):
+        ax.barh(0, end - start, 0.6, start, color=PALE[0], edgecolor=GREY)
+    for at, cut in zip(blind, cuts[1:], strict=False):
+        ax.plot([at, at], [-0.45, 0.45], "--", color=RED)
+        ax.annotate("", (cut, 0.7), (at, 0.45), arrowprops={"arrowstyle": "->", "color": RED})
+    centred = {"ha": "center", "va": "center"}
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        middle = (start + end) / 2
+        ax.barh(1, end - start, 0.6, start, color=SKY, edgecolor="white", lw=3)
+        ax.text(middle, 1, f"worker {number + 1}", color=INK, **centred)
+        ax.annotate("", (middle, 1.72), (middle, 1.3), arrowprops={"arrowstyle": "->"})
+    ax.barh(2, size, 0.5, color=BLUE)
+    ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **centred)
+    named_rows(ax, ["documents", "parts", "parent"])
+    ax.set_xlabel("position in the file (bytes); dashed: equal parts")
     return ax
 
 
@@ -167,7 +208,7 @@ def merge_stepper(
 ) -> Live:
     """BPE training on counted words, one merge at a time, and what the merges do to a text.
 
-    It begins `after` some merges; the slider and the buttons go on, back and anywhere.
+    It begins `after` so many merges; the slider and the buttons move on, back and anywhere.
     """
     steps = training_steps(counts, num_merges)
     slider, row = live.stepper("Merges made", last=len(steps) - 1, value=after)
@@ -210,7 +251,7 @@ def _stepped(step: Step, text: str) -> Shown:
     html = f"""
 <p>{escape(summary)}</p>
 <h4>Your text, in {plural(len(tokens), "token")}</h4>
-{_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "character", " more, not cut")}
+{_tokens_html(tokens)}{live.rest(len(text) - LONGEST, "more character", ", not cut")}
 <p><span class="token new">abc</span> bold in a thick frame: merged last.</p>
 <div class="columns">
 <div><h4>The words</h4>{words_table}{live.rest(len(step.words) - MOST_WORDS, "other word")}</div>
@@ -258,7 +299,7 @@ def _plus(pair: Pair) -> str:
 
 def _tokens_html(framed: Sequence[Framed]) -> str:
     frames = "".join(live.token_html(*one) for one in framed[:MOST_TOKENS])
-    more = live.rest(len(framed) - MOST_TOKENS, "token", " more, not shown")
+    more = live.rest(len(framed) - MOST_TOKENS, "more token", ", not shown")
     return f'<div class="tokens">{frames}</div>{more}'
 
 
@@ -286,16 +327,16 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     if found:
         ratio = compression_ratio(text, [token_id for token_id, _ in found])
         summary += f", {ratio:.2f} bytes per token"
-    summary += f". The vocabulary has {tokenizer.vocab_size:,} ids."
+    summary += f". The vocabulary has {tokenizer.vocab_size:,} tokens."
 
     framed = [
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
         for place, (token_id, token) in enumerate(found)
     ]
-    key = "Each frame is a token, its id stands below it."
+    key = "Each frame is a token, with its ID below it."
     html = f"<p><b>{escape(name)}</b>: {escape(summary)} {key}</p>{_tokens_html(framed)}"
     listed = " | ".join(f"{visible(token)} {below}" for token, _, below in framed[:DRAWN_TOKENS])
-    words = f"Tokenizer {name}: {summary} Tokens and ids: {listed or 'none'}."
+    words = f"Tokenizer {name}: {summary} Tokens and IDs: {listed or 'none'}."
 
     def picture() -> Axes:
         lines = [[]]

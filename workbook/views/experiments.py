@@ -3,7 +3,8 @@
 What a colour says, a marker or a kind of line says too. A cross is a run that diverged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 from statistics import fmean
 
 import matplotlib.pyplot as plt
@@ -14,13 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.experiments.records import Run
-from workbook.experiments.results import BatchCurve
+from workbook.experiments.results import BatchCurve, Comparison
 from workbook.views import plots
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, RED, axes, note
+from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, RED, axes, note
 
 MARKERS = "osD^vPX*"
 X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
+FEW = 5  # groups with colours of their own
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 CEILING = 9.7  # nats per token: higher losses are drawn here
 CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
@@ -36,7 +38,7 @@ def curves(
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
     ax, highest = axes(ax, HEIGHT), 0.0
-    for colour, marker, (name, runs) in zip(COLOURS, MARKERS, groups.items(), strict=False):
+    for colour, marker, (name, runs) in zip(_colours(groups), cycle(MARKERS), groups.items()):
         look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
         if x == "seconds" or any(run.diverged for run in runs):
             for run in runs:
@@ -58,6 +60,16 @@ def curves(
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.grid()
     return ax
+
+
+def _colours(groups: Collection) -> Sequence:
+    """A colour for each group: those of all plots for a few, a scale from dark to light for many.
+
+    Many groups are in order, such as learning rates.
+    """
+    if len(groups) <= FEW:
+        return COLOURS[: len(groups)]
+    return plt.get_cmap("viridis")(np.linspace(0, 0.92, len(groups)))
 
 
 def along(run: Run, x: str) -> pd.Series:
@@ -86,8 +98,31 @@ def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
     return losses.max()
 
 
-def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -> Figure:
-    """The same curves over several axes, side by side, with one legend; time and steps are log."""
+def training_curves(
+    groups: Groups, edge: tuple[float, float] | None = None, ax: Axes | None = None
+) -> Axes:
+    """The training losses of many runs over steps, from dark to light in the order of the groups.
+
+    A group is named by its learning rate; those beyond the `edge` are dashed.
+    """
+    ax = axes(ax, HEIGHT + 0.4)
+    for colour, (name, runs) in zip(_colours(groups), groups.items(), strict=True):
+        dashes = "--" if edge and float(name) >= edge[1] else "-"
+        for run in runs:
+            losses = _cut(ax, run.log["train_loss"].dropna())
+            look = {"color": colour, "ls": dashes, "antialiased": False}  # the file stays small
+            ax.plot(losses.index, losses, linewidth=1.2, label=name, **look)
+            if run.diverged:
+                ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
+    ax.set(xlabel="steps", ylabel="training loss (nats/token)")
+    ax.grid()
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="peak learning rate",
+              title_fontsize=8)  # fmt: skip
+    return ax
+
+
+def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens")) -> Figure:
+    """The same curves over several axes, side by side, with one legend; steps are logarithmic."""
     figure, row = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
     for ax, x in zip(row, xs, strict=True):
         curves(groups, x, ax=ax)
@@ -99,25 +134,27 @@ def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens", "seconds")) -
     return figure
 
 
-def everything(groups: Groups) -> Figure:
-    """Every run as a thin line, against steps and against seconds; the second group is dashed.
+def everything(studied: Mapping[str, Sequence[Run]]) -> Figure:
+    """One panel per experiment: every run as a thin line over the tokens it has seen.
 
-    Of a diverged run the training losses are shown, up to a cross.
+    A diverged run shows its training losses, up to a cross.
     """
-    figure, row = plt.subplots(1, 2, figsize=(WIDE, HEIGHT), sharey=True)
-    best = min(run.loss for runs in groups.values() for run in runs)
-    for ax, x in zip(row, ("steps", "seconds"), strict=True):
-        styles = zip((BLUE, ORANGE), ("-", "--"), groups.items(), strict=False)
-        for colour, dashes, (name, runs) in styles:
-            look = {"color": colour, "ls": dashes, "linewidth": 0.6, "antialiased": False}
-            for run in runs:  # not antialiased: the file stays small
-                _one_run(ax, run, x, "validation_loss", label=name, **look)
-        ax.set(xscale="log", xlabel=X_AXES[x], ylim=(best - 0.3, CEILING + 0.3))
-        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    columns = 3
+    lines = -(-len(studied) // columns)
+    size = (WIDE, 1.6 * lines)
+    figure, grid = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False)
+    for ax, (name, runs) in zip(grid.flat, studied.items(), strict=False):
+        for run in runs:  # not antialiased: the file stays small
+            look = {"color": BLUE, "linewidth": 0.6, "antialiased": False}
+            _one_run(ax, run, "tokens", "validation_loss", label=None, **look)
+        ax.set_title(name, fontsize=8)
+        ax.set(xscale="log", ylim=(0, CEILING + 0.3))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.grid()
-    row[0].set_ylabel("loss (nats/token)")
-    row[0].scatter([], [], color=RED, marker="x", label="diverged (training loss)")
-    plots.legend_outside(figure, row[0])
+    for ax in grid.flat[len(studied) :]:
+        ax.remove()
+    figure.supxlabel("tokens", fontsize=9)
+    figure.supylabel("loss (nats/token)", fontsize=9)
     return figure
 
 
@@ -129,13 +166,14 @@ def sweep(
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    A diverged run has no final loss. `marks` name levels; the `edge` between two learning rates is
-    shaded.
+    A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels; the
+    `edge` between two learning rates is shaded.
     """
     ax = axes(ax, HEIGHT)
-    for colour, marker, (name, runs) in zip(COLOURS, MARKERS, sweeps.items(), strict=False):
+    for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
-        ax.plot(good.keys(), good.values(), color=colour, marker=marker, ms=5, label=name)
+        drawn = _cut(ax, pd.Series(good, dtype=float))
+        ax.plot(drawn.index, drawn, color=colour, marker=marker, ms=4, label=name)
     for name, height in (marks or {}).items():
         plots.level(ax, name, height, 0.01, xycoords=ax.get_yaxis_transform())
     lost = [rate for runs in sweeps.values() for rate, run in runs.items() if run.diverged]
@@ -150,51 +188,104 @@ def sweep(
     return ax
 
 
-def ablation(groups: Groups, sweeps: Mapping[str, Mapping[float, Run]]) -> Figure:
-    """Curves with the range over seeds on the left, and the loss by learning rate on the right.
+def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figure:
+    """Learning curves at the largest budget on the left; at every budget, the tuning on the right.
 
-    On the right the first sweep is shown around the rates of the second.
+    On the left the range over seeds is shaded. On the right, the losses by learning rate of the
+    unchanged model (full lines) and the changed one (dashed), a colour per budget; a cross on top
+    is a run that diverged.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
-    curves(groups, ax=left)
-    (usual, all_usual), (other, tried) = sweeps.items()
-    near = {rate: run for rate, run in all_usual.items() if min(tried) / 4 < rate < max(tried) * 4}
-    sweep({usual: near, other: tried}, ax=right)
-    for ax in (left, right):
-        ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    last = [*found.values()][-1]
+    sides = {usual: last.unchanged.seeds, last.label: last.changed.seeds}
+    curves({name: [*runs.values()] for name, runs in sides.items()}, ax=left)
+    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    rates: set[float] = set()
+    for colour, (tokens, each) in zip(_colours(found), found.items(), strict=True):
+        for marker, dashes, side in (("o", "-", each.unchanged), ("s", "--", each.changed)):
+            ended = {rate: run.loss for rate, run in side.tuned.items() if not run.diverged}
+            label = f"{tokens / 1e6:.1f} M tokens" if side is each.unchanged else None
+            right.plot(ended.keys(), ended.values(), color=colour, ls=dashes, marker=marker, ms=4,
+                       label=label)  # fmt: skip
+            lost = [rate for rate, run in side.tuned.items() if run.diverged]
+            on_top = right.get_xaxis_transform()
+            right.scatter(lost, [0.97] * len(lost), transform=on_top, **CROSS | {"color": colour})
+            rates |= side.tuned.keys()
+    right.plot([], [], color=INK, ls="--", marker="s", ms=4, label=last.label)
+    if any(run.diverged for each in found.values() for run in each.changed.tuned.values()):
+        right.scatter([], [], label="diverged", **CROSS | {"color": INK})
+    right.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
+    right.set_xticks(sorted(rates), [f"{rate:.3g}" for rate in sorted(rates)], fontsize=8)
+    right.xaxis.set_minor_formatter(NullFormatter())
+    right.grid()
+    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
 
-def batches(
-    full: Mapping[int, Run], part: Mapping[int, Run], rates: Mapping[int, Sequence[float]]
+def effects(
+    family: Mapping[str, Mapping[int, Comparison]], reported: Mapping[str, Sequence[float]]
 ) -> Figure:
+    """What each change costs over the budget on the left, and what public runs report on the right.
+
+    Lines are means over seeds with their standard errors. `reported` are losses above those of the
+    unchanged model, of single runs with the course's own model.
+    """
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(WIDE, 3.4), sharey=True, width_ratios=(3, 2)
+    )
+    looks = zip(COLOURS, MARKERS, family.items(), strict=False)
+    for place, (colour, marker, (name, found)) in enumerate(looks):
+        finite = {
+            tokens: each.difference
+            for tokens, each in found.items()
+            if np.isfinite(each.difference.nats)
+        }
+        left.errorbar(
+            list(finite), [each.nats for each in finite.values()],
+            [each.error for each in finite.values()],
+            color=colour, marker=marker, ms=5, capsize=3, label=name,
+        )  # fmt: skip
+        costs = reported.get(name, ())
+        right.plot([place] * len(costs), costs, marker, color=colour, mfc="none", ms=6)
+    for ax in (left, right):
+        ax.axhline(0, color=INK, linewidth=1)
+        ax.grid(axis="y")
+    left.set(xscale="log", xlabel="tokens seen", ylabel="cost (nats/token)")
+    budgets = sorted({tokens for found in family.values() for tokens in found})
+    left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
+    left.xaxis.set_minor_formatter(NullFormatter())
+    right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
+    right.set_xticks(range(len(family)), list(family), rotation=20, fontsize=8)
+    right.set_xlim(-0.5, len(family) - 0.5)
+    left.legend(fontsize=8)
+    return figure
+
+
+def batches(found: Mapping[int, Mapping[float, Run]]) -> Figure:
     """The best loss by batch size on the left, and the learning rate that it took on the right.
 
-    `full` and `part` are the best runs by batch size, those of `part` on fewer tokens; `rates` are
-    all learning rates tried for each size. Dashed: a best one that grows with the root of the size.
+    `found` are the runs of each batch size by learning rate. The dashed line is a best rate that
+    grows with the root of the size.
     """
-    each, less = (next(iter(runs.values())).tokens for runs in (full, part))
-    fewer = f"{each / less:.0f} times fewer"
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
-    for name, runs, marker in (("all tokens", full, "o"), (fewer, part, "s")):
-        losses = [run.loss for run in runs.values()]
-        left.plot(list(runs), losses, marker=marker, label=name)
-        top = [run.config.optimizer.max_learning_rate for run in runs.values()]
-        right.plot(list(runs), top, marker=marker, label=f"best, {name}", zorder=3)
-    tried = [(size, rate) for size, several in rates.items() for rate in several]
+    top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in found.items()}
+    left.plot(list(top), [found[size][rate].loss for size, rate in top.items()], marker="o")
+    right.plot(list(top), list(top.values()), marker="o", label="best", zorder=3)
+    tried = [(size, rate) for size, runs in found.items() for rate in runs]
     right.scatter(*zip(*tried, strict=True), color=GREY, s=9, label="tried")
-    sizes = np.array(list(full))
-    start = full[sizes[0]].config.optimizer.max_learning_rate
-    root = start * np.sqrt(sizes / sizes[0])
+    sizes = np.array(list(top))
+    middle = sizes[len(sizes) // 2]
+    root = top[middle] * np.sqrt(sizes / middle)
     right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
     usual_rates = sorted({rate for _, rate in tried})
     right.set(yscale="log", ylabel="peak learning rate")
-    right.set_yticks(usual_rates, [f"{rate:.4g}" for rate in usual_rates], fontsize=8)
+    right.set_yticks(usual_rates, [f"{rate:.3g}" for rate in usual_rates], fontsize=8)
     right.yaxis.set_minor_locator(NullLocator())
+    right.legend(fontsize=8)
     left.set_ylabel(FINAL)
     for ax in (left, right):
-        _batch_axis(ax, sorted({*full, *part}))
-        ax.legend(fontsize=8)
+        _batch_axis(ax, [*top])
+        ax.tick_params(axis="x", labelrotation=45)
     return figure
 
 
@@ -204,7 +295,8 @@ def steps_by_batch(
     """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
     ax = axes(ax, HEIGHT)
     sizes: set[int] = set()
-    for colour, marker, (loss, (steps, bend)) in zip(COLOURS, MARKERS, found.items(), strict=False):
+    looks = zip(_colours(found), cycle(MARKERS), found.items())
+    for colour, marker, (loss, (steps, bend)) in looks:
         label = f"to {loss:.2f} nats/token"
         ax.plot(steps.keys(), steps.values(), color=colour, marker=marker, ls="", label=label)
         fine = np.geomspace(min(steps), max(steps), 50)
@@ -243,7 +335,7 @@ def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
 
 
 def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
-    """The validation losses of some runs over tokens, in the unit that any tokenizers share."""
+    """The validation losses of some runs over tokens, in the unit that all tokenizers share."""
     ax = curves({name: [run] for name, run in runs.items()}, y="validation_bits_per_byte", ax=ax)
     ax.set_ylabel("validation loss (bits/byte)")
     ax.legend(fontsize=8)
@@ -251,7 +343,7 @@ def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
 
 
 def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
-    """The losses, none above `CEILING`; where one was, a line says so."""
+    """The losses, none above `CEILING`; if one was, a line says so."""
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
         ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
         place = (0.99, CEILING)
@@ -264,7 +356,7 @@ def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
 
 def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.set_xscale("log", base=2)
-    ax.set_xticks(sizes, [str(size) for size in sizes], fontsize=8)
+    ax.set_xticks(sizes, [str(size) for size in sizes], fontsize=7)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("batch size (sequences)")
     ax.grid()
@@ -278,7 +370,8 @@ def standings(
 ) -> Axes:
     """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
 
-    Those that `helped` are diamonds, the first and the last entry full circles, the rest open ones.
+    Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
+    are filled circles, the rest open ones.
     An entry such as "a + b" is named by what was added last.
     """
     ax = axes(ax, height=1.0 + 0.23 * len(entries))
@@ -288,15 +381,15 @@ def standings(
         min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
         label=f"range of “{start}”",
     )  # fmt: skip
+    ends = (start, f"{start} again", final)
     for row, name in enumerate(names):
-        ends = name in (start, final)
-        colour = BLUE if ends else GREEN if name in helped else GREY
+        colour = BLUE if name in ends else GREEN if name in helped else GREY
         face = "none" if colour == GREY else colour
         marker = "D" if colour == GREEN else "o"
         losses = entries[name]
         ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
         ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="first and last")
+    ax.plot([], [], "o", color=BLUE, label="start, start again, final")
     ax.plot([], [], "D", color=GREEN, label="helped")
     ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
     ax.plot([], [], "|", color=INK, ms=12, label="mean")
@@ -308,7 +401,7 @@ def standings(
 
 
 def short(name: str) -> str:
-    """The name of an entry, of several changes the last.
+    """The name of an entry; of several changes, only the last.
 
     >>> short("half the context + SiLU")
     '... + SiLU'

@@ -1,6 +1,6 @@
 """Notebook 07: what may follow, what each token costs, how likely each was, as pictures.
 
-The live view shows what temperature and top-p make of a model's next token.
+The live view shows what temperature and top-p do to a model's next token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from workbook.views.live import Live, Shown, drawable, escape, plural, visible
 from workbook.views.plots import BLUE, COLOURS, GREY, axes, named_rows
 
 MOST_TOKENS = 12  # that are listed
-# The least probability for each tone of a token, and how the key calls it.
+# The least probability for each tone of a token, and its name in the key.
 LEVELS = (
     (0.5, "plain", ">50%"),
     (0.1, "tone0", "10-50%"),
@@ -25,10 +25,10 @@ SMOOTH = 9  # tokens: a busy machine makes single times jump
 
 
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
-    """The probability that the likeliest tokens have together, one line per setting.
+    """The cumulative probability of the likeliest tokens, one line per setting.
 
-    `shares` are the probabilities of all tokens, in any order. Dashed is `top_p`, and a ring is
-    where it cuts.
+    `shares` are the probabilities of all tokens, in any order. The dashed line is `top_p`, and a
+    ring shows where it cuts.
     """
     ax = axes(ax)
     ax.axhline(top_p, color=GREY, ls="--")
@@ -40,7 +40,7 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
         ax.plot(np.arange(1, len(together) + 1), together, color=colour, label=label)
         ax.plot(needed, together[needed - 1], "o", ms=9, mfc="none", mec=colour, mew=2)
     ax.set(xscale="log", ylim=(0, 1.05))
-    ax.set(xlabel="number of likeliest tokens (log scale)", ylabel="probability together")
+    ax.set(xlabel="number of likeliest tokens (log scale)", ylabel="cumulative probability")
     ax.legend(loc="lower right")
     ax.grid()
     return ax
@@ -60,8 +60,8 @@ def step_times(
         window, 0.99, " the window is full", va="top", color="#555555",
         transform=ax.get_xaxis_transform(),
     )  # fmt: skip
-    ax.set(xlabel="number of the new token", ylabel=f"time for one token (ms, median of {SMOOTH})")
-    ax.set_ylim(bottom=0)
+    ax.set(xlabel="number of the new token", ylabel=f"time per token (ms, median of {SMOOTH})")
+    ax.set_ylim(0, 1.12 * ax.get_ylim()[1])  # room for the note above the curves
     ax.legend(loc="upper left")
     ax.grid()
     return ax
@@ -100,20 +100,20 @@ def next_bars(
     ax = axes(ax, height=0.9 + 0.3 * len(names))
     rows = np.arange(len(names))
     for offset, colour, label, shares in (
-        (-0.2, GREY, "as the model says", before),
-        (0.2, BLUE, "as it will be drawn", after),
+        (-0.2, GREY, "from the model", before),
+        (0.2, BLUE, "with temperature and top-p", after),
     ):
         widths = [shares.get(name, 0.0) for name in names]
         bars = ax.barh(rows + offset, widths, 0.4, color=colour, label=label)
         ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
     shown = [drawable(visible(name)) for name in names]
     named_rows(ax, shown, family="monospace", parse_math=False)
-    ax.set(xmargin=0.12, xlabel="probability of being next")
+    ax.set(xmargin=0.12, xlabel="probability of coming next")
     ax.legend(loc="lower right")
     return ax
 
 
-LONGEST = 600  # characters of a text, of which a model sees the last few anyway
+LONGEST = 600  # characters of a text; a model sees only the last few anyway
 
 
 def next_token_chances(

@@ -1,6 +1,6 @@
-"""The base of the live views: controls, and HTML that follows them; stored, a picture and words.
+"""The base of live views: controls, and HTML that follows them; when stored, a picture and words.
 
-A view is its controls and one function of their values, which returns all that is shown of them:
+A view is its controls and one function of their values, which returns all that is shown for them:
 
     def explored(text: str) -> Shown:
         return Shown(html=..., words=..., picture=lambda: ...)
@@ -12,7 +12,7 @@ screen readers and terminals get the words. All three are made from the same row
 Views hold nothing but looks: what they show comes from a function of the package.
 
 The HTML is one value that is replaced as a whole, so nothing flickers. It takes its text colour
-from the page, light or dark; whatever has a background brings its own ink along. What a colour
+from the page, light or dark; whatever has a background sets its own text colour. What a colour
 says, a word, a frame or a weight says too. Whatever comes from outside goes through `escape`.
 """
 
@@ -95,8 +95,8 @@ class Live:
     """A live view: shown by Jupyter as widgets, and stored as a picture and words.
 
     `title` begins the words. `controls` are widgets by name, and `show` takes their values under
-    these names. `rows`, where given, is what stands above the HTML, if that is not simply one
-    control below the other.
+    these names. `rows`, if given, goes above the HTML in place of the controls one below the
+    other.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Live:
 
     @property
     def html(self) -> str:
-        """The HTML that stands below the controls now."""
+        """The HTML that is below the controls now."""
         return self._below.value
 
     def _follow(self, _=None) -> None:
@@ -134,7 +134,7 @@ class Live:
         return f"{self.title}, live when the cell is run. {self._shown.words}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        """The widget where a kernel runs it; what is stored of it is the picture and the words."""
+        """The widget, for a running kernel, and the picture and the words, which are stored."""
         data, metadata = plots.bundle(self._shown.picture(), repr(self))
         return {**self.box._repr_mimebundle_(), **data}, metadata
 
@@ -151,9 +151,9 @@ def text_field(label: str, text: str, lines: int = 1) -> ipywidgets.ValueWidget:
 
 
 def choice(label: str, options: Iterable[str], value: str | None = None):
-    """A button for each option, one of them down: `value`, or the first.
+    """A button for each option, one of them pressed: `value`, or the first.
 
-    Not a list to fold out: JupyterLab takes its arrow keys for steps from cell to cell.
+    Not a drop-down list: JupyterLab takes its arrow keys as moves from cell to cell.
     """
     options = list(options)
     return ipywidgets.ToggleButtons(
@@ -163,7 +163,7 @@ def choice(label: str, options: Iterable[str], value: str | None = None):
 
 
 def slider(label: str, value: float, least: float, most: float, **more):
-    """A slider over whole numbers, or over decimals where `more` has a `step`.
+    """A slider over whole numbers, or over decimals if `more` has a `step`.
 
     Arrow keys, Home and End move it; a number can be typed beside it.
     """
@@ -194,10 +194,10 @@ def stepper(label: str, last: int, value: int = 0) -> tuple[ipywidgets.IntSlider
     steps = slider(label, value, 0, last)
 
     def go(by: int) -> None:
-        steps.value += by  # the slider keeps to its ends by itself
+        steps.value += by  # the slider stops at its ends by itself
 
     back = button("◀ Back", "one step back", lambda: go(-1), "6.5rem")
-    forward = button("Forward ▶", "one step on", lambda: go(1), "6.5rem")
+    forward = button("Forward ▶", "one step forward", lambda: go(1), "6.5rem")
     return steps, side_by_side(back, forward, steps)
 
 
@@ -226,7 +226,7 @@ def table(
 
 
 def rest(hidden: int, thing: str, why: str = "") -> str:
-    """A line that says how many more there are, where some are hidden: "and 2 other pairs"."""
+    """A line that says how many more there are, if some are hidden: "and 2 other pairs"."""
     return f"<p>and {plural(hidden, thing)}{why}</p>" if hidden > 0 else ""
 
 
@@ -239,7 +239,7 @@ def bar(length: float, look: str) -> str:
 
 
 def token_html(token: bytes | str, tone: str, below: str = "") -> str:
-    """A token in its frame, what cannot be seen as a sign; `below` is written under it."""
+    """A token in its frame, with signs for what cannot be seen; `below` is written under it."""
     note = f"<small>{escape(below)}</small>" if below else ""
     title = escape(repr(token), quote=True)
     frame = f'<span class="token {tone}" title="{title}">{escape(visible(token))}{note}</span>'
@@ -255,14 +255,14 @@ def plural(count: int, thing: str) -> str:
 # Text made visible
 
 SIGNS = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
-ACCENTS = {"Mn", "Mc", "Me"}  # categories of signs that climb onto the one before them
-NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, and nobody's
+ACCENTS = {"Mn", "Mc", "Me"}  # categories of marks that combine with the character before them
+NO_INK = {"Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn"}  # controls, blanks, unassigned ones
 
 
 def visible(text: str | bytes) -> str:
-    """The text with a sign for each space and line end; what else leaves no ink is escaped.
+    """The text with a sign for each space and line end; all else that cannot be seen is escaped.
 
-    Bytes that are not UTF-8 are escaped too, and an accent at the beginning gets a place to sit.
+    Bytes that are not UTF-8 are escaped too, and an accent at the beginning gets a base, "◌".
 
     >>> visible(" a\\n"), visible(b"caf\\xc3"), visible("\\u200d")
     ('␣a↵', 'caf\\\\xc3', '\\\\u200d')
@@ -302,7 +302,7 @@ def _glyphs(family: str) -> frozenset[int]:
 
 
 def character_name(character: str) -> str:
-    """The Unicode name of a character, or what it is where it has none."""
+    """The Unicode name of a character, or its kind if it has none."""
     kinds = {"Cc": "control character", "Co": "private use", "Cs": "surrogate"}
     kind = kinds.get(unicodedata.category(character), "not assigned")
     return unicodedata.name(character, kind)
@@ -311,12 +311,12 @@ def character_name(character: str) -> str:
 # Tokens on paper
 
 COLUMNS = 72  # characters of the monospaced font that fit side by side
-LINE = 0.27  # inches from line to line, and as much again where something is written below
+LINE = 0.27  # inches from line to line; 1.7 times that if something is written below
 Framed = tuple[bytes | str, str, str]  # a token, its tone in `TONES`, a note; no tone: plain text
 
 
 def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Axes:
-    """Tokens in frames, one after the other; each of `lines` begins anew, long ones are wrapped.
+    """Tokens in frames, one after the other; each of `lines` is a new line, long ones are wrapped.
 
     Letters that the font lacks are written as escapes.
     """

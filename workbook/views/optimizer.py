@@ -32,7 +32,7 @@ def log_curves(
 ) -> Axes:
     """One line per column over the index, on a log axis from `lowest` up, with `exact` dashed.
 
-    A 0 leaves the picture at the bottom. The `marks` name heights.
+    A 0 runs off the bottom of the picture. The `marks` name heights.
     """
     ax = axes(ax)
     if exact is not None:
@@ -101,7 +101,7 @@ def side_by_side(
 
 
 def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
-    """How many numbers have which size, on a log axis, and where float16 begins to lose them."""
+    """The distribution of sizes of numbers, on a log axis, and where float16 begins to lose any."""
     ax, half = axes(ax, height=3.8), FORMATS["float16"]
     edges = np.arange(-12, 2.01, 0.25)
     for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):
@@ -150,7 +150,7 @@ def learning_rate_slider(lr: int = 100) -> Live:
 def _steps_shown(lr: int) -> Shown:
     story, losses = toys.story(lr), toys.relative_losses(lr, STEPS)
     factors = [toys.factor(lr, t) for t in range(STEPS)]
-    columns = ["step", "weights times", "loss times", "loss after it, start 1"]
+    columns = ["step", "weights times", "loss times", "loss after it (start: 1)"]
     steps = live.table(
         "The first ten steps: how weights and loss are multiplied",
         [*columns, "on a log scale, | is 1"],
@@ -163,7 +163,7 @@ def _steps_shown(lr: int) -> Shown:
     html = f"""
 <p><b>Learning rate {lr:,}.</b> {escape(story)}</p>
 {steps}
-<p>In exact arithmetic, for any weights at the start.</p>"""
+<p>In exact arithmetic, for any initial weights.</p>"""
     summary = ", ".join(f"{loss:.3g}" for loss in losses)
     words = (
         f"Learning rate {lr:,}: {story} The loss, if it began at 1, before and after each of "

@@ -1,4 +1,4 @@
-"""What all pictures share: their style, how they are shown, and the plots that any table can have.
+"""What all pictures share: their style, how they are shown, and the plots that fit any table.
 
 Each plot takes data and an `ax`, draws one idea and returns the axes; those of one notebook are in
 the file of its name. Importing this module sets one style for all of them. The colours are Okabe
@@ -10,6 +10,7 @@ empty box. At the end are tables of numbers as people read them.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
+from math import isqrt
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,12 +29,25 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
+# What has one colour in all pictures: the parts of the model, and the kinds of memory.
+FIXED = {
+    "embedding": SKY,
+    "attention": ORANGE,
+    "projections": ORANGE,
+    "scores + weighted sum": YELLOW,
+    "feed-forward": BLUE,
+    "norms": GREY,
+    "head": GREEN,
+    "parameters": "#555555",
+    "gradients": GREY,
+    "two moments": "#cccccc",
+    "activations": RED,
+}
 
 plt.rcParams.update(
     {
         "figure.figsize": (6.4, 3.6),
         "figure.dpi": 100,
-        "savefig.dpi": 144,  # 922 pixels wide: sharp on a good screen, and a small file
         "figure.constrained_layout.use": True,
         "font.size": 10,
         "axes.prop_cycle": plt.cycler(color=COLOURS),
@@ -63,7 +77,7 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
         raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
     figure = picture if isinstance(picture, Figure) else picture.figure
     data = {"image/png": png(figure), "text/plain": alt}
-    width = round(figure.get_figwidth() * 100)  # CSS pixels; the file has more, for sharp screens
+    width = round(figure.get_figwidth() * 100)  # CSS pixels
     plt.close(figure)  # else Jupyter shows it a second time, without its words
     return data, {"image/png": {"alt": alt, "width": width}}
 
@@ -71,13 +85,23 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
 def png(figure: Figure) -> bytes:
     """The figure as PNG bytes: the same figure gives the same bytes on one machine.
 
-    256 colours are plenty for a map, 48 for lines; they make the file three or four times smaller.
-    k-means moves them to where they are needed: a small red cross stays red.
+    256 colours are plenty for a map, 32 for lines; they make the file three or four times smaller.
     """
-    colours = 256 if any(ax.images for ax in figure.axes) else 48
+    colours = 256 if any(ax.images for ax in figure.axes) else 32
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
-    Image.open(drawn).convert("RGB").quantize(colours, kmeans=4).save(small, "png", optimize=True)
+    image = Image.open(drawn).convert("RGB")
+    # A palette fitted to all pixels is spent on shades of the background, and gives a thin line the
+    # colour of its neighbour. So a colour counts by the root of the area that it covers.
+    found = image.getcolors(maxcolors=image.width * image.height)
+    pixels = [colour for area, colour in found for _ in range(isqrt(area))]
+    sample = Image.new("RGB", (len(pixels), 1))
+    sample.putdata(pixels)
+    palette = sample.quantize(colours, kmeans=4)
+    shades = np.array(palette.getpalette()).reshape(-1, 3)
+    shades[shades.min(axis=1) > 240] = 255  # the background stays white
+    palette.putpalette(shades.ravel().tolist())
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(small, "png", optimize=True)
     return small.getvalue()
 
 
@@ -90,7 +114,7 @@ def axes(ax: Axes | None = None, height: float | None = None) -> Axes:
 
 
 def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> None:
-    """Write a text beside a place in the data, `by` so many points to the right and up."""
+    """Write a text beside a place in the data, offset `by` points to the right and up."""
     ax.annotate(text, place, by, textcoords="offset points", **look)
 
 
@@ -106,10 +130,16 @@ def cell(
     ax: Axes, x: float, y: float, text: object, face: str, edge: str = "white", height: float = 1.0,
     **look,
 ) -> None:  # fmt: skip
-    """Draw a box one wide from (x, y) on, with a text in its middle."""
+    """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
     ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec=edge))
     centred = {"ha": "center", "va": "center"}
     ax.text(x + 0.5, y + height / 2, text, **centred | look)
+
+
+def colours_of(names: Collection[str]) -> Sequence[str]:
+    """The colours of some columns: their fixed ones, or COLOURS in order if any has none."""
+    known = set(names) <= set(FIXED)
+    return [FIXED[name] for name in names] if known else COLOURS
 
 
 def bare(ax: Axes) -> None:
@@ -134,14 +164,14 @@ def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
 def log2_axis(
     ax: Axes, ticks: Sequence[float], written: Callable[[float], str] = "{:,}".format
 ) -> None:
-    """Make x logarithmic, with these ticks and no others. A log scale of y has to be set before."""
+    """Make x logarithmic, with these ticks and no others. Set a log scale of y before the call."""
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, [written(tick) for tick in ticks])
     ax.minorticks_off()
 
 
 def tens(ax: Axes, powers: Iterable[int]) -> None:
-    """Write the ticks of x, which are logarithms, as powers of ten."""
+    """Label the ticks of x, which are logarithms, as powers of ten."""
     ax.set_xticks(list(powers), [f"$10^{{{power}}}$" for power in powers])
 
 
@@ -169,11 +199,11 @@ def share_bars(
 ) -> None:
     """One bar per row of `table`, cut into its columns' shares; small shares have no number.
 
-    On the colours that are `dark` letters are white.
+    On the `dark` colours, letters are white.
     """
     shares = table.div(table.sum(axis=1), axis=0)
     left = np.zeros(len(table))
-    for colour, name in zip(COLOURS, shares.columns, strict=False):
+    for colour, name in zip(colours_of(shares.columns), shares.columns, strict=False):
         bars = ax.barh(range(len(table)), shares[name], height, left=left, color=colour, label=name)
         texts = [f"{share:.0%}" if share >= 0.045 else "" for share in shares[name]]
         ink = "white" if colour in dark else INK
@@ -193,7 +223,7 @@ def curves(
 ) -> Axes:
     """One line per column of `table` over its index, named at its end; dashed levels at `marks`.
 
-    Where ends lie too close for names, a legend has them. The name of the index labels the x axis,
+    If ends lie too close for names, a legend has them. The name of the index labels the x axis,
     which is logarithmic with `log`.
     """
     ax = axes(ax)
@@ -239,7 +269,7 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _written(value: Any) -> Any:
-    """One cell; text stays as it is, and what is missing is empty."""
+    """One cell; text stays as it is, and a missing value becomes empty."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, Integral):

@@ -33,7 +33,7 @@ def loss_curve(
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
     `choices` is what the choices of the text's generator cost, in nats per token, as a dashed line:
-    an upper bound of the entropy of the text.
+    an upper bound on the entropy of the text.
     """
     ax = axes(ax)
     table = log.reset_index()
@@ -50,17 +50,19 @@ def loss_curve(
     ax.legend()
     ax.set_ylim(bottom=0)
     ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    if x == "tokens":
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid()
     return ax
 
 
 def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
-    """How often windows began at each place; dashed, the mean of equally likely ones."""
+    """How often windows began at each place; dashed, the mean if all are equally likely."""
     counts = np.bincount(starts, minlength=possible)
     ax = axes(ax, height=2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
-    ax.set(xlabel="start of the window (position of the token)", ylabel="windows")
+    ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
     return ax
 
 
@@ -93,8 +95,8 @@ def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
 def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     """The losses of up to three runs by step: thin in training, thick on held-out text.
 
-    They are in nats per token, and in bits per byte where the runs cut the text into other tokens,
-    which alone compares then.
+    They are in nats per token, or in bits per byte if the runs cut the text into different tokens:
+    then no other unit compares them.
     """
     ax, bits = axes(ax), {name: _bits_per_nat(log) for name, log in logs.items()}
     in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
@@ -117,11 +119,12 @@ def _bits_per_nat(log: pd.DataFrame) -> float:
 
 
 def words(log: pd.DataFrame) -> str:
-    """The curve of a run in a sentence, for those who do not see it."""
+    """The curve of a run in a sentence, for those who cannot see it."""
     held_out = log.dropna(subset="validation_loss")["validation_loss"]
     first, last = held_out.iloc[0], held_out.iloc[-1]
+    goes = "falls" if last < first else "goes"
     return (
-        f"The validation loss falls from {first:.2f} to {last:.2f} nats per token (perplexity"
+        f"The validation loss {goes} from {first:.2f} to {last:.2f} nats per token (perplexity"
         f" {math.exp(first):,.0f} to {math.exp(last):,.1f}) in {log.index[-1]:,} steps,"
         f" {log['tokens'].iloc[-1]:,} tokens and {log['seconds'].iloc[-1]:,.0f} seconds."
     )
@@ -132,7 +135,7 @@ LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 
 
 class LiveCurve:
-    """A listener for a run's log that shows it: call it with each record."""
+    """A listener that shows a run's log: call it with each record."""
 
     def __init__(self, config: TrainConfig):
         self.config, self.records = config, []
@@ -160,8 +163,8 @@ def train_live(
 ) -> Run:
     """Train as `train` does, with the same arguments, and show a bar and a loss curve meanwhile.
 
-    They give way to a picture when the run ends, be it done, interrupted or broken: of this run, or
-    of a learner's and the run of ours that it is shown `beside`.
+    They give way to a picture when the run ends, finished, interrupted or failed: of this run, or
+    of a learner's run `beside` one of ours.
     """
     folder = Path(folder) if folder is not None else run_folder(config, parts)
     curve, place = LiveCurve(config), DisplayHandle()

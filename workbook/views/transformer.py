@@ -1,6 +1,6 @@
 """Notebook 03: the model from outside, and what goes on in its parts, as pictures.
 
-The live views are RoPE as turning arrows, and the attention viewer: who looks at whom.
+The live views are RoPE as turning arrows, and the attention viewer: what attends to what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,15 @@ from workbook.views.live import Live, Shown, drawable, escape, plural, visible
 from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, note
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
+# The parts of the model, in tints of the colours that they have in all plots.
+EMBEDDING, ATTENTION, FEED_FORWARD, HEAD = "#d6eefb", TINTS[1], "#b0cfe6", TINTS[2]
 BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
 def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
-    """The way of a batch through a pre-norm model, from left to right, with the shapes below.
+    """The path of a batch through a pre-norm model, from left to right, with the shapes below.
 
-    One block is drawn; the line above it is the residual stream, which each layer adds to.
+    One block is drawn; the line above it is the residual stream, to which each layer adds.
     """
     ax = axes(ax, height=2.5)
     low, stream = 0.4, 1.5  # heights of the layers in a block, and of the residual stream
@@ -37,20 +39,20 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
             bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
         )  # fmt: skip
     for x, y, name, colour in (
-        (0.9, stream, "embed", TINTS[3]),
+        (0.9, stream, "embed", EMBEDDING),
         (2.5, low, "norm", PALE[0]),
-        (3.7, low, "attention", TINTS[0]),
+        (3.7, low, "attention", ATTENTION),
         (5.6, low, "norm", PALE[0]),
-        (6.8, low, "feed-\nforward", TINTS[2]),
+        (6.8, low, "feed-\nforward", FEED_FORWARD),
         (8.6, stream, "norm", PALE[0]),
-        (9.7, stream, "head", TINTS[3]),
+        (9.7, stream, "head", HEAD),
     ):
         box = FancyBboxPatch((x - 0.42, y - 0.28), 0.84, 0.56, fc=colour, zorder=3, **BOX)
         ax.add_patch(box)
         ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4, color=INK)
     ax.add_patch(FancyBboxPatch((1.6, -0.1), 6.3, 2, fc="none", ls="--", zorder=0, **BOX))
     for x, y, words in (
-        (-0.25, stream, "ids"),
+        (-0.45, stream, "tokens"),
         (10.6, stream, "logits"),
         (4.75, 2.08, f"a block, {config.num_layers} times"),
     ):
@@ -61,7 +63,7 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
         (9.7, f"(batch, seq, {config.vocab_size:,})"),
     ):
         ax.text(x, -0.5, shape, ha="center", fontsize=8, family="monospace", color=INK)
-    ax.set(xlim=(-0.7, 11.2), ylim=(-0.7, 2.3))
+    ax.set(xlim=(-0.9, 11.2), ylim=(-0.7, 2.3))
     ax.set_axis_off()
     return ax
 
@@ -103,7 +105,10 @@ def heat_maps(
     maps: Mapping[str, ArrayLike], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
     """Each map as a square, side by side, dark where it is large: queries down, keys across."""
-    figure, panels = plt.subplots(1, len(maps), figsize=(2.3 * len(maps) + 1.1, 2.8), squeeze=False)
+    side = 2.3 if len(tokens) < 20 else 2.8  # long texts need room for their letters
+    figure, panels = plt.subplots(
+        1, len(maps), figsize=(side * len(maps) + 1.1, side + 0.5), squeeze=False
+    )
     values = {name: np.asarray(one) for name, one in maps.items()}
     low = min(0, *(one.min() for one in values.values()))
     high = max(one.max() for one in values.values())
@@ -113,7 +118,7 @@ def heat_maps(
         ax.set_xlabel("key")
         if len(tokens):
             look = {"family": "monospace", "parse_math": False}
-            look["fontsize"] = 8 if len(tokens) < 20 else 6
+            look["fontsize"] = 8 if len(tokens) < 20 else 7
             ax.set_xticks(range(len(tokens)), tokens, **look)
             ax.set_yticks(range(len(tokens)), tokens, **look)
             ax.tick_params(length=0)
@@ -136,7 +141,7 @@ def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> A
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-    ax.set(xlabel="key: who is looked at", ylabel="query: who looks")
+    ax.set(xlabel="key: attended to", ylabel="query: attends")
     plots.bare(ax)
     return ax
 
@@ -152,14 +157,20 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
         both = vectors[:, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
         _ring(ax, f"pair {pair}", 10, radius, 1.4 * radius)
-        labelled = None
-        for position, (x, y) in enumerate(both[:shown]):
+        both, room = both[:shown], 0.25 * radius  # a number any closer would cover its neighbour
+        labelled = [0]
+        for position in (len(both) - 1, *range(1, len(both) - 1)):
+            if all(np.hypot(*(both[position] - both[other])) > room for other in labelled):
+                labelled.append(position)
+        for position, (x, y) in enumerate(both):
             colour = RED if position == 0 else BLUE
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
-            # A number too close to the last one would be drawn over it.
-            if labelled is None or np.hypot(x - labelled[0], y - labelled[1]) > 0.25 * radius:
+            if labelled == [0] and position == 0:
+                x, y = both.mean(axis=0)
+                all_of_them = f"0-{len(both) - 1}"
+                ax.text(1.32 * x, 1.32 * y, all_of_them, ha="center", va="center", color=BLUE)
+            elif position in labelled:
                 ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
-                labelled = x, y
     return figure
 
 
@@ -199,21 +210,29 @@ def by_position(
     values = np.asarray(values)
     colours = [RED if place == changed else BLUE for place in range(len(values))]
     bars = ax.bar(range(len(values)), values, color=colours)
-    ax.bar_label(bars, [f"{value:.2g}" if value else "0" for value in values], fontsize=8)
+    ax.bar_label(bars, [f"{value:.2f}" if value else "0" for value in values], fontsize=8)
     ax.set_xticks(range(len(tokens)), tokens)
     ax.get_xticklabels()[changed].set(color=RED, weight="bold")
     ax.tick_params(axis="x", length=0)
-    ax.set(xlabel="position (red: the token that was changed)", ylabel=quantity, ymargin=0.12)
+    ax.set(xlabel="position (bold: the token that was changed)", ylabel=quantity, ymargin=0.12)
     return ax
 
 
 def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """One bar per row of `table`, cut into its columns' shares and labelled with them."""
+    """One bar per row of `table`, cut into its columns' shares and labelled with them.
+
+    A column that is too thin to see in every row is named below the axis.
+    """
     ax = axes(ax, height=1.1 + 0.55 * len(table))
-    plots.share_bars(ax, table, dark=[BLUE], height=0.8)
+    seen = table.div(table.sum(axis=1), axis=0).max() >= 0.002
+    plots.share_bars(ax, table, height=0.8)
     plots.named_rows(ax, [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
-    ax.set_xlabel("share of the parameters")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns), fontsize=9)
+    thin = "".join(f"; {name}: too few to see" for name in table.columns[~seen])
+    ax.set_xlabel(f"share of the parameters{thin}")
+    handles = [bar for bar, visible in zip(ax.containers, seen, strict=True) if visible]
+    ax.legend(
+        handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(handles), fontsize=9
+    )
     return ax
 
 
@@ -245,7 +264,7 @@ def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: 
 def _arrows_shown(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int) -> Shown:
     apart = query_at - key_at
     side = "after" if apart > 0 else "before"
-    where = f"{plural(abs(apart), 'position')} {side} the key" if apart else "where the key is"
+    where = f"{plural(abs(apart), 'position')} {side} the key" if apart else "at the key's position"
     summary = (
         f"Query at {query_at}, key at {key_at}: the query is {where}. "
         f"Their score is {query @ key:.3f}."
@@ -256,8 +275,8 @@ def _arrows_shown(query: np.ndarray, key: np.ndarray, query_at: int, key_at: int
 <p>{summary}</p>
 <div class="columns">{circles}</div>
 {live.rest(len(query) // 2 - MOST_PAIRS, "slower pair", ", not drawn")}
-<p>Solid, with q: the query. Dashed, with k: the key. Move both by the same number of positions:
-the arrows turn, the angles between them stay, and so does the score.</p>"""
+<p>The solid arrow q is the query, the dashed arrow k the key. Move both by the same number of
+positions: the arrows turn, but the angles between them stay the same, and so does the score.</p>"""
     listed = "; ".join(
         f"pair {place} points to {_degrees(q)}° and {_degrees(k)}° and gives {q @ k:+.3f}"
         for place, (q, k) in enumerate(pairs)
@@ -271,9 +290,9 @@ def _degrees(arrow: np.ndarray) -> int:
 
 
 def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Where each of two arrows ends in the unit circle, and where its name stands around it.
+    """Where each of two arrows ends in the unit circle, and where its name goes around it.
 
-    The longer arrow reaches the circle. The names never stand on one another.
+    The longer arrow reaches the circle. The names never overlap.
     """
     size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])
@@ -324,37 +343,41 @@ SHADES = ("#ffffff", "#e3eff9", "#c6dff2", "#9ecae9", "#6aaedd")  # of a weight,
 
 
 def attention_viewer(
-    tokens: Sequence[str], maps: Mapping[str, ArrayLike], query: int | None = None
+    tokens: Sequence[str],
+    maps: Mapping[str, ArrayLike],
+    query: int | None = None,
+    head: str | None = None,
 ) -> Live:
     """A text, one of its tokens as the query, and how much of its weight each token gets.
 
-    `maps` are attention weights by name: a row for each query, a column for each key.
+    `maps` are attention weights by name: a row for each query, a column for each key. The view
+    opens with the map `head`, or the first, and with `query`, or the last.
     """
     weights, last = {name: np.asarray(one) for name, one in maps.items()}, len(tokens) - 1
-    head = live.choice("Head", weights)
+    heads = live.choice("Head", weights, head)
     slider, row = live.stepper("Query", last=last, value=last if query is None else query)
 
     def show(head: str, query: int) -> Shown:
         return _weights_shown(tokens, weights[head], head, query)
 
-    return Live("Attention viewer", {"head": head, "query": slider}, show, rows=[head, row])
+    return Live("Attention viewer", {"head": heads, "query": slider}, show, rows=[heads, row])
 
 
 def _weights_shown(tokens: Sequence[str], weights: np.ndarray, head: str, query: int) -> Shown:
     best = int(weights[query].argmax())
     most = (
-        f"Position {query}, {visible(tokens[query])}, looks most at position {best}, "
+        f"Position {query}, {visible(tokens[query])}, attends most to position {best}, "
         f"{visible(tokens[best])}: {weights[query, best]:.0%} of its weight."
     )
     frames = "".join(
         _weighed(token, weights[query, at], at, query) for at, token in enumerate(tokens)
     )
     later = len(tokens) - 1 - query
-    hidden = f" {later} later ones are out of sight." if later else ""
+    hidden = f" The mask hides {later} later {'one' if later == 1 else 'ones'}." if later else ""
     html = f"""
 <p>{escape(f"{head}. {most}")}{hidden}</p>
 <div class="tokens">{frames}</div>
-<p>The thick frame is the query; below each token stands its share of the weight.</p>"""
+<p>The thick frame is the query; below each token is its share of the weight.</p>"""
     words = f"The text is {' '.join(map(visible, tokens))}. {head}: {most}"
 
     def picture() -> Figure:

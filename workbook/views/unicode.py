@@ -1,6 +1,6 @@
 """Notebook 01: sizes and bits of encoded text as pictures, and the UTF-8 explorer, a live view."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,15 +24,18 @@ def size_steps(
     """One staircase per column of `table` over its index, on a log axis; `marks` names places."""
     ax = axes(ax)
     for i, column in enumerate(table.columns):
-        # A line that lies on another would hide it: each is lowered by a hair.
-        y = table[column] - 0.06 * i
-        ax.step(table.index, y, where="post", color=COLOURS[i], linewidth=2.5)
+        # A line that lies on another would hide it: each is wider than the one in front of it.
+        y = table[column]
+        ax.step(
+            table.index, y, where="post", color=COLOURS[i], linewidth=2 + 2.5 * i, zorder=2 - i,
+            solid_capstyle="butt",
+        )  # fmt: skip
         note(
             ax, column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
             fontweight="bold", va="center",
         )  # fmt: skip
     for name, place in marks.items():
-        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=0)
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=-len(table.columns))
         note(ax, name, (place, 0.15), (3, 0), fontsize=8, color=INK)
     plots.log2_axis(ax, table.index, "U+{:04X}".format)
     most = table.max(axis=None)
@@ -67,8 +70,8 @@ def byte_pairs(
 ) -> Axes:
     """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
 
-    `kinds[first][second]` names what the pair is. Every kind has a number, which stands in its
-    largest stretch and in the key, beside how many pairs are of that kind.
+    `kinds[first][second]` names what the pair is. Every kind has a number, which is written in its
+    large regions and in the key, beside the number of pairs of that kind.
     """
     names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
     order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
@@ -86,7 +89,7 @@ def byte_pairs(
     ticks = range(0, 256, 32)
     ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
     ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
-    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key stands beside the map
+    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key is beside the map
     ax.spines[:].set_visible(False)
     ax.set_xlabel("second byte (hexadecimal)", loc="left")
     ax.set_ylabel("first byte (hexadecimal)")
@@ -94,12 +97,13 @@ def byte_pairs(
 
 
 def _number_regions(rank: np.ndarray, ax: Axes) -> None:
-    """Write 1 + `rank` once into each region, or beside the map where a region is too thin."""
+    """Write 1 + `rank` into each large region, or once beside the map if all are thin."""
     spots = []
     for number in range(rank.max() + 1):
-        region = rank == number
-        thin = region.sum() < 1_000
-        spots.append((*(_rightmost(region) if thin else _middle(region)), thin, number))
+        regions = [region for region in _regions(rank == number) if region.sum() >= 1_000]
+        spots += [(*_middle(region), False, number) for region in regions]
+        if not regions:
+            spots.append((*_rightmost(rank == number), True, number))
     free = 0  # the height in the margin from which on there is room for a number
     for y, x, thin, number in sorted(spots):
         place = (274, max(y, free)) if thin else (x, y)
@@ -107,8 +111,25 @@ def _number_regions(rank: np.ndarray, ax: Axes) -> None:
         ax.annotate(
             str(number + 1), (x, y), place, weight="bold", fontsize=9, ha="center", va="center",
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": INK},
-            arrowprops={"arrowstyle": "-", "color": INK} if thin else None,
+            arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.8} if thin else None,
         )  # fmt: skip
+
+
+def _regions(mask: np.ndarray) -> Iterator[np.ndarray]:
+    """Take `mask` apart into its connected regions."""
+    left = mask.copy()
+    while left.any():
+        region, grown = np.zeros_like(left), np.zeros_like(left)
+        grown.flat[left.argmax()] = True
+        while (grown != region).any():
+            region = grown.copy()
+            grown[1:] |= region[:-1]
+            grown[:-1] |= region[1:]
+            grown[:, 1:] |= region[:, :-1]
+            grown[:, :-1] |= region[:, 1:]
+            grown &= left
+        yield region
+        left &= ~region
 
 
 def _rightmost(mask: np.ndarray) -> tuple[int, int]:
@@ -149,7 +170,7 @@ def _explored(text: str) -> Shown:
 <p><b>{points}</b>. Bytes: {bold}.</p>
 <p><span class="bits"><span class="strong">110</span></span> bold on blue: the template of a byte.
 <span class="bits"><span class="plain">00011</span></span> thin: the code point's own bits.</p>
-{characters}{live.rest(len(text) - MOST_SHOWN, "character", " more, not shown")}"""
+{characters}{live.rest(len(text) - MOST_SHOWN, "more character", ", not shown")}"""
 
     summary = "; ".join(
         f"{visible(character)} is {_code(character)}, bytes {character.encode().hex(' ').upper()}"
@@ -165,7 +186,7 @@ def _explored(text: str) -> Shown:
 
 
 def _code(character: str) -> str:
-    """The code point as people write it."""
+    """The code point as it is usually written."""
     return f"U+{ord(character):04X}"
 
 
@@ -193,7 +214,7 @@ def _drawn(text: str) -> Axes:
     rows = {}
     for place, character in enumerate(text, start=1):
         glyph, code = drawable(visible(character)), _code(character)
-        label = f"{glyph}  {code}" if len(glyph) < 3 else code  # escaped, it would say that twice
+        label = f"{glyph}  {code}" if len(glyph) < 3 else code  # an escape would repeat the code
         rows[f"{place}.  {label}"] = character.encode()
     ax = bit_layout(rows or {"no text": b""})
     ax.set_xlabel("dark: the template of a byte; light: the code point's own bits")

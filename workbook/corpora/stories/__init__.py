@@ -1,21 +1,21 @@
 """`stories`: simple children's stories from a seeded grammar of our own, in any amount.
 
-A story is what a plot of `texts/*.txt` writes when its choices are drawn at random: who it is
-about, what goes wrong, who helps, which words tell it (`grammar.py` explains the language). Every
+A story is what a plot in `texts/*.txt` writes when its choices are drawn at random: who it is
+about, what goes wrong, who helps, and in which words (`grammar.py` explains the language). Every
 story has its own random numbers, made from (seed, stream, index) alone, so any story can be made
 by itself, and its bytes are the same on every machine.
 
-We know something about this corpus that nobody knows about a real one: how little it takes to
-write its stories down. A draw of probability p costs -log2(p) bits, the length of the shortest
+We know something about this corpus that nobody knows about a real one: how few bits are enough to
+encode its stories. A draw of probability p costs -log2(p) bits, the length of the shortest
 code for it, and a story's code length is the sum over its draws. Each draw counts once; what is
-decided without a draw costs nothing. The sum is an upper bound of what the text itself holds:
+decided without a draw costs nothing. The sum is an upper bound on the information in the text:
 several ways can lead to the same words, so the text is at least as probable as the one way that
 was taken. Over many stories, entropy of the text <= code length, in bits. The best possible model
 reaches the entropy on stories that it has not seen. A trained model can come a little below the
 code length, but one that is far below it has seen them.
 
-That no story comes twice, in one stream or in two, is left to chance: two stories would have to
-agree in some 160 bits.
+Nothing but chance prevents the same story from coming twice, in one stream or in two: the two
+would have to agree in some 600 bits.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def sources() -> list[str]:
 
 
 def story(seed: int, stream: str, index: int) -> tuple[str, float]:
-    """One story (no line end behind it), and the code length of its choices in bits."""
+    """One story, without a line end, and the code length of its choices in bits."""
     key = sha256(f"{seed} {stream} {index}".encode()).digest()
     return tell(Random(int.from_bytes(key, "big")))
 

@@ -1,9 +1,9 @@
-"""Weighted draws from small tables, and the exact price of each in bits.
+"""Weighted draws from small tables, and the exact price of each draw in bits.
 
-A table has a power of two of places, and an option fills as many of them as its weight buys. A
-draw is one look-up at a random place. The probability of an option is then a known fraction, so
-its price -log2(p) is known when the table is made, and whole numbers alone decide what is drawn:
-the same on every machine.
+The number of places in a table is a power of two, and each option fills a share of them in
+proportion to its weight. A draw is one look-up at a random place. So the probability of an option
+is a known fraction, its price -log2(p) is known when the table is made, and only whole numbers
+decide what is drawn: the same on every machine.
 """
 
 import math
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 Option = TypeVar("Option")
-PLACES_PER_OPTION = 16  # at least so many: keeps the shares of rare options near their weights
+PLACES_PER_OPTION = 16  # at least: keeps the shares of rare options near their weights
 UNIT = 360_360  # divisible by 1 to 15, so that the first weights are whole numbers
 
 
 def zipf_weights(n: int) -> list[int]:
-    """n weights that fall like 1 / (rank + 4), from rank 1: the law of Zipf and Mandelbrot.
+    """n weights that fall like 1 / (rank + 4), from rank 1: the Zipf-Mandelbrot law.
 
     >>> zipf_weights(3)
     [72072, 60060, 51480]
@@ -45,9 +45,9 @@ class Table(Generic[Option]):
     ) -> tuple[tuple[float, Option], float]:
         """A random place that is none of `taken`, and its price among those that are left.
 
-        Drawing again until the place is new costs nothing extra: who knows what is taken would
-        never have to say it. Instead the options that are left share the whole probability, so
-        each of them becomes cheaper.
+        Drawing again until the place is new costs nothing extra: a decoder knows what is taken, so
+        draws that hit it need not be encoded. The options that are left share the whole
+        probability, so each of them becomes cheaper.
 
         >>> Table("ab", [1, 1]).draw_other(lambda width: 0, [(1.0, "b")])
         ((1.0, 'a'), 0.0)

@@ -9,23 +9,23 @@ The language of `texts/*.txt`:
         | One form of a line      (lines that begin with | are forms of one line)
         | or another.
 
-        ? Perhaps this line.      (written half of the time; several: one of them, or none)
-        --                        (a new paragraph; a line that is indented deeper goes on)
+        ? Perhaps this line.      (written half of the time; of several, one or none)
+        --                        (a new paragraph; a line indented deeper continues one)
     plot rain:                    a rule that tells a whole story
-    rain.wet:                     a rule that belongs to it, which may call it <.wet>
+    rain.wet:                     a rule of that plot, which can call it as <.wet>
 
 Inside any text:
 
     [big|small|]          one of these, or nothing; the weights fall as in a list
     <colour>              an item drawn anew, or what a rule writes
-    {colour} {colour2}    an item drawn once and then remembered; a second one, never the same
+    {colour} {colour2}    an item drawn once and then remembered; another item, never the same
     {gift=kite}           remember this item, write nothing
     <hello.{colour}>      the rule of that name
     {Gift} <Colour>       the same with a capital letter
-    said*5                weighs five times as much (at the end of an item)
+    said*5                five times the weight (at the end of an item)
     a_                    "a " or "an "
     @tom glad: Hello. / How are you? @@
-                          speech: who, in what mood, what; "said Tom" may stand at the slash
+                          speech: who, in what mood, what; "said Tom" may come at the slash
 
 A name that is not defined is tried with the story's world behind it: `snack` means `snack.woods`
 in the woods, else `snack.animals` (unless people live there), else `snack.all`.
@@ -66,7 +66,7 @@ class Grammar:
         self.rules: dict[str, list[str]] = {}
         self._nodes: dict[str, Node | str] = {}
         self._words: dict[str, Words] = {}
-        self._plot = ""  # whose rules <.name> means just now
+        self._plot = ""  # the plot that <.name> belongs to now
         for source in sources:
             self._read(source)
 
@@ -94,7 +94,7 @@ class Grammar:
         return self._nodes[name]
 
     def any_plot(self) -> Node:
-        """A choice of all plots, each as probable as the others."""
+        """A choice among all plots, each equally probable."""
         if "" not in self._nodes:
             self._nodes[""] = Choice(
                 [Find(plot, None) for plot in self.plots], [1] * len(self.plots)
@@ -136,7 +136,7 @@ class Grammar:
     # --- Compiling ------------------------------------------------------------------------------
 
     def _compile_list(self, name: str) -> Node | str:
-        """Plain words, remembered with all their forms, or else a choice of texts."""
+        """A list of plain words, kept with all their forms, or else a choice of texts."""
         head, lines = self.lists[name]
         text = " ".join(line.strip() for line in lines)
         items = [item.strip() for item in split_outside_brackets(text, ",")]
@@ -148,7 +148,7 @@ class Grammar:
             entries = [tuple(item.split("/")) for item in items]
             for entry in entries:
                 if len(entry) != len(forms):
-                    raise ValueError(f"{head}: {'/'.join(entry)} has not {len(forms)} forms")
+                    raise ValueError(f"{head}: {'/'.join(entry)} does not have {len(forms)} forms")
             self._words[head] = Words(forms, entries, weights)
         return Form(self._words[head], self._forms(head).index(name))
 
@@ -215,7 +215,7 @@ class Grammar:
         return self.node(name) if self._known(name) else Find(name, None)
 
     def _speech(self, who: str, mood: str | None, text: str) -> Node:
-        """All shapes in which somebody can say a text, as a choice."""
+        """All the ways to write that somebody says a text, as a choice."""
         first, _, rest = text.partition(" / ")
         mark = first[-1]
         if mark not in VERBS:
@@ -239,7 +239,7 @@ class Grammar:
 
 
 def _join(parts: list[Node | str]) -> Node | str:
-    """One node for several: inner series opened, neighbouring texts joined."""
+    """One node for several: inner series are opened, neighbouring texts joined."""
     joined: list[Node | str] = []
     for part in parts:
         for inner in part.parts if isinstance(part, Series) else [part]:
@@ -252,16 +252,16 @@ def _join(parts: list[Node | str]) -> Node | str:
     return joined[0] if len(joined) == 1 else Series(joined)
 
 
-# --- Texts cut up: lines into groups, a text at its marks, a list into items ---------------------
+# --- Cutting up: lines into groups, a text at its marks, a list into items -----------------------
 
 
 def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
     """The lines of a rule, grouped: (mark, forms), where the mark is "|", "?", "--" or empty.
 
-    Neighbouring lines with the same mark are forms of one line; a blank line parts them.
+    Neighbouring lines with the same mark are forms of one line; a blank line separates them.
     """
     found: list[tuple[str, list[str]]] = []
-    depth, last = None, ""  # the indentation of the rule; the mark of the line before
+    depth, last = None, ""  # the rule's indentation; the previous line's mark
     for line in lines:
         text = line.strip()
         indent = len(line) - len(line.lstrip())
@@ -311,7 +311,7 @@ def split_outside_brackets(text: str, mark: str) -> list[str]:
 
 
 def weigh_items(items: list[str]) -> tuple[list[str], list[int]]:
-    """Items without their *5, and their weights; an item that comes twice counts once."""
+    """Items without their *5, and their weights; those of a repeated item are added up."""
     weights: dict[str, int] = {}
     for item, weight in zip(items, zipf_weights(len(items)), strict=True):
         factor = WEIGHT.search(item)

@@ -1,6 +1,6 @@
 """The nodes of a compiled grammar, which write themselves into a story.
 
-A `Story` is the memory of one document: its text so far, the words it remembered, and what its
+A `Story` is the memory of one document: its text so far, the words it remembers, and what its
 draws cost. Every draw of this package happens in this file.
 """
 
@@ -10,8 +10,8 @@ from typing import Protocol
 from workbook.corpora.stories.draws import Table
 
 PARAGRAPH = " \N{PILCROW SIGN} "
-CAPITAL = "^"  # the letter behind it becomes a capital
-TIDY = (  # in this order; plain replacing is many times faster than a regular expression
+CAPITAL = "^"  # the letter after it becomes a capital
+TIDY = (  # in this order; `replace` is many times faster than a regular expression
     ("  ", " "),
     ("  ", " "),
     ("  ", " "),
@@ -42,7 +42,7 @@ class Words:
 
 
 class Story:
-    """One document while it is written."""
+    """One document while it is being written."""
 
     def __init__(
         self, random_bits: Callable[[int], int], find: Callable[[str, "Story"], Node | str]
@@ -56,7 +56,7 @@ class Story:
         self.write = self.parts.append
 
     def text(self) -> str:
-        """The text so far, its capitals, articles, paragraphs and spaces put right."""
+        """The text so far, with capitals, articles, paragraphs and spaces put right."""
         first, *others = "".join(self.parts).split(CAPITAL)
         text = first + "".join(part[:1].upper() + part[1:] for part in others)
         for spare, right in TIDY:
@@ -74,7 +74,7 @@ class Story:
         return text
 
     def remember(self, slot: str) -> str:
-        """The word of a slot that is needed for the first time: drawn now, the same ever after.
+        """The word of a slot at its first use: drawn now, and the same ever after.
 
         All forms of an entry are remembered together. `kite2` is another entry than `kite`.
         """

@@ -1,14 +1,16 @@
 // The learner's cells in JupyterLab: a bar beside each, and a command that goes to the next one
-// that is still open. A notebook without cells tagged `your-turn` is left alone.
+// that is still open. What explains an open exercise is folded. A notebook without cells tagged
+// `your-turn` is left alone.
 //
 // This is what a bundler would make of an extension, written by hand: JupyterLab loads the file,
 // hands the modules that it shares to `init`, and asks `get` for the plugin. The file must not lie
-// in a folder `static`: a browser is told to keep what is in there for a year.
+// in a folder `static`: browsers are told to cache what is in there for a year.
 (() => {
   const NAME = "cs336-workbook";
   const COMMAND = `${NAME}:next-open-exercise`;
   const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
+  const EXPLAINS = new Set(["prose", "evidence", "reveal"]); // roles, as in study/notebooks.py
   const style = new URL("style.css", document.currentScript.src).href;
 
   const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
@@ -17,7 +19,7 @@
 
   const about = ({ model }) => model.getMetadata("workbook") ?? {};
 
-  /** Tell whether a check cell shows ✓, or an answer cell a text that its check did not refuse. */
+  /** Tell whether a check cell shows ✓, or an answer cell holds a text not judged wrong. */
   const isProven = ({ model: { outputs } }) => {
     for (let i = 0; i < outputs.length; i++) {
       const { data } = outputs.get(i);
@@ -43,19 +45,53 @@
       .filter(({ cell }) => isYours(cell));
   };
 
+  /**
+   * List the cells that explain each open exercise: those of its problem below its try cell. Cells
+   * under a heading right above the next try cell introduce that one.
+   */
+  const spoilers = ({ widgets }, found) => {
+    const states = new Map(found.map(({ cell, done }) => [cell, done]));
+    const isHeading = ({ model }) =>
+      model.type === "markdown" && model.sharedModel.getSource().startsWith("#");
+    const runs = [];
+    let problem = null; // of the open exercise that we are below
+    for (const cell of widgets) {
+      const { role, problem: of } = about(cell);
+      if (role === "try") {
+        const last = problem === of ? runs.at(-1) : [];
+        const heading = last.findLastIndex(isHeading);
+        if (heading >= 0) last.splice(heading);
+        problem = states.get(cell) === false ? of : null;
+        if (problem) runs.push([]);
+      } else if (problem && of === problem && EXPLAINS.has(role)) {
+        runs.at(-1).push(cell);
+      }
+    }
+    return runs.filter((run) => run.length > 0);
+  };
+
   const activate = (app, tracker, palette) => {
     const link = document.createElement("link");
     document.head.append(Object.assign(link, { rel: "stylesheet", href: style }));
 
     const watch = (panel) => {
       const notebook = panel.content;
+      const asked = new WeakSet(); // folded cells that the learner wanted to see
 
       const draw = () => {
         const found = exercises(notebook);
+        const folded = new Map(); // of a folded cell, the cells that open with it
+        for (const run of spoilers(notebook, found)) {
+          if (run.some((cell) => asked.has(cell))) run.forEach((cell) => asked.add(cell));
+          else run.forEach((cell) => folded.set(cell, run));
+        }
         const states = new Map(found.map(({ cell, done }) => [cell, done]));
         for (const cell of notebook.widgets) {
           cell.toggleClass("workbook-open", states.get(cell) === false);
           cell.toggleClass("workbook-done", states.get(cell) === true);
+          const run = folded.get(cell);
+          cell.toggleClass("workbook-folded", run !== undefined);
+          cell.toggleClass("workbook-folded-first", run?.[0] === cell);
         }
         if (panel.hasClass(STUDY) !== found.length > 0) {
           panel.toggleClass(STUDY);
@@ -73,8 +109,14 @@
         }, 50);
       };
 
+      notebook.node.addEventListener("click", ({ target }) => {
+        const node = target.closest(".workbook-folded-first");
+        if (!node) return;
+        asked.add(notebook.widgets.find((cell) => cell.node === node));
+        draw();
+      });
       notebook.modelContentChanged.connect(drawSoon);
-      notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags says nothing
+      notebook.activeCellChanged.connect(drawSoon); // JupyterLab's form for tags sends no signal
       panel.context.ready.then(drawSoon);
     };
 
@@ -83,7 +125,7 @@
       const open = exercises(notebook).filter(({ done }) => !done);
       const next = open.find(({ index }) => index > notebook.activeCellIndex) ?? open[0];
       if (!next) {
-        const message = "Every exercise of this notebook is done.";
+        const message = "Every exercise in this notebook is done.";
         const options = { autoClose: 5000 };
         return app.commands.execute("apputils:notify", { message, type: "success", options });
       }
@@ -97,7 +139,7 @@
     const isStudy = () => tracker.currentWidget?.hasClass(STUDY) ?? false;
     app.commands.addCommand(COMMAND, {
       label: "Next open exercise",
-      caption: "Go to the next cell that is yours to write and not done yet",
+      caption: "Go to the next exercise that you have not done yet",
       isEnabled: isStudy,
       isVisible: isStudy,
       execute: goToNext,
@@ -108,7 +150,7 @@
     tracker.widgetAdded.connect((_, panel) => watch(panel));
   };
 
-  let shared; // of each module its versions, such as JupyterLab's own one, which is loaded
+  let shared; // the versions of each module, such as JupyterLab's own, which is loaded
   const load = async (name) =>
     (await Object.values(shared[name]).find(({ loaded }) => loaded).get())();
 

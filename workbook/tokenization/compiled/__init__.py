@@ -2,7 +2,7 @@
 
     file --count--> " the" 41, " fox" 3, ... --merge--> (32, 116), (104, 101), ... --> b" t", ...
 
-It does what `pretokens`, `bpe` and `tokenizer` do in plain Python, over bytes and arrays, with the
+On bytes and arrays, it does what `pretokens`, `bpe` and `tokenizer` do in plain Python, with the
 same results. Read its files in this order:
 
     machine   memory by address                     scan    where pre-tokens end
@@ -10,7 +10,7 @@ same results. Read its files in this order:
     count     how often each pre-token occurs       merge   merges from counts
     encode    text to ids
 
-Nothing compiles at import: the first call does, once, and says so.
+Importing compiles nothing: the first call does, once, and says so.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def train(
 ) -> list[tuple[bytes, bytes]]:
     """The merges of a UTF-8 file, as `bpe.train_naive` learns them from its counts.
 
-    Raises: ValueError where the file is not UTF-8.
+    Raises: ValueError if the file is not UTF-8.
     """
     compile_all()  # once, here, and not in every worker
     counts = count.count_file(path, special_tokens, executor)

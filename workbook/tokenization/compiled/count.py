@@ -1,10 +1,10 @@
 """How often each pre-token occurs: scan and count in one pass over the bytes.
 
-file    |------ span ------|------ span ------|--- span ---|      cut where nothing is cut in two
+file    |------ span ------|------ span ------|--- span ---|      no cut splits a pre-token
 span    document <|endoftext|> document <|endoftext|> ...
 table   " the" 41, " fox" 3, ...        one for all spans; nothing else grows with the file
 
-With an executor each worker counts a row of spans in a table of its own, and the counts are added
+With an executor, each worker counts several spans in a table of its own, and the counts are added
 up here.
 """
 
@@ -33,7 +33,7 @@ from workbook.tokenization.spans import cut_points, task_cuts
 
 @dataclass(frozen=True)
 class Counts:
-    """Different pre-tokens, one behind the other, and how often each occurs."""
+    """Different pre-tokens, one after the other, and how often each occurs."""
 
     text: np.ndarray  # uint8, padded
     lengths: np.ndarray  # int64
@@ -43,9 +43,9 @@ class Counts:
 def count_file(
     path: Path, special_tokens: Sequence[str] = (), executor: Executor | None = None
 ) -> Counts:
-    """The counts of `spans.count_pretokens`, faster; with an executor, spans side by side.
+    """The counts of `spans.count_pretokens`, faster; with an executor, spans in parallel.
 
-    Raises: ValueError where the file is not UTF-8, or changes meanwhile.
+    Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
     with unchanged(path):
         cuts = cut_points(path, special_tokens)
@@ -77,8 +77,8 @@ def count_text(table: Table, documents: Documents) -> None:
 
 @compiled
 def count_documents(starts, ends, kinds, table, progress):
-    """Continue from `progress` (document, address); 0 at the end, else the length of a pre-token
-    for which the table has no room."""
+    """Continue from `progress` (document, address); return 0 at the end, else the length of a
+    pre-token for which the table has no room."""
     document, at = progress[0], progress[1]
     while True:
         end = ends[document]
@@ -105,7 +105,7 @@ def add_counts(table: Table, counts: Counts) -> None:
 
 @compiled
 def add_words(lengths, counts, table, progress):
-    """Continue from `progress` (word, address); 0 at the end, else as in `count_documents`."""
+    """Continue from `progress` (word, address); return what `count_documents` would."""
     at = progress[1]
     for index in range(progress[0], len(lengths)):
         slot = entry(table, at, lengths[index])
@@ -118,7 +118,7 @@ def add_words(lengths, counts, table, progress):
 
 
 def counts_of(table: Table) -> Counts:
-    """The pre-tokens of a table in a row."""
+    """The pre-tokens of a table, in a row, and their counts."""
     slots = table.slots[table.slots[:, 2] > 0]
     lengths = (slots[:, 2] >> PLACE_BITS).astype(np.int64)
     text = np.zeros(lengths.sum() + KEYS_BYTES + PADDING, np.uint8)
@@ -128,12 +128,12 @@ def counts_of(table: Table) -> Counts:
 
 @compiled
 def gather(slots, number, table, to):
-    """Write the bytes of the pre-tokens of `number` used slots one behind the other."""
+    """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
         place = word(slot + 16)
         length = np.int64(place >> PLACE_BITS)
         if length <= KEYS_BYTES:
-            store(to, word(slot))  # the next pre-token overwrites what is too much
+            store(to, word(slot))  # the next pre-token overwrites the excess
             store(to + 8, word(slot + 8))
         else:
             source = pooled(table, place)

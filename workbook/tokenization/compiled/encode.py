@@ -1,11 +1,11 @@
-"""Text to ids: scan, look each pre-token up, and merge only the new ones.
+"""Text to ids: scan, look up each pre-token, and merge only the new ones.
 
     " the"  -> slot -> 1 id   262                 the slot's number holds the id itself
-    " xylem" -> slot -> 3 ids  at place 71        or where in `pieces` the ids lie
+    " xylem" -> slot -> 3 ids  at place 71        or the ids' place in `pieces`
 
-A language uses few words again and again, so all but one in a hundred pre-tokens are found, and
-encoding takes little longer than scanning and looking up. Memory is bounded: a full table is
-emptied, and fills again with the words that the text uses by then.
+A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
+little longer than scanning and looking up. Memory is bounded: a full table is emptied, and fills
+again with the words that the text uses from then on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +37,8 @@ class CompiledEncoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
-    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens. One
-    thread at a time.
+    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens. Only
+    one thread may use it at a time.
     """
 
     def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]):
@@ -46,7 +46,7 @@ class CompiledEncoder:
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
         self.special = special_bytes(self.special_tokens)
-        # Another table, in which eight bytes are a pair, and the number is what it makes.
+        # A second table: eight bytes are a pair, and their number is the symbol that it makes.
         self.pairs = Table()
         pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
         add_counts(self.pairs, Counts(pairs, lengths, np.arange(256, 256 + len(merges))))
@@ -64,7 +64,7 @@ class CompiledEncoder:
             yield self.encode_documents(documents)
 
     def encode(self, text: str) -> np.ndarray:
-        """The ids of a text. Raises: UnicodeEncodeError where it holds a lone surrogate."""
+        """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
         return self.encode_documents(documents_of(padded(text.encode()), self.special))
 
     def encode_documents(self, documents: Documents) -> np.ndarray:
@@ -84,7 +84,7 @@ class CompiledEncoder:
         return out[: progress[2]]
 
     def make_room(self, length: int) -> None:
-        """Enlarge the memory for a pre-token of this length; at its bound, empty the table."""
+        """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
         if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
             self.forget()
@@ -98,10 +98,10 @@ def make_encoder(
     merges: Sequence[tuple[bytes, bytes]],
     special_ids: Mapping[str, int],
 ) -> CompiledEncoder | None:
-    """The encoder of a vocabulary and merges; None where only the readable tokenizer can do it.
+    """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
-    That is: some byte has no id, two merges make the same token, one joins what none made, or an
-    id needs more than 32 bits.
+    That is so if some byte has no id, two merges make the same token, a merge joins a token that
+    no merge makes, or an id is negative or needs more than 32 bits.
     """
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
@@ -119,7 +119,7 @@ def make_encoder(
 def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, progress):
     """Continue from `progress` (document, address, ids written, pieces used).
 
-    Returns 0 at the end, else the length of a pre-token for which some memory was too small.
+    Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
     document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
     short = 0
@@ -160,7 +160,7 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, 
 
 @compiled
 def remember(slot, at, length, pairs, ids, pieces, used_pieces):
-    """Write what a new pre-token becomes into its slot; how many pieces are used then."""
+    """Write the ids of a new pre-token into its slot; return how many pieces are used now."""
     symbols = merge(at, length, pairs, slot + 24)
     number, value = len(symbols), ids[symbols[0]]
     if number > 1:
@@ -178,12 +178,12 @@ def merge(at, length, pairs, scratch):
 
     `scratch` is the address of eight bytes that may be overwritten. The symbols are a list linked
     both ways. made[p] is what the symbol at p makes with the next one, and waits in a heap as a
-    number, (made[p], p): the smallest is the earliest learnt, and of equals the leftmost. One that
-    is no longer made[p] is passed over. So a long word of n bytes costs n log n steps.
+    number, (made[p], p): the smallest is the earliest learnt, the leftmost of equal ones. One that
+    no longer equals made[p] is skipped. So a word of n bytes takes n log n steps.
     """
     symbols, made = np.empty(length, np.int64), np.empty(length, np.int64)
     behind, ahead = np.arange(-1, length - 1), np.arange(1, length + 1)
-    heap = [np.int64(0) for _ in range(0)]  # empty, and of a type that numba knows
+    heap = [np.int64(0) for _ in range(0)]  # empty, but of a type that numba can infer
     for place in range(length):
         symbols[place] = byte(at + place)
     for place in range(length):

@@ -1,11 +1,11 @@
-"""Memory read by address, eight bytes at a time, which numba has no functions for.
+"""Memory access by address, eight bytes at a time, for which numba has no functions.
 
     text      O n c e   u p o n
     address   7 8 9 ...              byte(8) == ord("n")
               [ O n c e   u p o ]    word(7): one load, one number, "O" in its lowest byte
 
 Compiled functions here take addresses instead of arrays: numba counts the references to every array
-that a function is called with, which for a function that reads three bytes is most of the work.
+that a function is called with, which is most of the work in a function that reads three bytes.
 The price is that nothing checks an address. So every caller ensures that the array outlives the
 call, and that `PADDING` zeros follow a text, because `word` may read past its end.
 """
@@ -31,7 +31,7 @@ PADDING = 16
 def compiled(function):
     """`function` compiled on its first call, without the interpreter's lock, and kept on disk.
 
-    Where nothing can be written, every process compiles for itself.
+    If no folder can be written to, every process compiles for itself.
     """
     before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder() or "")
     try:
@@ -47,7 +47,7 @@ def compiled(function):
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder for compiled code: in a checkout next to the sources, else the user's; or None.
+    """The folder for compiled code: next to the sources in a checkout, else the user's, or None.
 
     numba compiles a function again when its own file changes, but not when a file that it calls
     into does. So the folder's name is a hash of all the sources together.
@@ -79,14 +79,14 @@ class Announcement(event.Listener):
             print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
 
     def on_end(self, event):
-        """Do nothing; numba asks for this method."""
+        """Do nothing; numba requires this method."""
 
 
 event.register("numba:compile", Announcement())
 
 
 def padded(data: bytes) -> np.ndarray:
-    """The bytes as an array with `PADDING` zeros behind them."""
+    """The bytes as an array, followed by `PADDING` zeros."""
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
     return text
@@ -114,7 +114,7 @@ word = _load(64, types.uint64)  # word(address) -> the next eight bytes, the fir
 
 @intrinsic
 def store(context, address, value):
-    """Write a number of 64 bits to the eight bytes at an address."""
+    """Write a 64-bit number to the eight bytes at an address."""
 
     def generate(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
@@ -126,7 +126,7 @@ def store(context, address, value):
 
 @intrinsic
 def trailing_zeros(context, value):
-    """How many of the lowest bits are 0; 64 where all are."""
+    """How many of the lowest bits are 0; 64 if all are."""
 
     def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -134,7 +134,7 @@ def trailing_zeros(context, value):
     return types.int64(types.uint64), generate
 
 
-# Constants of 64 bits: mixed with signed numbers, numba would make floats of them.
+# Unsigned 64-bit constants: numba would turn a mix of signed and unsigned numbers into floats.
 LOW_CASE = np.uint64(0x2020_2020_2020_2020)
 SEVEN_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 TOP_BITS = np.uint64(0x8080_8080_8080_8080)

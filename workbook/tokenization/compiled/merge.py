@@ -4,14 +4,14 @@
     merge e s  | n e w E E t |  w i d E E t |       first and last cell of a token hold its symbol
     pair E t   occurs at cells 4 and 11             written down once, when E is made
 
-All occurrences of a pair come into being when the newer of its two symbols is made, and from then
-on they only vanish. So the list of a pair's places is written once, and its first count is an upper
-bound from then on. A heap holds the pairs by that bound. The highest is counted again at the places
-of its list: if the bound is still right, it is the next merge; if not, it goes back, corrected.
+All occurrences of a pair arise when the newer of its two symbols is made; after that they can only
+vanish. So the list of a pair's places is written once, and its first count stays an upper bound. A
+heap orders the pairs by that bound. The highest is counted again at the places in its list: if the
+bound is still right, it is the next merge; if not, it goes back with the corrected bound.
 
 Symbols are numbers here and byte strings in `bpe`, with the same merges, because no two merges make
-the same bytes. Suppose two did. Where both stand in the text, no earlier merge reached across
-their edges, so the same merges happened inside, in the same order, and the last one was the same.
+the same bytes. Suppose two did. Wherever either stands in the text, no earlier merge reached across
+its edges, so the same merges happened inside, in the same order, and the last one was the same.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     """The merges as pairs of symbols (n, 2): 0 to 255 are bytes, 256 + k is what merge k made."""
     cells = lay_out(words)
     places, pairs, used, free = first_pairs(cells)
-    # Sorted, and so a heap already. From here on its size and order are the compiled code's.
+    # Sorted, so already a heap. From here on, the compiled code maintains its size and order.
     heap = np.zeros(len(pairs), np.int64)
     heap[:used] = np.lexsort(-pairs[:used, [RIGHT, LEFT, BOUND]].T)
     merges = np.empty((min(num_merges, len(cells)), 2), np.int64)
@@ -53,7 +53,7 @@ def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
 
 
 def lay_out(words: Counts) -> np.ndarray:
-    """The cells (n, 2): a byte and the count of its word each, with an edge round every word."""
+    """The cells (n, 2): each a byte and the count of its word, with an edge around every word."""
     edges = np.append(0, np.cumsum(words.lengths + 1))
     within = np.ones(edges[-1] + 1, bool)
     within[edges] = False
@@ -71,7 +71,7 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     at = at[np.argsort(codes, kind="stable")]
     number = np.bincount(codes)
     distinct = np.flatnonzero(number)
-    # A merge takes a cell away and makes two pairs at most, so three places a cell suffice.
+    # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
     places = np.empty(3 * len(cells), np.int32)
     places[: len(at)] = at
     pairs = np.zeros((1 << 17, 5), np.int64)
@@ -85,7 +85,7 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 
 def doubled(array: np.ndarray) -> np.ndarray:
-    """The array with as much room again behind it."""
+    """The array at twice its length, zeros at the end."""
     return np.concatenate([array, np.zeros_like(array)])
 
 
@@ -93,7 +93,7 @@ def doubled(array: np.ndarray) -> np.ndarray:
 def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight, progress):
     """Continue from `progress` (merges, pairs, places, pairs in the heap).
 
-    Returns whether it stopped because memory was short. `number` and `weight` are scratch.
+    Returns whether it stopped for lack of room. `number` and `weight` are scratch space.
     """
     done, used, free, size = progress[0], progress[1], progress[2], progress[3]
     short = False
@@ -131,7 +131,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
 
 @compiled
 def recount(cells, places, pairs, pair, spelled):
-    """Count a pair at its places, drop those where it is gone, correct its bound."""
+    """Count a pair at its places, drop those where it is gone, and correct its bound."""
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
     length = length_of(left, spelled)
     total, stop = 0, pairs[pair, START]
@@ -157,10 +157,10 @@ def spell(new, left, right, spelling, spelled):
 
 @compiled
 def apply(cells, places, pairs, pair, spelled, new):
-    """Replace the pair by the new symbol at its places, and keep the places where that was done.
+    """Replace the pair with the new symbol at its places, and keep the places where that was done.
 
-    In "aaa" the first two are a pair and the last two are a pair: the second one is gone by the
-    time its turn comes.
+    In "aaa" both the first two and the last two are a pair: the second pair is gone by the time its
+    turn comes.
     """
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
     length = length_of(left, spelled)
@@ -182,8 +182,8 @@ def apply(cells, places, pairs, pair, spelled, new):
 def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side, number, weight):
     """Write down the pairs of the new symbol with its neighbours on one side (-1 left, 1 right).
 
-    Returns how many pairs there are then, and the first free place. Where two new symbols are
-    neighbours, their pair is found from both: only the left one of them takes it.
+    Returns the new number of pairs, and the first free place. If two new symbols are neighbours,
+    their pair is found from both, and only the left one records it.
     """
     first = used
     reach = length_of(new, spelled) if side > 0 else -1
@@ -202,7 +202,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
         pairs[pair, BOUND] = weight[other]
         pairs[pair, START], pairs[pair, STOP] = free, free + number[other]
         free += number[other]
-        number[other] = pairs[pair, START]  # from here on: where the next place goes
+        number[other] = pairs[pair, START]  # from here on: the index of the next place
     for place in range(pairs[merged, START], pairs[merged, STOP]):
         cell = places[place]
         other = cells[cell + reach, SYMBOL]
@@ -216,16 +216,16 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
 
 @compiled
 def length_of(symbol, spelled):
-    """The bytes of a symbol."""
+    """The number of bytes in a symbol."""
     return spelled[symbol + 1] - spelled[symbol]
 
 
-# --- The heap: pairs by bound, and of equals the greater pair of byte strings first -------------
+# --- The heap: pairs by bound; among equals, the greater pair of byte strings first -------------
 
 
 @compiled
 def push(heap, size, pair, pairs, spelling, spelled):
-    """Add a pair; the new size."""
+    """Add a pair; return the new size."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
@@ -239,7 +239,7 @@ def push(heap, size, pair, pairs, spelling, spelled):
 
 @compiled
 def sift_down(heap, size, pairs, spelling, spelled):
-    """Bring the first pair, whose bound may have fallen, to where it belongs."""
+    """Move the first pair, whose bound may have fallen, to where it belongs."""
     pair, at = heap[0], 0
     while True:
         child = 2 * at + 1
@@ -254,7 +254,7 @@ def sift_down(heap, size, pairs, spelling, spelled):
 
 @compiled
 def precedes(one, other, pairs, spelling, spelled):
-    """Whether one pair is merged before another: more frequent, or as frequent and greater."""
+    """Whether one pair is merged before another: more frequent, or equally frequent and greater."""
     if pairs[one, BOUND] != pairs[other, BOUND]:
         return pairs[one, BOUND] > pairs[other, BOUND]
     for side in (LEFT, RIGHT):
@@ -266,7 +266,7 @@ def precedes(one, other, pairs, spelling, spelled):
 
 @compiled
 def compare(one, other, spelling, spelled):
-    """Above 0 where the first symbol's bytes are greater, below where they are smaller."""
+    """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
     if one == other:
         return 0
     at, before = spelled[one], spelled[other]

@@ -5,7 +5,7 @@
 
 A pre-token is a contraction, or a run of characters of one kind with at most one space before it,
 or white space. So a scanner needs one fact about a character, its kind, and two rules: a "'" may
-begin a contraction, and white space leaves its last character to the word behind it.
+begin a contraction, and white space leaves its last character to what follows.
 """
 
 from functools import cache
@@ -22,7 +22,8 @@ OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 def character_kinds() -> np.ndarray:
     """The kind of every code point, as the `regex` module has it.
 
-    Not from `unicodedata`: its Unicode version is the interpreter's, and differs by thousands.
+    Not from `unicodedata`: its Unicode version is the interpreter's, which differs in thousands of
+    characters.
     """
     codes = np.delete(np.arange(0x110000), np.s_[0xD800:0xE000])  # all but the surrogates
     everything = "".join(map(chr, codes))
@@ -37,8 +38,8 @@ def character_kinds() -> np.ndarray:
 def token_end(at, end, kinds):
     """The address where the pre-token that begins at `at` ends, in a document that ends at `end`.
 
-    `kinds` is the address of `character_kinds()`. This is the fast path for words in ASCII; all
-    else goes to `any_token_end`.
+    `kinds` is the address of `character_kinds()`. This is the fast path for ASCII words;
+    everything else goes to `any_token_end`.
     """
     start = at + (byte(at) == 0x20)
     run = leading_letters(word(start))
@@ -47,7 +48,7 @@ def token_end(at, end, kinds):
         while run == 8:
             run = leading_letters(word(start))
             start += run
-        if start >= end:  # the letters behind the end belong to a special token
+        if start >= end:  # the letters past the end belong to a special token
             return end
         if byte(start) < 0x80:
             return start
@@ -77,7 +78,7 @@ def any_token_end(at, end, kinds):
 
 @compiled
 def contraction_length(at):
-    """The bytes of 's 'd 'm 't 'll 've 're at this address; 0 where there is none."""
+    """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
     first, second = byte(at + 1), byte(at + 2)
     if first == 0x73 or first == 0x64 or first == 0x6D or first == 0x74:  # s d m t
         return 2
@@ -90,7 +91,7 @@ def contraction_length(at):
 
 @compiled
 def run_end(at, end, kinds, kind):
-    """Where the run of characters of this kind ends."""
+    """The address where the run of characters of this kind ends."""
     while at < end:
         code, length = decoded(at)
         if byte(kinds + code) != kind:

@@ -1,10 +1,10 @@
-"""A hash table from pre-tokens to one number each, over memory that its owner holds.
+"""A hash table from each pre-token to one number, in memory that its owner holds.
 
-    slot    [ key | key | length and place | value ]      four numbers of 64 bits, 0 where free
+    slot    [ key | key | length and place | value ]      four 64-bit numbers, 0 if free
     pool    the bytes of the pre-tokens that are longer than two keys
 
-A pre-token of up to 16 bytes, that is nearly every one, *is* its two keys: two comparisons tell
-whether it is there. A longer one has a hash for keys and its bytes in the pool, which are compared
+A pre-token of up to 16 bytes, as nearly all are, *is* its two keys: two comparisons show whether it
+is there. A longer one has a hash for keys and its bytes in the pool, which are compared
 too, because equal hashes prove nothing. The table copies what it stores, so the text may be freed.
 """
 
@@ -21,7 +21,7 @@ ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF = np.uint64(32)
-# The facts of a table for compiled code: numbers of 64 bits, at these distances from one address.
+# The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
 SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
 
 
@@ -48,7 +48,7 @@ class Table:
         return 2 * len(self) >= len(self.slots)
 
     def grow(self, longest: int) -> None:
-        """Make room: twice the slots where half are used, and for `longest` more bytes."""
+        """Make room: twice the slots if half are used, and `longest` more bytes in the pool."""
         if self.is_full():
             slots = np.zeros((2 * len(self.slots), 4), np.uint64)
             rehash(self.slots.ctypes.data, len(self.slots), slots.ctypes.data, len(slots))
@@ -80,7 +80,7 @@ def keys_of(at, length):
 
 @compiled
 def home_of(first, second):
-    """The number whose lowest bits are the slot where the search for these keys begins."""
+    """A hash of the keys; its lowest bits are the slot where the search for them begins."""
     mixed = (first ^ (second * MIX_B) ^ (second >> HALF)) * MIX_A
     return mixed ^ (mixed >> HALF)
 
@@ -123,7 +123,7 @@ def same_bytes(one, other, length):
 
 @compiled
 def entry(table, at, length):
-    """The address of the slot of a pre-token, entered if it is new; 0 where there is no room."""
+    """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
     slot = find(table, at, length)
     if word(slot + 16) == 0:
         used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))

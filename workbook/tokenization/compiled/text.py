@@ -18,14 +18,14 @@ from workbook.tokenization.spans import BLOCK, not_utf8
 class Documents(NamedTuple):
     """A text, the addresses where its documents start and end, and the special tokens between."""
 
-    text: np.ndarray  # uint8, with padding behind
+    text: np.ndarray  # uint8, padded at the end
     starts: np.ndarray  # int64
     ends: np.ndarray  # int64
-    specials: list[bytes]  # the special token behind each document but the last
+    specials: list[bytes]  # the special token after each document but the last
 
 
 def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
-    """A pattern that finds special tokens in bytes; of those that begin together the longest."""
+    """A pattern that finds special tokens in bytes: of those that begin together, the longest."""
     specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
     return re.compile(b"|".join(specials) or b"(?!)")
 
@@ -42,9 +42,9 @@ def documents_of(text: np.ndarray, special: re.Pattern) -> Documents:
 def read_documents(
     path: Path, special_tokens: Sequence[str], cuts: Sequence[int]
 ) -> Iterator[Documents]:
-    """The documents of a file, span by span between the cuts; each must be used before the next.
+    """The documents of a file, span by span between the cuts; use each before the next is read.
 
-    Raises: ValueError where the file is not UTF-8, or ends before the last cut.
+    Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
     special = special_bytes(special_tokens)
     buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
@@ -52,7 +52,7 @@ def read_documents(
         for start, end in pairwise(cuts):
             text = buffer[: end - start + PADDING]
             file.seek(start)
-            # The file has become shorter: the end of `text` still holds the span before.
+            # If the file has become shorter, the end of `text` still holds the span before.
             if file.readinto(text[:-PADDING]) < end - start:
                 raise changed(path)
             text[-PADDING:] = 0
@@ -61,9 +61,9 @@ def read_documents(
 
 
 def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
-    """Raise ValueError where the bytes of a file that begin at `start` are not UTF-8.
+    """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8.
 
-    Block by block: strings as long as a span would fragment the memory of the process.
+    It works block by block: strings as long as a span would fragment the process's memory.
     """
     at = 0
     while at < len(data):
