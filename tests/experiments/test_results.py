@@ -369,7 +369,7 @@ def test_places_are_counted(studied):
     (row,) = results.environments(studied).to_dict("records")
     assert row["runs"] == 3
     assert row["machine"] == "Abacus, 2 cores, 1 thread per run, float32"
-    assert row["torch"] == "2.13.0" and row["commit"] == made_records.ENVIRONMENT["commit"][:10]
+    assert row["torch"] == "2.13.0" and row["commits"] == made_records.ENVIRONMENT["commit"][:10]
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
 
 
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
-    """One row for each environment in which runs were made: machine, versions, commit."""
+    """One row per environment in which runs were made: machine, versions, commits, and how many."""
     rows = []
     for run in (run for own in first_asked(studied).values() for run in own.values()):
         found = run.environment
@@ -155,8 +155,11 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
                 "commit": str(found["commit"])[:10],
             }
         )
-    found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine"])
-    return found.groupby(list(found.columns), sort=False).size().rename("runs").reset_index()
+    found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine", "commit"])
+    same = [*found.columns.drop("commit")]
+    return found.groupby(same, sort=False, as_index=False).agg(
+        commits=("commit", lambda each: " ".join(each.unique())), runs=("commit", "size")
+    )
 
 
 def ending(run: Run) -> str:
