@@ -372,6 +372,14 @@ def test_places_are_counted(studied):
     assert row["torch"] == "2.13.0" and row["commits"] == made_records.ENVIRONMENT["commit"][:10]
 
 
+def test_commits_of_one_environment_share_a_row(tmp_path, monkeypatch):
+    first = record(tmp_path, BASE, [4.0])
+    monkeypatch.setitem(made_records.ENVIRONMENT, "commit", "fedcba9876543210")
+    studied = {"rates": {"one": first, "two": record(tmp_path, config(seed=1), [4.0])}}
+    (row,) = results.environments(studied).to_dict("records")
+    assert row["commits"] == "0123456789 fedcba9876" and row["runs"] == 2
+
+
 @pytest.fixture
 def board(tmp_path):
     """A leaderboard on which half the batch helped, and a lower learning rate then."""

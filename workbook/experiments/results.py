@@ -137,7 +137,7 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
 
 
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
-    """One row per environment in which runs were made: machine, versions, commits, and how many."""
+    """One row per environment in which runs were made: machine, versions, commits, runs."""
     rows = []
     for run in (run for own in first_asked(studied).values() for run in own.values()):
         found = run.environment
