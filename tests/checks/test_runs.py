@@ -141,5 +141,5 @@ def test_who_has_nothing_yet_is_told_what_to_hand_in():
             assert set(problem.takes) == set(problem.parts or [""]), problem.id
         for part, words in problem.takes.items():
             assert check(problem.id, ..., part).message == (
-                f"Nothing to check yet. Hand in {words}, and run this cell again."
+                f"Nothing to check yet. Hand in {words}. Then run this cell again."
             )

@@ -130,8 +130,7 @@ class TestTime:
             for run in records.load_all()
             if not run.diverged
         ]
-        near = [ratio for ratio in ratios if 0.4 < ratio < 2.5]
-        assert len(ratios) > 50 and len(near) > 0.9 * len(ratios), "but where others used the cores"
+        assert len(ratios) > 50 and min(ratios) > 0.4 and max(ratios) < 2.5
 
     def test_workers_have_one_thread_each(self, monkeypatch):
         monkeypatch.setattr(torch, "get_num_threads", lambda: 4)

@@ -111,7 +111,7 @@ def test_a_verdict_claims_only_what_luck_does_not_explain():
     said = found.verdict("post-norm", 100)
     assert Difference(FAINT).chance < 0.1
     assert said.startswith("no difference that these runs can establish (+0.090 ± 0.033")
-    assert f"{Difference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
+    assert f"a gap of {Difference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
     assert found.verdict("no RoPE", 100).startswith("better (-0.490")
     assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
 
@@ -143,7 +143,7 @@ def test_an_ending_is_a_loss_or_a_step(runs):
     diverged = runs["no norm, 100 tokens, rate 0.02"]
     assert results.ending(diverged) == "diverged at step 1"
     vars(diverged)["log"] = diverged.log.assign(validation_loss=None)
-    assert results.ending(diverged) == "was infinite or NaN before the first step"
+    assert results.ending(diverged) == "had an infinite or NaN loss before the first step"
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
 
 
@@ -357,11 +357,24 @@ def test_every_experiment_has_a_verdict(runs, studied):
     assert found["batch_size"] == "not finished yet"
 
 
+def test_settings_are_compared_rate_by_rate_and_in_words(runs, tmp_path):
+    lost = record(tmp_path, config(max_learning_rate=5e-3, d_ff=48), [4.0, 7.0], diverged=True)
+    never = results.Setting({5e-3: lost}, {1: lost, 2: lost})
+    found = {"without norms": results.settings(runs, "no norm")[100], "neither": never}
+    table = results.rates_table(found)
+    assert list(table) == ["0.005", "0.01", "0.02", "seeds at the best"]
+    assert table.loc["without norms", "0.005"] == "ended at 2.500 nats/token"
+    assert table.loc["without norms", "0.02"] == "diverged at step 1"
+    assert table.loc["neither", "0.02"] == "", "it has no run at that rate"
+    mean, other = results.best_in_words(found).split("; ")
+    assert mean == f"without norms {found['without norms'].spread} at 0.005"
+    assert other == "neither diverged at every learning rate"
+
+
 def test_the_overview_counts_new_runs_and_their_time(studied):
     table = results.overview(studied, {"rates": "Which rate?", "norms": "Why norms?"})
     assert table["runs"].tolist() == [2, 2]
     assert table["new"].tolist() == [2, 1]
-    assert table["diverged"].tolist() == [1, 0]
     assert table["minutes"].tolist() == pytest.approx([4 / 60, 2 / 60])
 
 

@@ -193,6 +193,11 @@ def test_settings_that_leave_nothing_are_refused(settings, said):
         generate.decode(model_of(BASE), [1], 5, **settings)
 
 
+def test_at_temperature_0_there_is_nothing_to_draw_from():
+    with pytest.raises(ValueError, match="at temperature 0 nothing is drawn"):
+        generate.candidates(torch.zeros(1, 4), 0)
+
+
 def test_prompts_that_cannot_be_continued_are_refused():
     model = model_of(BASE)
     for prompts in ([], [[1], []]):

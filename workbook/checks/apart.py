@@ -62,8 +62,9 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
         )
         with printed.open("wb") as output, lines.open(encoding="utf-8") as reader:
             process = subprocess.Popen(
-                # -P: no file of the working directory is imported in place of Python's own
-                [sys.executable, "-P", "-c", code],
+                # -P: no file of the working directory is imported in place of Python's own;
+                # -u: what it printed before a crash is not lost
+                [sys.executable, "-P", "-u", "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

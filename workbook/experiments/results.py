@@ -128,7 +128,6 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
             "question": questions[name],
             "runs": len({run.config.key for run in studied[name].values()}),
             "new": len(own),
-            "diverged": sum(run.diverged for run in own.values()),
             "minutes": sum(run.seconds for run in own.values()) / 60,
         }
         for name, own in first_asked(studied).items()
@@ -165,7 +164,7 @@ def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
     if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
-        return "was infinite or NaN before the first step"
+        return "had an infinite or NaN loss before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
@@ -433,7 +432,7 @@ class Family:
         words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if each.nats > 0 else 'better'} ({words})"
-        least = f"{each.smallest_claim(len(self)):.3f} could have been claimed"
+        least = f"a gap of {each.smallest_claim(len(self)):.3f} could have been claimed"
         higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
         return f"no difference that these runs can establish ({words}, {higher}; {least})"
 
@@ -770,6 +769,28 @@ def deep(results: Results) -> dict[str, Setting]:
     return {name: each for name, by_tokens in found.items() for each in by_tokens.values()}
 
 
+def rates_table(found: Mapping[str, Setting]) -> pd.DataFrame:
+    """One row per setting: how it ended at each learning rate, and its seeds at the best one."""
+    tried = sorted({rate for each in found.values() for rate in each.tuned})
+    rows = {
+        name: {f"{rate:.3g}": ending(run) for rate, run in each.tuned.items()}
+        | {"seeds at the best": str(each.spread)}
+        for name, each in found.items()
+    }
+    columns = [*(f"{rate:.3g}" for rate in tried), "seeds at the best"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).fillna("")
+
+
+def best_in_words(found: Mapping[str, Setting]) -> str:
+    """The loss of each setting at its best learning rate, or that all of them diverged."""
+    return "; ".join(
+        f"{name} diverged at every learning rate"
+        if each.best.diverged
+        else f"{name} {each.spread} at {each.rate:.3g}"
+        for name, each in found.items()
+    )
+
+
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
     family = Family(studied)
@@ -785,12 +806,7 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
                 for tokens, each in by_budget.items()
             )
     if deep_ones := deep(studied.get("depth", {})):
-        found["depth"] = "; ".join(
-            f"{name} {ending(each.best)} at every rate"
-            if each.best.diverged
-            else f"{name} {each.spread} at {each.rate:.3g}"
-            for name, each in deep_ones.items()
-        )
+        found["depth"] = best_in_words(deep_ones)
     if sizes := by_batch(studied.get("batch_size", {})):
         top = {size: best(numbered(runs)) for size, runs in sizes.items()}
         found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())

@@ -213,6 +213,8 @@ def candidates(
     to at least p. Rows that keep fewer tokens are padded with tokens of probability 0.
     Source of top-p: Holtzman et al. 2020, sec. 3.1 (nucleus sampling).
     """
+    if temperature == 0:
+        raise ValueError("at temperature 0 nothing is drawn; take the largest logit instead")
     check_settings(temperature, top_p, top_k)
     high = logits.to(float_type(logits))
     # Subtract the largest first, so that no division by a small temperature overflows.
@@ -231,7 +233,7 @@ def candidates(
 def nucleus(
     probabilities: Float[Tensor, "*rows vocab"], top_p: Number
 ) -> tuple[Float[Tensor, "*rows few"], Int[Tensor, "*rows few"]]:
-    """The fewest probabilities that reach `top_p` together, normalized to 1, and their places.
+    """The fewest probabilities that reach `top_p` together, scaled to sum to 1, and their places.
 
     Sorting a whole vocabulary takes longer than the model does. So only the likeliest 64 are looked
     at first, and more only if these are not enough.

@@ -114,7 +114,7 @@ class Momentum(Rule):
 
 
 class AdaGrad(Rule):
-    """s ← s + g², then θ ← θ - lr g / (√s + ε): short steps where gradients were large.
+    """s ← s + g², then θ ← θ - lr g / (√s + ε): smaller steps where gradients have been large.
 
     Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
     """

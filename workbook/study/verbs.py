@@ -471,8 +471,8 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
 def _how_to_begin(problem: Problem, part: str | None) -> str:
     """Tell what to hand in to a learner who has nothing yet."""
     if problem.kind == "code":
-        return f"Nothing to check yet. Write {problem.hand_in}, and run this cell again."
-    return f"Nothing to check yet. Hand in {_taken(problem, part)}, and run this cell again."
+        return f"Nothing to check yet. Write {problem.hand_in}. Then run this cell again."
+    return f"Nothing to check yet. Hand in {_taken(problem, part)}. Then run this cell again."
 
 
 def _taken(problem: Problem, part: str | None) -> str:

@@ -73,7 +73,7 @@ def windows(
     places = starts.numpy()[:, None] + np.arange(context_length + 1)
     ids = torch.from_numpy(np.asarray(dataset)[places].astype(np.int64))
     if torch.device(device).type == "cuda":
-        # From pinned memory the copy runs while the GPU works, instead of holding it up.
+        # Copying from pinned memory, the program need not wait for the copy to end.
         ids = ids.pin_memory().to(device, non_blocking=True)
     else:
         ids = ids.to(device)
