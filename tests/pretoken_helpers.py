@@ -10,7 +10,6 @@ import regex
 from hypothesis import strategies as st
 
 from workbook.tokenization.compiled import count, merge, table, text
-from workbook.tokenization.compiled.machine import padded
 from workbook.tokenization.pretokens import PATTERN
 
 # Characters that the pattern tells apart, and some that look alike to a careless scanner.
@@ -39,8 +38,8 @@ def odd_strings(draw: random.Random, number: int) -> list[str]:
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
     """The pre-tokens of a text, counted in a table that has to grow."""
     entries = table.Table(capacity)
-    special = text.special_bytes(special_tokens)
-    count.count_text(entries, text.documents_of(padded(string.encode()), special))
+    documents = text.documents_of(string.encode(), text.special_finder(special_tokens))
+    count.count_text(entries, documents)
     return count.counts_of(entries)
 
 

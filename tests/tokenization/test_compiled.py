@@ -11,12 +11,14 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of, odd_strings
 
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
 from workbook.tokenization.compiled import count, merge, scan, table
-from workbook.tokenization.compiled.machine import compiled, leading_letters, padded
+from workbook.tokenization.compiled.kernels import OPTIONS
+from workbook.tokenization.compiled.machine import leading_letters, padded
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 
 END = "<|endoftext|>"
@@ -25,7 +27,7 @@ WORDS = st.lists(st.text(st.sampled_from("abc"), max_size=12) | st.text(max_size
 # --- Scanning ------------------------------------------------------------------------------------
 
 
-@compiled
+@njit(**OPTIONS)
 def ends_of_each(starts, stops, kinds, ends):
     number = 0
     for index in range(len(starts)):
@@ -89,7 +91,12 @@ def test_boundaries_equal_regex_in_a_hundred_thousand_strings():
 def test_leading_letters_counts_ascii_letters(string):
     eight = string.encode()[:8]
     expected = len(regex.match(rb"[A-Za-z]*", eight)[0])
-    assert leading_letters(np.frombuffer(eight, np.uint64)[0]) == expected
+    assert letters_of(np.frombuffer(eight, np.uint64)[0]) == expected
+
+
+@njit(**OPTIONS)
+def letters_of(eight):
+    return leading_letters(eight)
 
 
 # --- Counting ------------------------------------------------------------------------------------
@@ -123,12 +130,27 @@ def test_equal_keys_of_long_pretokens_are_no_proof():
     other[0] = int.from_bytes(b"Twenty-f", "little")
     other[1] ^= mixed(24 ^ int(one[0])) ^ mixed(24 ^ int(other[0]))
     words = [padded(word.tobytes()) for word in (one, other)]
-    keys = [table.keys_of(word.ctypes.data, 24) for word in words]
+    keys = [keys_in(word.ctypes.data, 24) for word in words]
     assert keys[0] == keys[1]
     entries = table.Table()
-    slots = [table.entry(entries.address, words[0].ctypes.data, 24)]
-    slots += [table.find(entries.address, word.ctypes.data, 24) for word in words]
-    assert slots[0] == slots[1] != slots[2]
+    slot = entered(entries.address, words[0].ctypes.data, 24)
+    found = [found_in(entries.address, word.ctypes.data, 24) for word in words]
+    assert slot == found[0] != found[1]
+
+
+@njit(**OPTIONS)
+def keys_in(at, length):
+    return table.keys_of(at, length)
+
+
+@njit(**OPTIONS)
+def entered(entries, at, length):
+    return table.entry(entries, at, length)
+
+
+@njit(**OPTIONS)
+def found_in(entries, at, length):
+    return table.find(entries, at, length)
 
 
 def mixed(value: int) -> int:

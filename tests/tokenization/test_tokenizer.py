@@ -54,7 +54,7 @@ def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     """The ids by the compiled engine, which must have an encoder for the tokenizer."""
     with one.compiled_encoder() as encoder:
         assert encoder is not None
-        return encoder.encode(text).tolist()
+        return np.concatenate(list(encoder.encode(text))).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +177,35 @@ def test_long_words_have_the_same_ids(readable, length):
     assert compiled_ids(readable, text) == readable.encode(text)
 
 
+@pytest.mark.parametrize("shift", [(1 << 20) - 300, 1 << 20, (1 << 32) - 5_000])
+def test_large_ids_are_the_small_ones_shifted(readable, shift):
+    """Some or all are too large to be packed three to a number."""
+    vocab = {token_id + shift: token for token_id, token in readable.vocab.items()}
+    one = Tokenizer(vocab, readable.merges, readable.special_tokens)
+    text = CORPUS + LONGER + "xylitol owlowlowl" + END
+    assert compiled_ids(one, text) == [each + shift for each in readable.encode(text)]
+
+
+def test_an_array_has_the_ids_of_the_list(readable, compiled):
+    for text in ("", "low", CORPUS + END + LONGER, "天 " * 999):
+        for one in (readable, compiled):
+            ids = one.encode_array(text)
+            assert ids.dtype == np.uint16
+            assert ids.tolist() == one.encode(text) == readable.encode(text)
+    far = Tokenizer(readable.vocab | {1 << 31: b"far away"}, readable.merges)
+    assert far.encode_array("low").dtype == np.uint32
+
+
+def test_a_text_in_memory_is_encoded_span_by_span(readable, compiled, monkeypatch):
+    monkeypatch.setattr(spans, "SPAN", 64)
+    one = Tokenizer(readable.vocab, readable.merges, [END, LONGER, "ow th", " "])
+    other = pickle.loads(pickle.dumps(one))
+    text = (CORPUS + END + LONGER + "the low the天 low\n") * 9
+    expected = list(other.encode_iterable([text]))
+    assert one.encode(text) == one.encode_array(text).tolist() == expected
+    assert compiled.encode(text) == readable.encode(text)
+
+
 def test_very_long_words_and_rows_of_special_tokens_take_seconds(readable):
     word = "owlmouse" * 12_500
     assert readable.decode(readable.encode(word)) == word
@@ -193,7 +222,7 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     expected = readable.encode(text)
     with one.compiled_encoder() as encoder:
         for _ in range(2):
-            assert encoder.encode(text).tolist() == expected
+            assert np.concatenate(list(encoder.encode(text))).tolist() == expected
     assert len(encoder.table.slots) == 1 << 14
     assert encoder.table.pool_used + 8 * encoder.used_pieces < 1 << 18
 
@@ -300,6 +329,11 @@ def test_lone_surrogates_and_bytes_are_refused_by_the_compiled_engine_too(readab
         compiled.encode("\ud800")
     with pytest.raises(TypeError, match="encode takes a string, got bytes"):
         compiled.encode(b"abc")
+    for one in (readable, compiled):
+        with pytest.raises(ValueError, match=r"'\\ud800' holds a lone surrogate"):
+            one.encode_array("\ud800")
+        with pytest.raises(TypeError, match="encode takes a string, got bytes"):
+            one.encode_array(b"abc")
     assert compiled.encode("abc") == readable.encode("abc")
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import regex
 
@@ -73,24 +74,30 @@ def cut_points(
     They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
     token. If 64 KiB hold no such place, the part is longer.
     """
+    with path.open("rb") as file:
+        return cuts_of(file, path.stat().st_size, special_tokens, span)
+
+
+def cuts_of(
+    file: BinaryIO, size: int, special_tokens: Sequence[str] = (), span: int | None = None
+) -> list[int]:
+    """`cut_points` of an open file of `size` bytes, which may lie in memory."""
     span = span or SPAN
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
-    size = path.stat().st_size
     points = [0]
-    with path.open("rb") as file:
-        for target in range(span, size, span):
-            file.seek(target - min(margin, target))
-            window = file.read((1 << 16) + 2 * margin)
-            for match in _cut.finditer(window, margin, len(window) - margin):
-                at = match.end()
-                # A special token may hold a space; cut here only if that splits none.
-                if not any(
-                    token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
-                    for token in specials
-                ):
-                    points.append(file.tell() - len(window) + at)
-                    break
+    for target in range(span, size, span):
+        file.seek(target - min(margin, target))
+        window = file.read((1 << 16) + 2 * margin)
+        for match in _cut.finditer(window, margin, len(window) - margin):
+            at = match.end()
+            # A special token may hold a space; cut here only if that splits none.
+            if not any(
+                token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
+                for token in specials
+            ):
+                points.append(file.tell() - len(window) + at)
+                break
     return [*points, size]
 
 

@@ -129,6 +129,7 @@ class Tokenizer(Encoder):
         self._first_chunks = _Memory(partial(self._chunk, ""), REMEMBERED)
         self._later_chunks = _Memory(partial(self._chunk, " "), REMEMBERED)
         self._idle_encoders = []
+        self._dtype = token_dtype(self.vocab_size)
 
     @classmethod
     def from_files(
@@ -168,18 +169,37 @@ class Tokenizer(Encoder):
         Long text goes through the compiled engine.
         """
         if len(require_text(text)) >= COMPILED_FROM:
-            with self.compiled_encoder() as encoder:
-                if encoder is not None:
-                    try:
-                        return encoder.encode(text).tolist()
-                    except UnicodeEncodeError as error:
-                        raise lone_surrogate(repr(text[error.start])) from error
+            parts = self._encode_long(text)
+            if parts is not None:
+                return integers(parts, self.vocab_size)
         # A space with no other white space before it begins a pre-token, so the text can be split
         # there and the ids of each chunk remembered, which is quicker than the pattern.
         if len(text) <= SHORT and self._may_be_chunked and not _blank_run.search(text):
             first, *later = text.split(" ")
             return [*self._first_chunks[first], *_ids(self._later_chunks, later)]
         return list(_ids(self._pretokens, whole_pretokens(text, self._special)))
+
+    def encode_array(self, text: str) -> np.ndarray:
+        """The ids of a text, in the smallest unsigned dtype that holds every id.
+
+        Long text takes half the time of `encode`, and a tenth of the memory. It raises the same
+        errors.
+        """
+        if len(require_text(text)) >= COMPILED_FROM:
+            parts = self._encode_long(text)
+            if parts is not None:
+                return np.concatenate(parts)
+        return np.array(self.encode(text), self._dtype)
+
+    def _encode_long(self, text: str) -> list[np.ndarray] | None:
+        """The ids by the compiled engine, in parts; None if it does not fit this vocabulary."""
+        with self.compiled_encoder() as encoder:
+            if encoder is None:
+                return None
+            try:
+                return [ids.astype(self._dtype) for ids in encoder.encode(text)]
+            except UnicodeEncodeError as error:
+                raise lone_surrogate(repr(text[error.start])) from error
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
         memory = _Memory(self._merge, REMEMBERED_IN_A_STREAM)
@@ -200,19 +220,18 @@ class Tokenizer(Encoder):
             else:
                 task = partial(encode_task, pickle.dumps(self), path)
                 parts = executor.map(task, task_cuts(cuts))
-            return np.concatenate([np.empty(0, token_dtype(self.vocab_size)), *parts])
+            return np.concatenate([np.empty(0, self._dtype), *parts])
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which come from `cut_points`."""
-        dtype = token_dtype(self.vocab_size)
         if Path(path).stat().st_size >= COMPILED_FROM:
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     for ids in encoder.encode_file(path, cuts):
-                        yield ids.astype(dtype)
+                        yield ids.astype(self._dtype)
                     return
         for start, end in pairwise(cuts):
-            yield np.fromiter(self._ids(read_span(path, start, end)), dtype)
+            yield np.fromiter(self._ids(read_span(path, start, end)), self._dtype)
 
     @contextmanager
     def compiled_encoder(self):
@@ -226,7 +245,7 @@ class Tokenizer(Encoder):
         except IndexError:
             from workbook.tokenization import compiled  # numba takes a second to import
 
-            compiled.compile_all()
+            compiled.engine()
             special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
             encoder = compiled.make_encoder(self._id_of, self.merges, special_ids)
         yield encoder
@@ -319,6 +338,17 @@ class _Memory(dict):
 def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
     return chain.from_iterable(map(memory.__getitem__, tokens))
+
+
+def integers(parts: Sequence[np.ndarray], stop: int) -> list[int]:
+    """The numbers of some arrays, all below `stop`, as one list of Python's integers."""
+    if stop > sum(map(len, parts)):
+        return np.concatenate(parts).tolist()
+    # To look an integer up takes half the time of making one.
+    made, numbers = np.array(range(stop), object), []
+    for part in parts:
+        numbers += made.take(part).tolist()
+    return numbers
 
 
 def require_text(text: str) -> str:

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from workbook.files import unchanged
-from workbook.tokenization.compiled.machine import PADDING, compiled, store, word
+from workbook.tokenization.compiled.kernels import INT, INTS, kernel
+from workbook.tokenization.compiled.machine import PADDING, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
 from workbook.tokenization.compiled.table import (
     KEYS_BYTES,
@@ -75,7 +76,7 @@ def count_text(table: Table, documents: Documents) -> None:
         table.grow(longest)
 
 
-@compiled
+@kernel(INTS, INTS, INT, INT, INTS)
 def count_documents(starts, ends, kinds, table, progress):
     """Continue from `progress` (document, address); return 0 at the end, else the length of a
     pre-token for which the table has no room."""
@@ -103,7 +104,7 @@ def add_counts(table: Table, counts: Counts) -> None:
         table.grow(longest)
 
 
-@compiled
+@kernel(INTS, INTS, INT, INTS)
 def add_words(lengths, counts, table, progress):
     """Continue from `progress` (word, address); return what `count_documents` would."""
     at = progress[1]
@@ -126,7 +127,7 @@ def counts_of(table: Table) -> Counts:
     return Counts(text, lengths, slots[:, 3].astype(np.int64))
 
 
-@compiled
+@kernel(INT, INT, INT, INT)
 def gather(slots, number, table, to):
     """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):

@@ -1,7 +1,7 @@
 """Text to ids: scan, look up each pre-token, and merge only the new ones.
 
-    " the"  -> slot -> 1 id   262                 the slot's number holds the id itself
-    " xylem" -> slot -> 3 ids  at place 71        or the ids' place in `pieces`
+    " the"     -> slot -> 1 id: 262                  the slot's number holds up to three ids
+    " xylitol" -> slot -> place 71 -> 4 ids: ...     or a place in `pieces`, for more
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
 little longer than scanning and looking up. Memory is bounded: a full table is emptied, and fills
@@ -9,28 +9,35 @@ again with the words that the text uses from then on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from workbook.tokenization.compiled.count import Counts, add_counts
-from workbook.tokenization.compiled.machine import byte, compiled, padded, store, word
+from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
+from workbook.tokenization.compiled.machine import byte, padded, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
 from workbook.tokenization.compiled.table import Table, entry, find
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
     read_documents,
-    special_bytes,
+    special_finder,
 )
+from workbook.tokenization.spans import cuts_of
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
+# A slot's number: how many ids it holds (2 bits), and these, each below 2**20; or 0, and a place.
+NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
+NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
 GONE, NO_MERGE = -1, 0
-PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1
-ID_BITS = np.uint64(32)
-NUMBER_MASK = np.uint64(0xFFFF_FFFF)
+PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
+# Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
+# bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
+PER_BYTE = 4 + 3
 
 
 class CompiledEncoder:
@@ -45,7 +52,7 @@ class CompiledEncoder:
         self.ids = ids.astype(np.int64)
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
-        self.special = special_bytes(self.special_tokens)
+        self.find_specials = special_finder(self.special_tokens)
         # A second table: eight bytes are a pair, and their number is the symbol that it makes.
         self.pairs = Table()
         pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
@@ -56,16 +63,20 @@ class CompiledEncoder:
         """Empty the table."""
         self.table = Table()
         self.pieces = np.empty(1 << 16, np.int64)
-        self.used_pieces = 0
+        self.used_pieces = 1  # no slot's number is 0, which is that of a new one
+        self.scratch = np.empty(PER_BYTE << 10, np.int64)
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of a file, span by span between the cuts."""
         for documents in read_documents(path, self.special_tokens, cuts):
             yield self.encode_documents(documents)
 
-    def encode(self, text: str) -> np.ndarray:
-        """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        return self.encode_documents(documents_of(padded(text.encode()), self.special))
+    def encode(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of a text, in parts. Raises: UnicodeEncodeError if it holds a lone surrogate."""
+        data = text.encode()
+        # In spans, like a file: they stay in the processor's cache.
+        for start, end in pairwise(cuts_of(BytesIO(data), len(data), self.special_tokens)):
+            yield self.encode_documents(documents_of(data[start:end], self.find_specials))
 
     def encode_documents(self, documents: Documents) -> np.ndarray:
         """The ids of documents and of the special tokens between them."""
@@ -75,7 +86,7 @@ class CompiledEncoder:
         progress = np.array([0, documents.starts[0], 0, self.used_pieces])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.address, self.ids, out, progress,
+            self.pairs.address, self.ids, self.scratch, out, progress,
         ):  # fmt: skip
             self.used_pieces = progress[3]
             self.make_room(longest)
@@ -89,8 +100,10 @@ class CompiledEncoder:
         if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
             self.forget()
         self.table.grow(length)
-        if self.used_pieces + length > len(self.pieces):
-            self.pieces = np.concatenate([self.pieces, np.empty(len(self.pieces) + length, int)])
+        if self.used_pieces + length + 1 > len(self.pieces):
+            self.pieces = np.append(self.pieces, np.empty(len(self.pieces) + length + 1, int))
+        if PER_BYTE * length > len(self.scratch):
+            self.scratch = np.empty(2 * PER_BYTE * length, np.int64)
 
 
 def make_encoder(
@@ -115,11 +128,12 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@compiled
-def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, progress):
+@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
+def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
     """Continue from `progress` (document, address, ids written, pieces used).
 
-    Returns 0 at the end, else the length of a pre-token that found too little memory.
+    Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
+    room for two more numbers than there are ids.
     """
     document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
     short = 0
@@ -133,17 +147,24 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, 
                 short = length
                 break
             if word(slot + 24) == 0:
-                if used_pieces + length > len(pieces):
+                if used_pieces + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
                     short = length
                     break
-                used_pieces = remember(slot, at, length, pairs, ids, pieces, used_pieces)
+                number = merge(at, length, pairs, slot + 24, scratch)
+                used_pieces = remember(slot, number, ids, pieces, used_pieces, scratch)
             value = word(slot + 24)
-            first, number = np.int64(value >> ID_BITS), np.int64(value & NUMBER_MASK)
-            if number == 1:
-                out[written] = first
+            number = np.int64(value & NUMBER_MASK)
+            if number == 1:  # most often
+                out[written] = value >> NUMBER_BITS
+            elif number > 1:  # all three: asking which of them there are would take longer
+                out[written] = (value >> NUMBER_BITS) & ID_MASK
+                out[written + 1] = (value >> (NUMBER_BITS + ID_BITS)) & ID_MASK
+                out[written + 2] = value >> (NUMBER_BITS + ID_BITS + ID_BITS)
             else:
+                place = np.int64(value >> NUMBER_BITS)
+                number = pieces[place]
                 for index in range(number):
-                    out[written + index] = pieces[first + index]
+                    out[written + index] = pieces[place + 1 + index]
             written += number
             at = stop
         if short == 0:
@@ -159,37 +180,43 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, out, 
 
 
 @compiled
-def remember(slot, at, length, pairs, ids, pieces, used_pieces):
-    """Write the ids of a new pre-token into its slot; return how many pieces are used now."""
-    symbols = merge(at, length, pairs, slot + 24)
-    number, value = len(symbols), ids[symbols[0]]
-    if number > 1:
-        value = used_pieces
-        for index in range(number):
-            pieces[used_pieces + index] = ids[symbols[index]]
-        used_pieces += number
-    store(slot + 24, np.uint64(value) << ID_BITS | np.uint64(number))
-    return used_pieces
+def remember(slot, number, ids, pieces, used_pieces, symbols):
+    """Write the ids of a new pre-token's symbols; return how many pieces are used now."""
+    packed, fits = np.uint64(0), number <= 3
+    for index in range(number):
+        token_id = ids[symbols[index]]
+        pieces[used_pieces + 1 + index] = token_id
+        fits = fits and token_id <= np.int64(ID_MASK)
+        packed |= np.uint64(token_id) << np.uint64(20 * min(index, 2))
+    if fits:
+        store(slot + 24, packed << NUMBER_BITS | np.uint64(number))
+        return used_pieces
+    pieces[used_pieces] = number
+    store(slot + 24, np.uint64(used_pieces) << NUMBER_BITS)
+    return used_pieces + 1 + number
 
 
 @compiled
-def merge(at, length, pairs, scratch):
-    """The symbols of the bytes at an address, merged in the order learnt.
+def merge(at, length, pairs, word_of_pair, scratch):
+    """Merge the bytes at an address in the order learnt; return how many symbols are left.
 
-    `scratch` is the address of eight bytes that may be overwritten. The symbols are a list linked
-    both ways. made[p] is what the symbol at p makes with the next one, and waits in a heap as a
-    number, (made[p], p): the smallest is the earliest learnt, the leftmost of equal ones. One that
-    no longer equals made[p] is skipped. So a word of n bytes takes n log n steps.
+    They are the first in `scratch`. `word_of_pair` is the address of eight bytes that may be
+    overwritten. The symbols are a list linked both ways. made[p] is what the symbol at p makes with
+    the next one, and waits in a heap as a number, (made[p], p): the smallest is the earliest
+    learnt, the leftmost of equal ones. One that no longer equals made[p] is skipped. So a word of n
+    bytes takes n log n steps.
     """
-    symbols, made = np.empty(length, np.int64), np.empty(length, np.int64)
-    behind, ahead = np.arange(-1, length - 1), np.arange(1, length + 1)
-    heap = [np.int64(0) for _ in range(0)]  # empty, but of a type that numba can infer
+    symbols, made = scratch[:length], scratch[length : 2 * length]
+    behind, ahead = scratch[2 * length : 3 * length], scratch[3 * length : 4 * length]
+    heap, size = scratch[4 * length :], 0
     for place in range(length):
         symbols[place] = byte(at + place)
+        behind[place], ahead[place] = place - 1, place + 1
     for place in range(length):
-        consider(place, symbols, ahead, made, heap, pairs, scratch)
-    while len(heap) > 0:
-        key = heappop(heap)
+        size = consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair)
+    while size > 0:
+        key = heap[0]
+        size = pop(heap, size)
         new, place = key >> PLACE_BITS, key & PLACE_MASK
         if made[place] != new:
             continue
@@ -199,17 +226,51 @@ def merge(at, length, pairs, scratch):
         if ahead[place] < length:
             behind[ahead[place]] = place
         if place > 0:
-            consider(behind[place], symbols, ahead, made, heap, pairs, scratch)
-        consider(place, symbols, ahead, made, heap, pairs, scratch)
-    return symbols[symbols != GONE]
+            size = consider(behind[place], symbols, ahead, made, heap, size, pairs, word_of_pair)
+        size = consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair)
+    left = 0
+    for place in range(length):
+        if symbols[place] != GONE:
+            symbols[left] = symbols[place]
+            left += 1
+    return left
 
 
 @compiled
-def consider(place, symbols, ahead, made, heap, pairs, scratch):
-    """Push what the symbol at a place makes with the next one, if anything."""
+def consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair):
+    """Push what the symbol at a place makes with the next one, if anything; return the size."""
     made[place] = NO_MERGE
     if ahead[place] < len(symbols):
-        store(scratch, np.uint64(symbols[place] | symbols[ahead[place]] << 32))
-        made[place] = np.int64(word(find(pairs, scratch, 8) + 24))  # 0 in a free slot
+        store(word_of_pair, np.uint64(symbols[place] | symbols[ahead[place]] << 32))
+        made[place] = np.int64(word(find(pairs, word_of_pair, 8) + 24))  # 0 in a free slot
         if made[place] != NO_MERGE:
-            heappush(heap, made[place] << PLACE_BITS | place)
+            size = push(heap, size, made[place] << PLACE_BITS | place)
+    return size
+
+
+@compiled
+def push(heap, size, key):
+    """Add a key to the heap; return the new size."""
+    at = size
+    while at > 0 and key < heap[(at - 1) >> 1]:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = key
+    return size + 1
+
+
+@compiled
+def pop(heap, size):
+    """Remove the smallest key, which is the first; return the new size."""
+    size -= 1
+    key, at = heap[size], 0
+    while True:
+        child = 2 * at + 1
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if child >= size or key <= heap[child]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = key
+    return size

@@ -10,79 +10,12 @@ The price is that nothing checks an address. So every caller ensures that the ar
 call, and that `PADDING` zeros follow a text, because `word` may read past its end.
 """
 
-import os
-import sys
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
-
 import numpy as np
-import platformdirs
 from llvmlite import ir
-from numba import config, njit, types
-from numba.core import event
-from numba.extending import intrinsic
 
-from workbook.config import DISTRIBUTION, checkout
+from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
 PADDING = 16
-
-
-def compiled(function):
-    """`function` compiled on its first call, without the interpreter's lock, and kept on disk.
-
-    If no folder can be written to, every process compiles for itself.
-    """
-    before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder() or "")
-    try:
-        return njit(
-            cache=cache_folder() is not None,
-            nogil=True,
-            boundscheck=False,
-            error_model="numpy",
-        )(function)
-    finally:
-        config.CACHE_DIR = before
-
-
-@cache
-def cache_folder() -> Path | None:
-    """The folder for compiled code: next to the sources in a checkout, else the user's, or None.
-
-    numba compiles a function again when its own file changes, but not when a file that it calls
-    into does. So the folder's name is a hash of all the sources together.
-    """
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    folders = [platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)]
-    if checkout():  # an installed package is not written to
-        folders.insert(0, Path(__file__).parent / "__pycache__")
-    for folder in folders:
-        try:
-            (folder / digest[:16]).mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder / digest[:16], os.W_OK):
-            return folder / digest[:16]
-    return None
-
-
-class Announcement(event.Listener):
-    """Prints a line when the first function of this package is compiled, which takes seconds."""
-
-    announced = False
-
-    def on_start(self, event):
-        function = event.data["dispatcher"].py_func
-        if not self.announced and function.__module__.startswith("workbook.tokenization.compiled."):
-            self.announced = True
-            print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
-
-    def on_end(self, event):
-        """Do nothing; numba requires this method."""
-
-
-event.register("numba:compile", Announcement())
 
 
 def padded(data: bytes) -> np.ndarray:
@@ -92,29 +25,32 @@ def padded(data: bytes) -> np.ndarray:
     return text
 
 
-def _load(bits: int, result: types.Type):
-    """An intrinsic that reads `bits` bits at an address and widens them to `result`."""
+def _load(bits: int, result: str):
+    """An intrinsic that reads `bits` bits at an address and widens them to the type `result`."""
 
     @intrinsic
     def load(context, address):
+        from numba import types
+
         def generate(context, builder, signature, arguments):
             pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             value = builder.load(pointer)
             value.align = 1  # texts begin anywhere
             return value if bits == 64 else builder.zext(value, ir.IntType(64))
 
-        return result(types.int64), generate
+        return getattr(types, result)(types.int64), generate
 
     return load
 
 
-byte = _load(8, types.int64)  # byte(address) -> 0..255
-word = _load(64, types.uint64)  # word(address) -> the next eight bytes, the first one lowest
+byte = _load(8, "int64")  # byte(address) -> 0..255
+word = _load(64, "uint64")  # word(address) -> the next eight bytes, the first one lowest
 
 
 @intrinsic
 def store(context, address, value):
     """Write a 64-bit number to the eight bytes at an address."""
+    from numba import types
 
     def generate(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
@@ -127,6 +63,7 @@ def store(context, address, value):
 @intrinsic
 def trailing_zeros(context, value):
     """How many of the lowest bits are 0; 64 if all are."""
+    from numba import types
 
     def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))

@@ -17,7 +17,7 @@ its edges, so the same merges happened inside, in the same order, and the last o
 import numpy as np
 
 from workbook.tokenization.compiled.count import Counts
-from workbook.tokenization.compiled.machine import compiled
+from workbook.tokenization.compiled.kernels import BYTES, INTS, INTS_32, ROWS, compiled, kernel
 
 EDGE, INSIDE = -1, -2  # a cell between words, a cell inside a token
 SYMBOL, COUNT = 0, 1  # columns of `cells`
@@ -89,7 +89,7 @@ def doubled(array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros_like(array)])
 
 
-@compiled
+@kernel(ROWS, INTS_32, ROWS, INTS, ROWS, BYTES, INTS, INTS, INTS, INTS)
 def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight, progress):
     """Continue from `progress` (merges, pairs, places, pairs in the heap).
 

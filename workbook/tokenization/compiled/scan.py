@@ -13,9 +13,11 @@ from functools import cache
 import numpy as np
 import regex
 
-from workbook.tokenization.compiled.machine import byte, compiled, leading_letters, word
+from workbook.tokenization.compiled.kernels import compiled
+from workbook.tokenization.compiled.machine import byte, leading_letters, word
 
 OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
+LOWEST_BYTE, SPACE, SPACE_TO_LETTER = map(np.uint64, (0xFF, ord(" "), ord("a") - ord(" ")))
 
 
 @cache
@@ -25,12 +27,12 @@ def character_kinds() -> np.ndarray:
     Not from `unicodedata`: its Unicode version is the interpreter's, which differs in thousands of
     characters.
     """
-    codes = np.delete(np.arange(0x110000), np.s_[0xD800:0xE000])  # all but the surrogates
-    everything = "".join(map(chr, codes))
+    codes = np.delete(np.arange(0x110000, dtype="<u4"), np.s_[0xD800:0xE000])  # no surrogates
+    everything = codes.tobytes().decode("utf-32-le")
     kinds = np.full(0x110000, OTHER, np.uint8)
     for kind, pattern in ((LETTER, r"\p{L}+"), (NUMBER, r"\p{N}+"), (WHITE, r"\s+")):
         for run in regex.finditer(pattern, everything):
-            kinds[codes[run.start() : run.end()]] = kind
+            kinds[codes[run.start()] : codes[run.end() - 1] + 1] = kind
     return kinds
 
 
@@ -41,10 +43,11 @@ def token_end(at, end, kinds):
     `kinds` is the address of `character_kinds()`. This is the fast path for ASCII words;
     everything else goes to `any_token_end`.
     """
-    start = at + (byte(at) == 0x20)
-    run = leading_letters(word(start))
-    if run > 0 and start < end:
-        start += run
+    eight = word(at)
+    space = np.int64(eight & LOWEST_BYTE == SPACE)
+    run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # with the space before it
+    if run > space and at + space < end:
+        start = at + run
         while run == 8:
             run = leading_letters(word(start))
             start += run

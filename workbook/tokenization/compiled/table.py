@@ -10,7 +10,8 @@ too, because equal hashes prove nothing. The table copies what it stores, so the
 
 import numpy as np
 
-from workbook.tokenization.compiled.machine import PADDING, byte, compiled, store, word
+from workbook.tokenization.compiled.kernels import INT, compiled, kernel
+from workbook.tokenization.compiled.machine import PADDING, byte, store, word
 
 SLOT_BYTES = 32
 KEYS_BYTES = 16
@@ -150,7 +151,7 @@ def claim(table, slot, at, length):
         store(table + POOL_USED, place + np.uint64(length))
 
 
-@compiled
+@kernel(INT, INT, INT, INT)
 def rehash(old, old_capacity, new, new_capacity):
     """Copy all entries into a larger table of zeros."""
     for slot in range(old, old + SLOT_BYTES * old_capacity, SLOT_BYTES):

@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from workbook.files import changed
-from workbook.tokenization.compiled.machine import PADDING
+from workbook.tokenization.compiled.machine import padded
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import BLOCK, not_utf8
+
+FindSpecials = Callable[[bytes], list[tuple[int, int]]]  # where special tokens start and end
 
 
 class Documents(NamedTuple):
@@ -24,50 +26,59 @@ class Documents(NamedTuple):
     specials: list[bytes]  # the special token after each document but the last
 
 
-def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
-    """A pattern that finds special tokens in bytes: of those that begin together, the longest."""
-    specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
-    return re.compile(b"|".join(specials) or b"(?!)")
+def special_finder(special_tokens: Sequence[str]) -> FindSpecials:
+    """A function that finds special tokens: of those that begin together, the longest."""
+    specials = [token.encode() for token in longest_first(special_tokens)]
+    if len(specials) == 1:
+        return lambda data: occurrences(data, specials[0])
+    pattern = re.compile(b"|".join(map(re.escape, specials)) or b"(?!)")
+    return lambda data: [match.span() for match in pattern.finditer(data)]
 
 
-def documents_of(text: np.ndarray, special: re.Pattern) -> Documents:
-    """The documents between the special tokens of a padded text."""
-    found = list(special.finditer(memoryview(text)[:-PADDING]))
-    edges = [0, *(edge for match in found for edge in match.span()), len(text) - PADDING]
+def occurrences(data: bytes, token: bytes) -> list[tuple[int, int]]:
+    """Where a single special token occurs, found several times faster than by a pattern."""
+    spans, at = [], data.find(token)
+    while at >= 0:
+        spans.append((at, at + len(token)))
+        at = data.find(token, at + len(token))
+    return spans
+
+
+def documents_of(data: bytes, find_specials: FindSpecials) -> Documents:
+    """The documents between the special tokens of UTF-8 bytes."""
+    text, found = padded(data), find_specials(data)
+    edges = [0, *(edge for span in found for edge in span), len(data)]
     bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
     starts, ends = np.ascontiguousarray(bounds.T)
-    return Documents(text, starts, ends, [match[0] for match in found])
+    return Documents(text, starts, ends, [data[start:end] for start, end in found])
 
 
 def read_documents(
     path: Path, special_tokens: Sequence[str], cuts: Sequence[int]
 ) -> Iterator[Documents]:
-    """The documents of a file, span by span between the cuts; use each before the next is read.
+    """The documents of a file, span by span between the cuts.
 
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
-    special = special_bytes(special_tokens)
-    buffer = np.zeros(max(end - start for start, end in pairwise(cuts)) + PADDING, np.uint8)
+    find_specials = special_finder(special_tokens)
     with path.open("rb") as file:
         for start, end in pairwise(cuts):
-            text = buffer[: end - start + PADDING]
             file.seek(start)
-            # If the file has become shorter, the end of `text` still holds the span before.
-            if file.readinto(text[:-PADDING]) < end - start:
+            data = file.read(end - start)
+            if len(data) < end - start:
                 raise changed(path)
-            text[-PADDING:] = 0
-            check_utf8(path, start, text[:-PADDING])
-            yield documents_of(text, special)
+            check_utf8(path, start, data)
+            yield documents_of(data, find_specials)
 
 
-def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
+def check_utf8(path: Path, start: int, data: bytes) -> None:
     """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8.
 
     It works block by block: strings as long as a span would fragment the process's memory.
     """
-    at = 0
+    at, view = 0, memoryview(data)
     while at < len(data):
-        piece = data[at : at + BLOCK]
+        piece = view[at : at + BLOCK]
         try:
             _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
         except UnicodeDecodeError as error:

@@ -1,0 +1,198 @@
+"""Kernels: functions that are compiled to machine code once on a machine, and afterwards loaded.
+
+    first use      kernels --numba--> LLVM's code --LLVM--> machine code --> a file     seconds
+    afterwards     the file --> memory --> a call                                       0.1 s
+
+Importing numba takes longer than training on ten megabytes. Machine code that is there needs only
+llvmlite, the binding to LLVM that numba is built on. So `@compiled` and `@kernel` leave numba alone
+until there is something to compile.
+
+A kernel allocates nothing and raises nothing: it works in the caller's arrays, and returns before
+they would overflow.
+"""
+
+import ctypes
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import llvmlite
+import numpy as np
+import platformdirs
+from llvmlite import binding as llvm
+
+from workbook.config import DISTRIBUTION, checkout
+from workbook.files import atomic_write
+
+# Types of parameters, in numba's words: a number, and arrays of one and of two dimensions.
+INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
+INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
+# Without `_nrt=False`, numba counts references to arrays, which takes its runtime.
+OPTIONS = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
+DIGEST_BYTES = sha256().digest_size
+
+
+class Compiled:
+    """A function that compiled code may call. To numba it is one of numba's own functions."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    @cached_property
+    def _by_numba(self):
+        from numba import njit
+
+        return njit(**OPTIONS)(self.function)
+
+    @property
+    def _numba_type_(self):
+        return self._by_numba._numba_type_
+
+
+class Intrinsic:
+    """A function that writes LLVM's code: numba's `intrinsic`, made when numba asks for it."""
+
+    def __init__(self, define: Callable):
+        self.define = define
+
+    @cached_property
+    def _numba_type_(self):
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        made = intrinsic(self.define)
+        cpu_target.typing_context.refresh()  # now it knows the new one
+        return cpu_target.typing_context.resolve_value_type(made)
+
+
+class Kernel(Compiled):
+    """A function that Python calls. It returns an integer; None becomes 0."""
+
+    def __init__(self, function: Callable, types: tuple[str, ...]):
+        super().__init__(function)
+        self.types = types
+        self.name = f"{function.__module__}.{function.__name__}"
+        KERNELS.append(self)
+
+    def __call__(self, *arguments: int | np.ndarray) -> int:
+        result, error = ctypes.c_int64(), ctypes.c_void_p()
+        self._code(ctypes.byref(result), ctypes.byref(error), *self._flat(arguments))
+        return result.value
+
+    @cached_property
+    def _code(self) -> Callable:
+        """The machine code in memory. Other threads run while it does: ctypes sees to that."""
+        address = engine().get_function_address(self.name)
+        return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
+
+    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
+        """The arguments as numba passes them, an array as several numbers."""
+        for argument, expected in zip(arguments, self.types, strict=True):
+            numbers = (argument,)
+            if isinstance(argument, np.ndarray):
+                assert f"{argument.dtype}[{':, ' * (argument.ndim - 1)}::1]" == expected
+                assert argument.flags.c_contiguous
+                owners = 0, 0  # nobody counts references
+                data = argument.size, argument.itemsize, argument.ctypes.data
+                numbers = *owners, *data, *argument.shape, *argument.strides
+            yield from map(ctypes.c_int64, numbers)
+
+    def lowered(self) -> llvm.ModuleRef:
+        """LLVM's code of the kernel and of all that it calls, as numba makes it."""
+        from numba import njit
+
+        wrappers = dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper"), True)
+        dispatcher = njit(f"({', '.join(self.types)},)", **OPTIONS, **wrappers)(self.function)
+        [made] = dispatcher.overloads.values()
+        module = llvm.parse_assembly(made.library.get_llvm_str())
+        module.get_function(made.fndesc.llvm_func_name).name = self.name
+        return module
+
+
+compiled, intrinsic = Compiled, Intrinsic
+KERNELS: list[Kernel] = []
+_lock = threading.Lock()
+_engine: llvm.ExecutionEngine | None = None
+
+
+def kernel(*types: str) -> Callable[[Callable], Kernel]:
+    """A decorator that makes a kernel of a function with parameters of these types."""
+    return lambda function: Kernel(function, types)
+
+
+def engine() -> llvm.ExecutionEngine:
+    """All kernels in memory; compiled first if this machine has not kept them."""
+    global _engine
+    with _lock:
+        if _engine is None:
+            _engine = loaded()
+        return _engine
+
+
+def loaded() -> llvm.ExecutionEngine:
+    """All kernels in memory, for this processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="static" if target.name.startswith("x86") else "default",  # as numba has it
+        codemodel="jitdefault",
+        jit=True,
+    )
+    file = code_file()
+    code = kept(file) if file else None
+    if code is None:
+        print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
+        module, *others = [each.lowered() for each in KERNELS]
+        for other in others:
+            module.link_in(other)
+        code = machine.emit_object(module)
+        if file:
+            with atomic_write(file, "wb") as stream:
+                stream.write(sha256(code).digest() + code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def kept(file: Path) -> bytes | None:
+    """The machine code in a file; None if there is none, or not what was written."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    return code if sha256(code).digest() == digest else None
+
+
+@cache
+def code_file() -> Path | None:
+    """Where the machine code is kept: in a checkout beside the sources, else in the user's cache.
+
+    None if neither can be written to; then every process compiles for itself. The name is a hash of
+    all that the code depends on.
+    """
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    parts = [source.read_bytes() for source in sources]
+    host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    name = sha256(b"".join([*parts, repr((llvmlite.__version__, host)).encode()])).hexdigest()
+    folders = [platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)]
+    if checkout():  # an installed package is not written to
+        folders.insert(0, Path(__file__).parent / "__pycache__")
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder / f"kernels-{name[:16]}.o"
+    return None
