@@ -102,6 +102,15 @@ def argument(*names: str, **options) -> Callable:
     return lambda parser: parser.add_argument(*names, **options)
 
 
+def load_quickly() -> None:
+    """Save more than a second when this process first loads nbformat or JupyterLab.
+
+    Both load jsonschema, and that, if it can, `rfc3987_syntax`, which then builds 38 parsers for
+    a format that no schema of theirs uses (IRI). None makes the import fail as if it were missing.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)
+
+
 NAME = argument("name", metavar="NAME")
 WORKERS = presets.between(1, presets.MOST_WORKERS)
 COUNT = presets.between(1, 10**9)
@@ -127,6 +136,7 @@ RECORD = argument(
     ),
 )
 def run_lab(options: argparse.Namespace) -> None:
+    load_quickly()
     from workbook.study import lab
 
     lab.start(options.port)
@@ -152,6 +162,7 @@ def run_lab(options: argparse.Namespace) -> None:
     ),
 )
 def run_study(options: argparse.Namespace) -> None:
+    load_quickly()
     from workbook.study import copy, progress, update, verbs
 
     study = progress.home() if options.make else progress.nearest()
