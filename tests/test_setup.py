@@ -205,6 +205,15 @@ def test_the_port_is_handed_on(clone):
     assert make(clone, "lab").stdout == "asked: lab\n"
 
 
+def test_what_a_gpu_is_tested_and_timed_with_is_done_once(clone):
+    install(clone, INSTALLER.format(python=sys.executable))
+    (clone.parent / "bin" / "touch").symlink_to(shutil.which("touch"))
+    assert make(clone, "gpu").returncode == 0
+    assert log(clone) == ["venv", "pip", "pytest", "workbook", "workbook"]
+    assert make(clone, "gpu").returncode == 0
+    assert log(clone) == ["workbook"], "the runs, which continue"
+
+
 @pytest.mark.parametrize(("user", "installs"), [(0, True), (1000, False)])
 def test_ci_run_installs_what_a_bare_machine_lacks_where_it_may(clone, user, installs):
     python = install(clone, "#!/bin/sh\nexit 9\n")  # a Python without its venv module, say

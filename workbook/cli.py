@@ -102,6 +102,15 @@ def argument(*names: str, **options) -> Callable:
     return lambda parser: parser.add_argument(*names, **options)
 
 
+def load_quickly() -> None:
+    """Save more than a second when this process first loads nbformat or JupyterLab.
+
+    Both load jsonschema, and that, if it can, `rfc3987_syntax`, which then builds 38 parsers for
+    a format that no schema of theirs uses (IRI). None makes the import fail as if it were missing.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)
+
+
 NAME = argument("name", metavar="NAME")
 WORKERS = presets.between(1, presets.MOST_WORKERS)
 COUNT = presets.between(1, 10**9)
@@ -109,6 +118,11 @@ SCALE = argument(
     "--scale",
     metavar="SCALE",
     help=f"{', '.join(settings.PROFILES)}; default: the profile (WORKBOOK_PROFILE)",
+)
+RECORD = argument(
+    "--record",
+    action="store_true",
+    help="write the figures to data/bench/, which is in git; default: to data/timings/",
 )
 
 
@@ -122,6 +136,7 @@ SCALE = argument(
     ),
 )
 def run_lab(options: argparse.Namespace) -> None:
+    load_quickly()
     from workbook.study import lab
 
     lab.start(options.port)
@@ -147,6 +162,7 @@ def run_lab(options: argparse.Namespace) -> None:
     ),
 )
 def run_study(options: argparse.Namespace) -> None:
+    load_quickly()
     from workbook.study import copy, progress, update, verbs
 
     study = progress.home() if options.make else progress.nearest()
@@ -724,13 +740,20 @@ def run_export(options: argparse.Namespace) -> None:
     argument("--size", default="100MB", metavar="100MB", help="of the default texts"),
     argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000"),
     argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
+    RECORD,
 )
 def run_bench_tokenizer(options: argparse.Namespace) -> None:
-    from workbook.bench import tokenizers
+    from workbook.bench import measure, tokenizers
     from workbook.corpora import corpora
 
+    if options.file and options.record:
+        raise ValueError(
+            "--record is for the default texts: a text of yours is not part of the repository."
+            " Leave out one of the two"
+        )
+    folder = measure.records_folder(options.record)
     size = corpora.parse_size(options.size)
-    print(tokenizers.run(size, options.rounds, options.file, options.vocab_size))
+    print(tokenizers.run(size, options.rounds, folder, options.file, options.vocab_size))
 
 
 @command(
@@ -740,22 +763,26 @@ def run_bench_tokenizer(options: argparse.Namespace) -> None:
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
     argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
     argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu"),
+    RECORD,
 )
 def run_bench_train(options: argparse.Namespace) -> None:
+    from workbook.bench import measure
     from workbook.bench import training as train_bench
 
-    print(train_bench.run(options.rounds, options.steps, options.shapes, options.device))
+    folder = measure.records_folder(options.record)
+    print(train_bench.run(options.rounds, options.steps, folder, options.shapes, options.device))
 
 
 @command(
     "bench generate",
     "generating text with a model, on one thread",
     argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
+    RECORD,
 )
 def run_bench_generate(options: argparse.Namespace) -> None:
-    from workbook.bench import generation
+    from workbook.bench import generation, measure
 
-    print(generation.run(options.rounds))
+    print(generation.run(options.rounds, measure.records_folder(options.record)))
 
 
 @command(
@@ -775,12 +802,14 @@ def run_bench_mine(options: argparse.Namespace) -> None:
     "two workers beside one, and memory on more text",
     argument("--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"),
     argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
+    RECORD,
 )
 def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook.bench import tokenizers
+    from workbook.bench import measure, tokenizers
     from workbook.corpora import corpora
 
-    print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds))
+    folder = measure.records_folder(options.record)
+    print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds, folder))
 
 
 @command(

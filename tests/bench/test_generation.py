@@ -1,10 +1,11 @@
 """The bench of generation holds three ways side by side."""
 
+import json
+
 import pytest
 import torch
 
-from workbook import config
-from workbook.bench import generation, measure
+from workbook.bench import generation
 from workbook.config import ModelConfig
 
 pytestmark = [  # of transformers' own making
@@ -17,12 +18,11 @@ TINY = ModelConfig(
 
 
 def test_three_ways_are_timed_and_recorded(monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
     monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: TINY})
     threads = torch.get_num_threads()
-    shown = generation.run(rounds=2, new_tokens=8)
+    shown = generation.run(rounds=2, folder=tmp_path, new_tokens=8)
     assert torch.get_num_threads() == threads
-    record = measure.recorded("generate")
+    record = json.loads((tmp_path / "generate.json").read_text())
     seconds = record["shapes"]["tiny"]
     assert list(seconds) == ["workbook", "recomputation", "transformers"]
     assert all(len(taken) == 2 for taken in seconds.values())

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
+import subprocess
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from workbook import cli, config
-from workbook.bench import measure, tokenizers
+from workbook.bench import generation, measure, tokenizers, training
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -132,9 +135,8 @@ def test_scaling_measures_one_and_two_workers_and_memory(folder, tmp_path, monke
     monkeypatch.setattr(tokenizers, "prose", lambda size: folder / "text.txt")
     monkeypatch.setattr(tokenizers.measure, "measured", here)
     monkeypatch.setattr(config, "data_folder", lambda: tmp_path)
-    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    shown = tokenizers.run_scaling(10_000, rounds=1)
-    record = measure.recorded("scaling")
+    shown = tokenizers.run_scaling(10_000, rounds=1, folder=tmp_path / "kept")
+    record = json.loads((tmp_path / "kept" / "scaling.json").read_text())
     assert shown.startswith(tokenizers.scaling_table(record))
     assert record["bytes"] == 10 * (folder / "text.txt").stat().st_size
     assert record["peak_bytes"] == {"once": record["bytes"], "twice": 2 * record["bytes"]}
@@ -144,6 +146,66 @@ def test_scaling_measures_one_and_two_workers_and_memory(folder, tmp_path, monke
 def test_the_page_shows_the_recorded_table():
     page = (config.checkout() / "docs" / "cluster.md").read_text(encoding="utf-8")
     assert tokenizers.pile_table(measure.recorded("scaling")) in page
+
+
+@pytest.fixture
+def quick_benches(folder, monkeypatch):
+    """The benches, with figures that nobody measured."""
+    figures = {"workbook": [1.0]}
+    monkeypatch.setattr(tokenizers, "prose", lambda size: folder / "text.txt")
+    monkeypatch.setattr(tokenizers.corpora, "path", lambda name, size: folder / "text.txt")
+    for bench in (tokenizers, training, generation):
+        monkeypatch.setattr(bench, "compare", lambda *_: figures)
+        monkeypatch.setattr(bench, "table", lambda record: "a table")
+    run = SimpleNamespace(result={"train": 1.0, "encode": 1.0}, peak_bytes=1)
+    monkeypatch.setattr(measure, "measured", lambda *_: run)
+
+
+BENCHES = {
+    "tokenizer": {"tokenizer-stories-100MB.json", "tokenizer-prose-100MB.json"},
+    "train": {"train.json"},
+    "generate": {"generate.json"},
+    "scaling": {"scaling.json"},
+}
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_only_a_bench_that_is_asked_to_record_changes_what_git_tracks(
+    bench, quick_benches, tmp_path, monkeypatch, capsys
+):
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    monkeypatch.delenv("WORKBOOK_DATA", raising=False)
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    shutil.copy(config.PACKAGE.parent / ".gitignore", tmp_path)
+    for name in BENCHES[bench]:
+        (tmp_path / "data" / "bench").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / "bench" / name).write_text("as recorded")
+    git(["git", "init", "--quiet"])
+    git(["git", "add", "--all"])
+    assert cli.main(["bench", bench]) == 0
+    timings = tmp_path / "data" / "timings"
+    assert {path.name for path in timings.iterdir()} == BENCHES[bench]
+    assert f"kept in {timings}" in capsys.readouterr().out
+    changed = ["git", "ls-files", "--modified", "--others", "--exclude-standard"]
+    assert git(changed).stdout == ""
+    assert cli.main(["bench", bench, "--record"]) == 0
+    assert set(git(changed).stdout.split()) == {f"data/bench/{name}" for name in BENCHES[bench]}
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_nothing_is_recorded_outside_a_checkout(
+    bench, quick_benches, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(config, "checkout", lambda: None)
+    assert cli.main(["bench", bench, "--record"]) == 2
+    assert "in a clone, or leave out --record" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "it is said before anything is measured"
+
+
+def test_a_text_of_the_users_is_never_recorded(folder, quick_benches, capsys):
+    assert cli.main(["bench", "tokenizer", str(folder / "text.txt"), "--record"]) == 2
+    assert "a text of yours is not part of the repository" in capsys.readouterr().err
 
 
 def test_the_command_tells_what_it_can_time(capsys):

@@ -66,7 +66,7 @@ def test_every_rival_learns_and_only_our_settings_are_tuned(name, monkeypatch):
 
 
 def test_on_a_gpu_models_are_compiled_too_and_the_record_is_another(monkeypatch, tmp_path):
-    timed, kept = [], {}
+    timed = []
     monkeypatch.setattr(training, "step_seconds", lambda process, name, *_: timed.append(name) or 1)
     monkeypatch.setattr(training, "step_times", lambda *_: {"data": 0.5, "log": 0.5})
     monkeypatch.setattr(measure, "own_process", lambda *_: nullcontext())
@@ -74,18 +74,15 @@ def test_on_a_gpu_models_are_compiled_too_and_the_record_is_another(monkeypatch,
     monkeypatch.setattr(devices, "pick_device", lambda name: torch.device(name))
     monkeypatch.setattr(devices, "has_bf16", lambda device: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "A GPU")
-    monkeypatch.setattr(
-        measure, "keep", lambda name, record, shown: kept.update({name: record}) or shown
-    )
-    shown = training.run(1, 1, ["gpu"], "cuda")
+    shown = training.run(1, 1, tmp_path, ["gpu"], "cuda")
     assert "gpu: batches of 64, bfloat16 on A GPU" in shown
     assert {name for name in timed if name.endswith("compiled")} == {
         "workbook, compiled", "nanogpt, our settings, compiled",
     }  # fmt: skip
     timed.clear()
-    assert "full: batches of 8, " in training.run(1, 1, ["full"])
+    assert "full: batches of 8, " in training.run(1, 1, tmp_path, ["full"])
     assert not [name for name in timed if name.endswith("compiled")] and "workbook" in timed
-    assert list(kept) == ["train-cuda", "train"]
+    assert {path.name for path in tmp_path.iterdir()} == {"train-cuda.json", "train.json"}
 
 
 def test_a_loop_in_a_process_of_its_own_takes_steps_and_says_what_went_wrong():

@@ -22,15 +22,16 @@ from workbook.study.progress import MARK
 
 PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
+# The command, which says at its end what it has loaded.
 START = """
+import atexit
 import sys
 from pathlib import Path
-from workbook import config
-from workbook.study import lab
+from workbook import cli, config
 
 config.checkout = lambda: Path(sys.argv[1])
-lab.has_browser = lambda: False
-lab.start()
+atexit.register(lambda: print("loaded:", *(name for name, module in sys.modules.items() if module)))
+cli.main(["lab"])
 """
 
 
@@ -57,8 +58,14 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def server(checkout):
-    """A running `workbook lab`, and the address that it printed."""
+    """A running `workbook lab`, and the address that it printed; Node.js notes what it is asked."""
     private = {name: str(checkout / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
+    private["BROWSER"] = "none %s"  # a browser of the terminal is not opened
+    node = checkout / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text(f"#!/bin/sh\necho \"$*\" >> '{checkout}/node-asked'\n")
+    node.chmod(0o755)
+    private["PATH"] = os.pathsep.join([str(node.parent), os.environ.get("PATH", os.defpath)])
     process = subprocess.Popen(
         [sys.executable, "-c", START, str(checkout)],
         env=os.environ | private,
@@ -122,6 +129,20 @@ def test_a_signal_stops_it_cleanly(server, number):
     rest = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0
     assert "Traceback" not in rest
+
+
+@POSIX
+@pytest.mark.slow
+def test_it_starts_without_what_takes_seconds_to_load(server, checkout):
+    process, _ = server
+    process.terminate()
+    rest = process.communicate(timeout=PATIENCE)[0]
+    loaded = set(rest.partition("loaded:")[2].split())
+    assert "jupyterlab.labapp" in loaded
+    heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sympy", "numba", "transformers"}
+    assert not loaded & {*heavy, "rfc3987_syntax", "lark"}
+    asked = checkout / "node-asked"  # language servers, where there is npm, ask too: later
+    assert "yarn" not in (asked.read_text() if asked.exists() else "")
 
 
 def test_a_busy_port_that_was_asked_for_is_refused_in_one_line():

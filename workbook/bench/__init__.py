@@ -2,8 +2,8 @@
 
 Open `measure` first: `measured` runs a function in a process of its own and reports its time and
 peak memory; notebook 02 uses it. `tokenizers`, `training` and `generation` are the three benches of
-`workbook bench`; their records lie in `data/bench/`, and the speeds that the notebooks quote come
-from there. Nothing else in the package depends on this folder.
+`workbook bench`. The speeds that the notebooks quote come from the records in `data/bench/`, which
+only `--record` writes. Nothing else in the package depends on this folder.
 """
 
 from workbook import lazy

@@ -28,8 +28,8 @@ NEW_TOKENS = 256
 SHAPES = {"laptop": config.laptop, "tinystories": config.tinystories}
 
 
-def run(rounds: int, new_tokens: int = NEW_TOKENS) -> str:
-    """Time both shapes; keep the record and return its table."""
+def run(rounds: int, folder: Path, new_tokens: int = NEW_TOKENS) -> str:
+    """Time both shapes; keep the record in `folder` and return its table."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -38,7 +38,7 @@ def run(rounds: int, new_tokens: int = NEW_TOKENS) -> str:
         torch.set_num_threads(threads)
     machine = measure.machine((*tokenizers.LIBRARIES, "torch", "transformers"))
     record = {"new_tokens": new_tokens, "shapes": shapes, "machine": machine}
-    return measure.keep("generate", record, table(record))
+    return measure.keep(folder / "generate.json", record, table(record))
 
 
 def compare(shape: ModelConfig, rounds: int, new_tokens: int) -> dict[str, list[float]]:

@@ -5,7 +5,8 @@
     ratio                          9.9 to 10.6       33 to 34
 
 Competitors take turns, and a ratio compares two speeds of the same round: a busy neighbour slows
-down all of one round. Every speed is recorded in `data/bench/`, with the machine and the versions.
+down all of one round. Every speed is kept, with the machine and the versions: with the user's data,
+or, where `--record` asks for it, in `data/bench/`, which is in git.
 """
 
 import cProfile
@@ -248,15 +249,26 @@ def place(record: dict, used: str) -> str:
     return f"{used} of {where['processor']} ({where['system']}, load {where['load']})\n{versions}"
 
 
-def keep(name: str, record: dict, shown: str, data: Path | None = None) -> str:
-    """Write a record to `data`/bench; return its table `shown` and where the record is.
+def records_folder(in_git: bool) -> Path:
+    """The folder for the records of a bench: the one in git, or one of the user's data.
 
-    `data` is by default that of the checkout, where records are kept in git, or else of the user.
+    Raises: ValueError if there is no checkout that has the one in git.
     """
+    if not in_git:
+        return config.data_folder() / "timings"
     root = config.checkout()
-    target = (data or (root / "data" if root else config.data_folder())) / "bench" / f"{name}.json"
-    write_json(target, record)
-    return f"{shown}\nrecorded in {target}"
+    if root is None:
+        raise ValueError(
+            "--record writes to data/bench/ of a clone of the workbook, and this one was installed"
+            " without; run `pip install -e .` in a clone, or leave out --record"
+        )
+    return root / "data" / "bench"
+
+
+def keep(file: Path, record: dict, shown: str) -> str:
+    """Write a record to `file`; return its table `shown` and where the record is."""
+    write_json(file, record)
+    return f"{shown}\nkept in {file}"
 
 
 def recorded(name: str) -> dict:

@@ -51,10 +51,13 @@ VOCAB_SIZE, PILE_BYTES = 10_000, 825 * 10**9  # of the bench for more cores
 # --- The comparison -----------------------------------------------------------------------------
 
 
-def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None = None) -> str:
-    """Time all libraries on `file`, or on the two default texts of `size` bytes; keep records.
+def run(
+    size: int, rounds: int, folder: Path, file: Path | None = None, vocab_size: int | None = None
+) -> str:
+    """Time all libraries on `file`, or on the two default texts of `size` bytes; return the tables.
 
-    Returns the tables. `vocab_size` is by default 10,000 for stories and 32,000 for other texts.
+    The records are kept in `folder`. `vocab_size` is by default 10,000 for stories and 32,000 for
+    other texts.
     """
     if file is None:
         texts = {f"stories-{size / 1e6:g}MB": (corpora.path("stories", size=size), 10_000)}
@@ -64,8 +67,7 @@ def run(size: int, rounds: int, file: Path | None = None, vocab_size: int | None
     tables = []
     for name, (path, usual) in texts.items():
         record = compare(path, vocab_size or usual, rounds)
-        data = config.data_folder() if file else None  # your own text is not part of the repository
-        tables.append(measure.keep(f"tokenizer-{name}", record, table(record), data))
+        tables.append(measure.keep(folder / f"tokenizer-{name}.json", record, table(record)))
     return "\n\n".join(tables)
 
 
@@ -338,11 +340,11 @@ RIVALS = {
 # --- More cores, and more text ------------------------------------------------------------------
 
 
-def run_scaling(size: int, rounds: int) -> str:
+def run_scaling(size: int, rounds: int, folder: Path) -> str:
     """Time one and two workers on `size` bytes of prose, and measure memory on twice as many.
 
-    Returns the tables; keeps the record. The text is a smaller one ten times over, so that its
-    words stay the same: this measures the engine, not how many words a language has.
+    Returns the tables; keeps the record in `folder`. The text is a smaller one ten times over, so
+    that its words stay the same: this measures the engine, not how many words a language has.
     """
     text = prose(size // 10)
     with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:
@@ -366,7 +368,7 @@ def run_scaling(size: int, rounds: int) -> str:
             },
             "machine": measure.machine(LIBRARIES),
         }
-    return measure.keep("scaling", record, scaling_table(record))
+    return measure.keep(folder / "scaling.json", record, scaling_table(record))
 
 
 def train_and_encode(path: Path, workers: int) -> dict[str, float]:

@@ -53,16 +53,19 @@ Loop = Iterator[None]  # takes a training step each time it is asked for the nex
 # --- The comparison -----------------------------------------------------------------------------
 
 
-def run(rounds: int, steps: int, shapes: list[str] | None = None, device: str = "cpu") -> str:
-    """Time all loops on each shape, `steps` steps per round; keep the record, return its table.
+def run(
+    rounds: int, steps: int, folder: Path, shapes: list[str] | None = None, device: str = "cpu"
+) -> str:
+    """Time all loops on each shape, `steps` steps per round; return the table.
 
-    A shape is a preset; on a GPU its batch is the preset's own.
+    The record is kept in `folder`. A shape is a preset; on a GPU its batch is the preset's own.
     """
     record = {
         "machine": measure.machine(("torch", "transformers", "numpy")),
         "shapes": {shape: compare(shape, rounds, steps, device) for shape in shapes or SHAPES},
     }
-    return measure.keep("train" if device == "cpu" else f"train-{device}", record, table(record))
+    name = "train.json" if device == "cpu" else f"train-{device}.json"
+    return measure.keep(folder / name, record, table(record))
 
 
 def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:

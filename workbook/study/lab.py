@@ -48,10 +48,8 @@ def root_around(study: Path) -> Path:
 
 def serve(study: Path, page: str, port: int | None) -> None:
     """Run the server in this process, so that a signal meant for it reaches it."""
-    from jupyterlab.labapp import LabApp
-
     token = secrets.token_hex(16)
-    server = LabApp.initialize_server(argv=arguments(study, page, port, token))
+    server = lab_app().initialize_server(argv=arguments(study, page, port, token))
     server.web_app.settings["page_config_hook"] = without_news
     if root_around(study) == config.checkout():
         server.contents_manager.register_pre_save_hook(keep_in_normal_form)
@@ -62,6 +60,21 @@ def serve(study: Path, page: str, port: int | None) -> None:
     # The server has already put its own first step, which is to listen, into this queue.
     server.io_loop.add_callback(print, f"JupyterLab: {address}\nCtrl-C stops it.", flush=True)
     server.start()
+
+
+def lab_app() -> type:
+    """Import JupyterLab's application, and hide Node.js from it meanwhile.
+
+    On import it would run Node.js to read a setting that only a build of JupyterLab needs, which
+    takes longer than the rest of the import.
+    """
+    found = os.environ.get("PATH", os.defpath)
+    os.environ["PATH"] = str(Path(sys.executable).parent)
+    try:
+        from jupyterlab.labapp import LabApp
+    finally:
+        os.environ["PATH"] = found
+    return LabApp
 
 
 def arguments(study: Path, page: str, port: int | None, token: str) -> list[str]:
