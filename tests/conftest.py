@@ -27,7 +27,7 @@ SLOW = """
     study/test_labextension.py study/test_notebooks.py study/test_update.py test_browser.py
     test_cli.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
     tokenization/test_cluster.py tokenization/test_compiled.py
-    tokenization/test_compiled_machine.py tokenization/test_token_files.py
+    tokenization/test_kernels.py tokenization/test_token_files.py
     training/test_train.py training/test_train_in_processes.py training/test_train_killed.py
     views/test_every_view.py
 """

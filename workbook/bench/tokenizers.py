@@ -1,9 +1,14 @@
 """Training and encoding beside other tokenizer libraries; more cores, and more text.
 
 `workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own that is
-restricted to one core if the system allows it. Only the work is timed: libraries are imported and
-compiled, and those that take strings have the text in memory, before the clock starts. We start
-from the file on disk, and our time includes reading it. Slow ones get only a part of the text.
+restricted to one core if the system allows it. Slow ones get only a part of the text.
+
+    cold     the first call in a process, with all that the library loads and makes for it
+    warm     the same without that; no tokenizer has seen a word of the text before
+    array    from a string in memory to an array of tokens         list     to a list of integers
+
+Those that take strings have the text in memory before the clock starts. We train on the file on
+disk, and our time includes reading it.
 
 `workbook bench scaling` times our own engine with one and two workers:
 
@@ -21,12 +26,13 @@ import tempfile
 import time
 import timeit
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from functools import partial
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +47,8 @@ from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
-SLOW = ("train python", "encode python", "encode tokenizers")
+SLOW = ("train python", "list python", "list tokenizers")
+COLD = ", cold"
 ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 LIBRARIES = ("numba", "numpy", "regex", "rustbpe", "tokenizers", "tiktoken")
 PROSE = (".md", ".rst", ".txt", ".html", ".py", ".pyi", ".h")
@@ -94,6 +101,12 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
         }
         took = measure.in_turns(works, rounds, f"bench {path.stem}")
         took = {key: runs for key, runs in took.items() if None not in runs}
+        speeds = {}
+        for key in took.keys() - {"short workbook", "short tiktoken"}:
+            megabytes = texts[key].stat().st_size / 1e6
+            speeds[key] = [megabytes / run.warm for run in took[key]]
+            if took[key][0].cold:
+                speeds[key + COLD] = [megabytes / run.cold for run in took[key]]
         return {
             "text": path.name,
             "bytes": path.stat().st_size,
@@ -101,9 +114,10 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
             "megabytes_a_second": {
-                key: [texts[key].stat().st_size / 1e6 / run for run in runs]
-                for key, runs in took.items()
-                if not key.startswith("short")
+                key: speeds[key]
+                for known in RIVALS
+                for key in (known, known + COLD)
+                if key in speeds
             },
             "seconds_of_a_call": {  # the quickest of each short call
                 key: {text: min(run[text] for run in runs) for text in runs[0]}
@@ -121,7 +135,7 @@ def first_part(path: Path, target: Path) -> Path:
     return target
 
 
-def run_rival(key: str, text: Path, vocab_size: int, folder: Path) -> float | dict | None:
+def run_rival(key: str, text: Path, vocab_size: int, folder: Path) -> "Seconds | dict | None":
     """Run one of `RIVALS` in a process of its own; None if its library is not installed."""
     with measure.own_process(hold_to_one_core) as process:
         call = process.submit(RIVALS[key], text, vocab_size, folder)
@@ -143,11 +157,14 @@ def hold_to_one_core() -> None:
 def table(record: dict) -> str:
     """The figures of a record as text."""
     speeds, calls = record["megabytes_a_second"], record["seconds_of_a_call"]
-    sizes = {key: record["part_bytes" if key in SLOW else "bytes"] / 1e6 for key in speeds}
+    sizes = {
+        key: record["part_bytes" if key.removesuffix(COLD) in SLOW else "bytes"] / 1e6
+        for key in speeds
+    }
     shown = measure.table(
         speeds,
         "MB/s",
-        baseline=lambda key: f"{key.split()[0]} workbook",
+        baseline=lambda key: f"{key.split()[0]} workbook{COLD if key.endswith(COLD) else ''}",
         columns={key: {"MB": f"{size:,.0f}"} for key, size in sizes.items()},
     )
     microseconds = {
@@ -203,9 +220,43 @@ def prose_documents(size: int) -> Iterator[str]:
 # --- The rivals: each takes a text, the size of the vocabulary, and a folder with the tokenizer --
 
 
+class Seconds(NamedTuple):
+    """How long a run took."""
+
+    warm: float
+    cold: float | None = None  # None if the function has nothing to load
+
+
+def timed(load: Callable, work: Callable) -> Seconds:
+    """The seconds of `work(load())`: cold with `load`, which runs for the first time, warm without.
+
+    Loading imports a library and makes what it works with, such as its tokenizer.
+    """
+    loading = time.perf_counter()
+    loaded = load()
+    start = time.perf_counter()
+    work(loaded)
+    end = time.perf_counter()
+    return Seconds(end - start, end - loading)
+
+
+def encoding(folder: Path, encode: Callable[[Tokenizer], object]) -> Seconds:
+    """The seconds of encoding with our tokenizer: its first call, and the first of another one."""
+    cold = seconds(partial(encode, saved(folder)))
+    tokenizer = saved(folder)
+    with tokenizer.compiled_encoder():
+        pass  # it is made now, and its table empty
+    return Seconds(seconds(partial(encode, tokenizer)), cold)
+
+
 def documents(path: Path) -> list[str]:
     """The documents of a text, in memory."""
-    return path.read_bytes().decode().split(END_OF_TEXT)
+    return text_of(path).split(END_OF_TEXT)
+
+
+def text_of(path: Path) -> str:
+    """A text in memory."""
+    return path.read_bytes().decode()
 
 
 def saved(folder: Path) -> Tokenizer:
@@ -213,62 +264,98 @@ def saved(folder: Path) -> Tokenizer:
     return Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt", [END_OF_TEXT])
 
 
-def train_workbook(path: Path, vocab_size: int, folder: Path) -> float:
-    from workbook.tokenization import compiled
+def train_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    train = partial(bpe.train_bpe, path, vocab_size, [END_OF_TEXT])
+    cold = seconds(train)
+    return Seconds(seconds(train), cold)
 
-    compiled.compile_all()
-    return seconds(lambda: compiled.train(path, [END_OF_TEXT], vocab_size - 257))
 
-
-def train_python(path: Path, vocab_size: int, folder: Path) -> float:
+def train_python(path: Path, vocab_size: int, folder: Path) -> Seconds:
     counts = partial(spans.count_pretokens, path, [END_OF_TEXT])
-    return seconds(lambda: bpe.train_incremental(counts(), vocab_size - 257))
+    return Seconds(seconds(lambda: bpe.train_incremental(counts(), vocab_size - 257)))
 
 
-def train_rustbpe(path: Path, vocab_size: int, folder: Path) -> float:
-    import rustbpe
+def train_rustbpe(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    texts = documents(path)
 
-    texts, tokenizer = documents(path), rustbpe.Tokenizer()
-    return seconds(
-        lambda: tokenizer.train_from_iterator(iter(texts), vocab_size - 1, pattern=PATTERN)
+    def load():
+        import rustbpe
+
+        return rustbpe.Tokenizer()
+
+    return timed(
+        load, lambda made: made.train_from_iterator(iter(texts), vocab_size - 1, pattern=PATTERN)
     )
 
 
-def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    texts = documents(path)
 
-    texts, tokenizer = documents(path), Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+    def load():
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return tokenizer, trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            special_tokens=[END_OF_TEXT],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+
+    return timed(load, lambda made: made[0].train_from_iterator(texts, made[1]))
+
+
+def file_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    """From a file to an array, as `workbook tokenize` does it."""
+    return encoding(folder, lambda tokenizer: tokenizer.encode_file(path))
+
+
+def array_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    text = text_of(path)
+    return encoding(folder, lambda tokenizer: tokenizer.encode_array(text))
+
+
+def array_tiktoken(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    tokenizer, text = saved(folder), text_of(path)
+    return timed(
+        lambda: tiktoken_of(tokenizer),
+        lambda made: made.encode_to_numpy(text, allowed_special="all"),
     )
-    return seconds(lambda: tokenizer.train_from_iterator(texts, trainer))
 
 
-def encode_workbook(path: Path, vocab_size: int, folder: Path) -> float:
-    tokenizer = saved(folder)
-    with tokenizer.compiled_encoder():
-        pass  # it is compiled now, and its table empty
-    return seconds(lambda: tokenizer.encode_file(path))
+def list_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    text = text_of(path)
+    return encoding(folder, lambda tokenizer: tokenizer.encode(text))
 
 
-def encode_python(path: Path, vocab_size: int, folder: Path) -> float:
+def list_tiktoken(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    """The faster of its two best calls: the whole text at once, or its documents one by one."""
+    tokenizer, text, texts = saved(folder), text_of(path), documents(path)
+    load = partial(tiktoken_of, tokenizer)
+    whole = timed(load, lambda made: made.encode(text, allowed_special="all"))
+    parts = timed(load, lambda made: made.encode_ordinary_batch(texts, num_threads=1))
+    return min(whole, Seconds(parts.warm, whole.cold - whole.warm + parts.warm))
+
+
+def list_tokenizers(path: Path, vocab_size: int, folder: Path) -> Seconds:
+    from workbook.generation.formats import save_tokenizer_json
+
+    save_tokenizer_json(saved(folder), folder / "tokenizer.json")
+    texts = documents(path)
+
+    def load():
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+    return timed(load, lambda made: [one.ids for one in made.encode_batch_fast(texts)])
+
+
+def list_python(path: Path, vocab_size: int, folder: Path) -> Seconds:
     tokenizer = saved(folder)
     with path.open(encoding="utf-8", newline="") as file:
-        return seconds(lambda: sum(1 for _ in tokenizer.encode_iterable(file)))
-
-
-def encode_tiktoken(path: Path, vocab_size: int, folder: Path) -> float:
-    """The faster of its two best calls: the whole text at once, or its documents one by one."""
-    tokenizer = tiktoken_of(saved(folder))
-    text, texts = path.read_bytes().decode(), documents(path)
-    return min(
-        seconds(lambda: tokenizer.encode_to_numpy(text, allowed_special="all")),
-        seconds(lambda: tokenizer.encode_ordinary_batch(texts, num_threads=1)),
-    )
+        return Seconds(seconds(lambda: list(tokenizer.encode_iterable(file))))
 
 
 def tiktoken_of(tokenizer: Tokenizer):
@@ -280,25 +367,15 @@ def tiktoken_of(tokenizer: Tokenizer):
     return tiktoken.Encoding("same", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=special)
 
 
-def encode_tokenizers(path: Path, vocab_size: int, folder: Path) -> float:
-    from tokenizers import Tokenizer
-
-    from workbook.generation.formats import save_tokenizer_json
-
-    save_tokenizer_json(saved(folder), folder / "tokenizer.json")
-    tokenizer, texts = Tokenizer.from_file(str(folder / "tokenizer.json")), documents(path)
-    return seconds(lambda: tokenizer.encode_batch_fast(texts))
-
-
-def read_bytes(path: Path, vocab_size: int, folder: Path) -> float:
+def read_bytes(path: Path, vocab_size: int, folder: Path) -> Seconds:
     """Read the bytes, and look at each of them once: what no tokenizer can beat."""
-    return seconds(lambda: np.fromfile(path, np.uint8).max())
+    return Seconds(seconds(lambda: np.fromfile(path, np.uint8).max()))
 
 
-def read_wc(path: Path, vocab_size: int, folder: Path) -> float:
+def read_wc(path: Path, vocab_size: int, folder: Path) -> Seconds:
     """Count words with the system's `wc -w`."""
     command = ["wc", "-w", str(path)]
-    return seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
+    return Seconds(seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)))
 
 
 SHORT_TEXTS = ("Hi", "Once upon a time there was a fox.", "It's 12 o'clock, isn't it? " * 20)
@@ -326,10 +403,13 @@ RIVALS = {
     "train rustbpe": train_rustbpe,
     "train tokenizers": train_tokenizers,
     "train python": train_python,
-    "encode workbook": encode_workbook,
-    "encode tiktoken": encode_tiktoken,
-    "encode tokenizers": encode_tokenizers,
-    "encode python": encode_python,
+    "file workbook": file_workbook,
+    "array workbook": array_workbook,
+    "array tiktoken": array_tiktoken,
+    "list workbook": list_workbook,
+    "list tiktoken": list_tiktoken,
+    "list tokenizers": list_tokenizers,
+    "list python": list_python,
     "read bytes": read_bytes,
     "read wc -w": read_wc,
     "short workbook": short_workbook,
@@ -354,7 +434,8 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
                 file.writelines(repeat(text.read_bytes(), times))
         works = {str(n): partial(measure.measured, train_and_encode, once, n) for n in (1, 2)}
         by_workers = measure.in_turns(works, rounds, "bench scaling")
-        job = VOCAB_SIZE, [END_OF_TEXT]
+        vocab, merges = bpe.train_bpe(once, VOCAB_SIZE, [END_OF_TEXT])
+        tokenizer = Tokenizer(vocab, merges, [END_OF_TEXT])
         record = {
             "text": text.name,
             "bytes": once.stat().st_size,
@@ -362,8 +443,13 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
                 task: {n: [run.result[task] for run in runs] for n, runs in by_workers.items()}
                 for task in ("train", "encode")
             },
-            "peak_bytes": {
-                path.name: measure.measured(bpe.train_bpe, path, *job).peak_bytes
+            "peak_bytes": {  # of a single process that does it alone
+                path.name: {
+                    "train": measure.measured(
+                        bpe.train_bpe, path, VOCAB_SIZE, [END_OF_TEXT]
+                    ).peak_bytes,
+                    "encode": measure.measured(encode_to_file, tokenizer, path).peak_bytes,
+                }
                 for path in (once, twice)
             },
             "machine": measure.machine(LIBRARIES),
@@ -372,21 +458,30 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
 
 
 def train_and_encode(path: Path, workers: int) -> dict[str, float]:
-    """The seconds of training and of encoding to a token file, by workers that have compiled."""
-    from workbook.tokenization import compiled
-
-    target = path.with_suffix(".npy")
+    """The seconds of training and of encoding to a token file, by workers that have loaded all."""
     with ProcessPoolExecutor(workers) as executor:
-        wait([executor.submit(compiled.compile_all) for _ in range(4 * workers)])
+        wait([executor.submit(load_compiled) for _ in range(4 * workers)])
         start = time.perf_counter()
         vocab, merges = bpe.train_bpe(path, VOCAB_SIZE, [END_OF_TEXT], executor=executor)
         trained = time.perf_counter()
-        tokenizer = Tokenizer(vocab, merges, [END_OF_TEXT])
-        token_files.tokenize_file(tokenizer, path, target, executor)
+        encode_to_file(Tokenizer(vocab, merges, [END_OF_TEXT]), path, executor)
         encoded = time.perf_counter()
+    return {"train": trained - start, "encode": encoded - trained}
+
+
+def load_compiled() -> None:
+    """Load the compiled engine."""
+    from workbook.tokenization import compiled
+
+    compiled.load()
+
+
+def encode_to_file(tokenizer: Tokenizer, path: Path, executor: Executor | None = None) -> None:
+    """Encode a text to a token file, and remove that."""
+    target = path.with_suffix(".npy")
+    token_files.tokenize_file(tokenizer, path, target, executor)
     target.unlink()
     target.with_suffix(".json").unlink()  # or the next run would find the file whole
-    return {"train": trained - start, "encode": encoded - trained}
 
 
 def scaling_table(record: dict) -> str:
@@ -403,10 +498,17 @@ def scaling_table(record: dict) -> str:
         winner="2 workers are",
     )
     where = measure.place(record, f"{record['machine']['cores']} cores")
-    peaks = {name: f"{peak / 1e6:,.0f} MB" for name, peak in record["peak_bytes"].items()}
+    sizes = {"once": record["bytes"], "twice": 2 * record["bytes"]}
+    peaks = measure.as_text(
+        {
+            f"{task} {sizes[path] / 1e9:g} GB": {"MB": peak / 1e6}
+            for path, by_task in record["peak_bytes"].items()
+            for task, peak in by_task.items()
+        }
+    )
     return (
         f"{record['text']}, ten times: {record['bytes'] / 1e6:,.0f} MB, {where}\n\n{shown}\n\n"
-        f"Peak memory of training: {peaks['once']}; on twice the text: {peaks['twice']}\n\n"
+        f"Peak memory of a process that works alone:\n{peaks}\n\n"
         f"The Pile, {PILE_BYTES / 1e9:.0f} GB, at this speed:\n{pile_table(record)}"
     )
 

@@ -54,7 +54,7 @@ def train_bpe(
         )
     path, num_merges = text_file(input_path), vocab_size - smallest
     if path.stat().st_size >= COMPILED_FROM:
-        from workbook.tokenization import compiled  # numba takes a second to import
+        from workbook.tokenization import compiled  # loads LLVM
 
         merges = compiled.train(path, special_tokens, num_merges, executor)
     else:

@@ -243,9 +243,9 @@ class Tokenizer(Encoder):
         try:
             encoder = self._idle_encoders.pop()
         except IndexError:
-            from workbook.tokenization import compiled  # numba takes a second to import
+            from workbook.tokenization import compiled  # loads LLVM
 
-            compiled.engine()
+            compiled.load()
             special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
             encoder = compiled.make_encoder(self._id_of, self.merges, special_ids)
         yield encoder

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from workbook.tokenization.compiled import count, merge
 from workbook.tokenization.compiled.encode import make_encoder
-from workbook.tokenization.compiled.kernels import engine
+from workbook.tokenization.compiled.kernels import load
 
-__all__ = ["engine", "make_encoder", "train"]
+__all__ = ["load", "make_encoder", "train"]
 
 
 def train(
@@ -32,6 +32,6 @@ def train(
 
     Raises: ValueError if the file is not UTF-8.
     """
-    engine()  # compiled once, here, and not in every worker
+    load()  # compiled once, here, and not in every worker
     counts = count.count_file(path, special_tokens, executor)
     return merge.spelled_out(merge.learn_merges(counts, num_merges))

@@ -17,6 +17,7 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -87,7 +88,7 @@ class Kernel(Compiled):
     @cached_property
     def _code(self) -> Callable:
         """The machine code in memory. Other threads run while it does: ctypes sees to that."""
-        address = engine().get_function_address(self.name)
+        address = load().get_function_address(self.name)
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
@@ -125,16 +126,16 @@ def kernel(*types: str) -> Callable[[Callable], Kernel]:
     return lambda function: Kernel(function, types)
 
 
-def engine() -> llvm.ExecutionEngine:
+def load() -> llvm.ExecutionEngine:
     """All kernels in memory; compiled first if this machine has not kept them."""
     global _engine
     with _lock:
         if _engine is None:
-            _engine = loaded()
+            _engine = _load()
         return _engine
 
 
-def loaded() -> llvm.ExecutionEngine:
+def _load() -> llvm.ExecutionEngine:
     """All kernels in memory, for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -156,7 +157,7 @@ def loaded() -> llvm.ExecutionEngine:
             module.link_in(other)
         code = machine.emit_object(module)
         if file:
-            with atomic_write(file, "wb") as stream:
+            with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
                 stream.write(sha256(code).digest() + code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -1,0 +1,139 @@
+"""Kernels are compiled once, kept where they can be, announced, and loaded without numba."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbook
+from workbook.tokenization.compiled import count, kernels, table
+
+USE_ONE = """
+import sys
+from workbook.tokenization.compiled import kernels, table
+
+kernels.KERNELS[:] = [table.rehash]  # one is compiled in a second, all of them take ten
+table.Table(capacity=0).grow(0)
+print(kernels.code_file(), "numba" in sys.modules)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs code in a checkout that was never compiled in, by a user without a home."""
+    shutil.copytree(
+        Path(workbook.__file__).parent,
+        tmp_path / "workbook",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "home").write_text("a file, in which no folder can be made")
+
+    def run(code: str) -> subprocess.CompletedProcess:
+        environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path / "home")}
+        command = [sys.executable, "-B", "-c", code]
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_path):
+    first, second = run(USE_ONE), run(USE_ONE)
+    file, by_numba = first.stdout.split()
+    assert Path(file).parent == tmp_path / "workbook/tokenization/compiled/__pycache__"
+    assert by_numba == "True" and second.stdout.split() == [file, "False"]
+    assert first.stderr.count("compiling the fast engine, once") == 1
+    assert second.stderr == ""
+
+
+def test_a_change_in_any_file_compiles_anew(run, tmp_path):
+    first = run(USE_ONE)
+    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
+        file.write("\n")
+    second = run(USE_ONE)
+    assert first.stdout != second.stdout
+    assert "compiling" in second.stderr
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda code: code[:-99], lambda code: b"", lambda code: code[::-1]]
+)
+def test_a_damaged_file_is_compiled_anew(run, damage):
+    file = Path(run(USE_ONE).stdout.split()[0])
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert "compiling" in run(USE_ONE).stderr
+    assert len(file.read_bytes()) == len(whole)
+    assert run(USE_ONE).stderr == ""
+
+
+def test_where_nothing_can_be_written_beside_the_sources_the_users_own_folder_is_taken(
+    run, tmp_path
+):
+    sources = tmp_path / "workbook" / "tokenization" / "compiled"
+    (sources / "__pycache__").write_text("a file, not a folder")
+    for _ in range(2):  # the user has no folder: every process compiles
+        done = run(USE_ONE)
+        assert done.stdout == "None True\n"
+        assert "compiling" in done.stderr
+    (tmp_path / "home").unlink()
+    done = run(USE_ONE)
+    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in done.stdout
+    assert run(USE_ONE).stderr == ""
+
+
+def test_an_installed_package_is_not_written_to(run, tmp_path):
+    (tmp_path / "pyproject.toml").unlink()
+    (tmp_path / "home").unlink()
+    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in run(USE_ONE).stdout
+    assert not list((tmp_path / "workbook").rglob("__pycache__"))
+
+
+def test_importing_compiles_nothing_and_loads_no_numba(run):
+    public = "from workbook.tokenization import bpe, compiled, token_files, tokenizer"
+    code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"
+    done = run(code)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
+    kernels.code_file.cache_clear()
+    here = kernels.code_file()
+    monkeypatch.setattr(kernels.llvm, "get_host_cpu_name", lambda: "another")
+    kernels.code_file.cache_clear()
+    assert kernels.code_file().parent == here.parent and kernels.code_file() != here
+    kernels.code_file.cache_clear()
+
+
+def test_every_kernel_is_in_memory_once():
+    names = [each.name for each in kernels.KERNELS]
+    assert len(set(names)) == len(names) >= 6
+    engine = kernels.load()
+    assert len({engine.get_function_address(name) for name in names}) == len(names)
+    assert kernels.load() is engine
+
+
+def test_an_array_of_another_type_is_refused():
+    right = np.zeros(2, np.int64)
+    for wrong in (right.astype(np.int32), right[::-1], right.reshape(1, 2)):
+        with pytest.raises(AssertionError):
+            count.add_words(wrong, right, table.Table().address, right)
+
+
+def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(kernels, "KERNELS", [table.rehash])
+    monkeypatch.setattr(kernels, "kept", lambda file: None)
+    monkeypatch.setattr(kernels, "atomic_write", full)
+    assert kernels._load().get_function_address(table.rehash.name)
+    assert "compiling" in capsys.readouterr().err
