@@ -79,12 +79,12 @@ def write_tokens(path: str | os.PathLike, ids: Iterable[int], vocab_size: int) -
 
 def join_tokens(path: str | os.PathLike, parts: Sequence[Path]) -> int:
     """Join token files of one dtype into one, in this order; return its number of tokens."""
-    arrays = [read_tokens(part) for part in parts]
+    number, dtype = sum(len(read_tokens(part)) for part in parts), read_tokens(parts[0]).dtype
     with atomic_write(path, "wb") as file:
-        _write_header(file, arrays[0].dtype, sum(map(len, arrays)))
-        for array in arrays:
-            array.tofile(file)
-    return sum(map(len, arrays))
+        _write_header(file, dtype, number)
+        for part in parts:  # one mapped at a time: what is mapped and read counts as memory
+            read_tokens(part).tofile(file)
+    return number
 
 
 def _write_header(file, dtype: np.dtype, length: int) -> None:
@@ -176,9 +176,11 @@ def encode_shard(
     so that a shard never mixes two texts.
     """
     with unchanged(source, state):
-        ids = np.concatenate(list(unpickled(tokenizer).encode_spans(source, cuts)))
+        spans = list(unpickled(tokenizer).encode_spans(source, cuts))
     with atomic_write(part, "wb") as file:
-        np.save(file, ids)
+        _write_header(file, spans[0].dtype, sum(map(len, spans)))
+        for ids in spans:
+            ids.tofile(file)
     return cuts[-1] - cuts[0]
 
 
