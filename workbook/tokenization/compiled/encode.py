@@ -19,7 +19,7 @@ from workbook.tokenization.compiled.count import Counts, add_counts
 from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import Table, entry, find
+from workbook.tokenization.compiled.table import CAPACITY, SLOT_BYTES, SLOTS, Table, entry, home_of
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
@@ -33,7 +33,8 @@ MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 # A slot's number: how many ids it holds (2 bits), and these, each below 2**20; or 0, and a place.
 NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
 NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
-GONE, NO_MERGE = -1, 0
+GONE, NEVER = -1, 1 << 62  # later than every merge
+SHORT = 32  # bytes of a pre-token whose pairs are few enough to search them all
 PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
 # bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
@@ -53,10 +54,16 @@ class CompiledEncoder:
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
         self.find_specials = special_finder(self.special_tokens)
+        made = np.arange(256, 256 + len(merges))
+        # What two bytes make, by the number of both. Half of all pairs that are looked up are such.
+        self.of_bytes = np.full(1 << 16, NEVER)
+        are_bytes = (merges < 256).all(axis=1)
+        left, right = merges[are_bytes].T
+        self.of_bytes[left << 8 | right] = made[are_bytes]
         # A second table: eight bytes are a pair, and their number is the symbol that it makes.
         self.pairs = Table()
         pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
-        add_counts(self.pairs, Counts(pairs, lengths, np.arange(256, 256 + len(merges))))
+        add_counts(self.pairs, Counts(pairs, lengths, made))
         self.forget()
 
     def forget(self) -> None:
@@ -86,7 +93,7 @@ class CompiledEncoder:
         progress = np.array([0, documents.starts[0], 0, self.used_pieces])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.address, self.ids, self.scratch, out, progress,
+            self.of_bytes, self.pairs.address, self.ids, self.scratch, out, progress,
         ):  # fmt: skip
             self.used_pieces = progress[3]
             self.make_room(longest)
@@ -128,8 +135,10 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
-def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
+@kernel(INTS, INTS, INTS, INT, INT, INTS, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
+def encode_on(
+    starts, ends, special_ids, kinds, table, pieces, of_bytes, pairs, ids, scratch, out, progress
+):
     """Continue from `progress` (document, address, ids written, pieces used).
 
     Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
@@ -150,7 +159,7 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scrat
                 if used_pieces + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
                     short = length
                     break
-                number = merge(at, length, pairs, slot + 24, scratch)
+                number = merge(at, length, of_bytes, pairs, scratch)
                 used_pieces = remember(slot, number, ids, pieces, used_pieces, scratch)
             value = word(slot + 24)
             number = np.int64(value & NUMBER_MASK)
@@ -197,23 +206,57 @@ def remember(slot, number, ids, pieces, used_pieces, symbols):
 
 
 @compiled
-def merge(at, length, pairs, word_of_pair, scratch):
-    """Merge the bytes at an address in the order learnt; return how many symbols are left.
+def merge(at, length, of_bytes, pairs, scratch):
+    """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
 
-    They are the first in `scratch`. `word_of_pair` is the address of eight bytes that may be
-    overwritten. The symbols are a list linked both ways. made[p] is what the symbol at p makes with
-    the next one, and waits in a heap as a number, (made[p], p): the smallest is the earliest
-    learnt, the leftmost of equal ones. One that no longer equals made[p] is skipped. So a word of n
-    bytes takes n log n steps.
+    made[p] is the symbol that the one at p makes with the next. The smallest is the earliest learnt
+    and is made first, the leftmost of equal ones.
     """
     symbols, made = scratch[:length], scratch[length : 2 * length]
-    behind, ahead = scratch[2 * length : 3 * length], scratch[3 * length : 4 * length]
-    heap, size = scratch[4 * length :], 0
     for place in range(length):
         symbols[place] = byte(at + place)
-        behind[place], ahead[place] = place - 1, place + 1
+    for place in range(length - 1):
+        made[place] = of_bytes[symbols[place] << 8 | symbols[place + 1]]
+    made[length - 1] = NEVER
+    if length <= SHORT:
+        return merge_short(symbols, made, pairs)
+    return merge_long(symbols, made, scratch[2 * length :], pairs)
+
+
+@compiled
+def merge_short(symbols, made, pairs):
+    """`merge` by searching all pairs each time: faster than a heap while they are few."""
+    number = len(symbols)
+    while True:
+        new, place = NEVER, 0
+        for other in range(number):
+            if made[other] < new:
+                new, place = made[other], other
+        if new == NEVER:
+            return number
+        symbols[place] = new
+        number -= 1
+        for other in range(place + 1, number):
+            symbols[other], made[other] = symbols[other + 1], made[other + 1]
+        if place > 0:
+            made[place - 1] = merged(pairs, symbols[place - 1], new)
+        made[place] = merged(pairs, new, symbols[place + 1]) if place + 1 < number else NEVER
+
+
+@compiled
+def merge_long(symbols, made, scratch, pairs):
+    """`merge` in n log n steps for n bytes: a list linked both ways, and a heap.
+
+    What may be made waits in the heap as one number, (made[p], p). A number that no longer agrees
+    with made[p] is skipped.
+    """
+    length = len(symbols)
+    behind, ahead = scratch[:length], scratch[length : 2 * length]
+    heap, size = scratch[2 * length :], 0
     for place in range(length):
-        size = consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair)
+        behind[place], ahead[place] = place - 1, place + 1
+        if made[place] != NEVER:
+            size = push(heap, size, made[place] << PLACE_BITS | place)
     while size > 0:
         key = heap[0]
         size = pop(heap, size)
@@ -221,31 +264,45 @@ def merge(at, length, pairs, word_of_pair, scratch):
         if made[place] != new:
             continue
         gone = ahead[place]
-        symbols[place], symbols[gone], made[gone] = new, GONE, NO_MERGE
+        symbols[place], symbols[gone], made[gone] = new, GONE, NEVER
         ahead[place] = ahead[gone]
         if ahead[place] < length:
             behind[ahead[place]] = place
         if place > 0:
-            size = consider(behind[place], symbols, ahead, made, heap, size, pairs, word_of_pair)
-        size = consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair)
-    left = 0
+            size = consider(behind[place], symbols, ahead, made, heap, size, pairs)
+        size = consider(place, symbols, ahead, made, heap, size, pairs)
+    number = 0
     for place in range(length):
         if symbols[place] != GONE:
-            symbols[left] = symbols[place]
-            left += 1
-    return left
+            symbols[number] = symbols[place]
+            number += 1
+    return number
 
 
 @compiled
-def consider(place, symbols, ahead, made, heap, size, pairs, word_of_pair):
+def consider(place, symbols, ahead, made, heap, size, pairs):
     """Push what the symbol at a place makes with the next one, if anything; return the size."""
-    made[place] = NO_MERGE
+    made[place] = NEVER
     if ahead[place] < len(symbols):
-        store(word_of_pair, np.uint64(symbols[place] | symbols[ahead[place]] << 32))
-        made[place] = np.int64(word(find(pairs, word_of_pair, 8) + 24))  # 0 in a free slot
-        if made[place] != NO_MERGE:
+        made[place] = merged(pairs, symbols[place], symbols[ahead[place]])
+        if made[place] != NEVER:
             size = push(heap, size, made[place] << PLACE_BITS | place)
     return size
+
+
+@compiled
+def merged(pairs, left, right):
+    """The symbol that two symbols make; `NEVER` if they make none."""
+    key = np.uint64(left | right << 32)
+    slots, last = np.int64(word(pairs + SLOTS)), np.int64(word(pairs + CAPACITY)) - 1
+    index = np.int64(home_of(key, np.uint64(0))) & last
+    while True:
+        slot = slots + SLOT_BYTES * index
+        if word(slot + 16) == 0:
+            return NEVER
+        if word(slot) == key:
+            return np.int64(word(slot + 24))
+        index = (index + 1) & last
 
 
 @compiled
