@@ -24,7 +24,7 @@ from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
     read_documents,
-    special_finder,
+    special_bytes,
 )
 from workbook.tokenization.spans import cuts_of
 
@@ -53,7 +53,7 @@ class CompiledEncoder:
         self.ids = ids.astype(np.int64)
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
-        self.find_specials = special_finder(self.special_tokens)
+        self.special = special_bytes(self.special_tokens)
         made = np.arange(256, 256 + len(merges))
         # What two bytes make, by the number of both. Half of all pairs that are looked up are such.
         self.of_bytes = np.full(1 << 16, NEVER)
@@ -83,7 +83,7 @@ class CompiledEncoder:
         data = text.encode()
         # In spans, like a file: they stay in the processor's cache.
         for start, end in pairwise(cuts_of(BytesIO(data), len(data), self.special_tokens)):
-            yield self.encode_documents(documents_of(data[start:end], self.find_specials))
+            yield self.encode_documents(documents_of(data[start:end], self.special))
 
     def encode_documents(self, documents: Documents) -> np.ndarray:
         """The ids of documents and of the special tokens between them."""

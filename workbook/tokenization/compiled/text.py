@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,6 @@ from workbook.tokenization.compiled.machine import padded
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import BLOCK, not_utf8
 
-FindSpecials = Callable[[bytes], list[tuple[int, int]]]  # where special tokens start and end
-
 
 class Documents(NamedTuple):
     """A text, the addresses where its documents start and end, and the special tokens between."""
@@ -26,31 +24,19 @@ class Documents(NamedTuple):
     specials: list[bytes]  # the special token after each document but the last
 
 
-def special_finder(special_tokens: Sequence[str]) -> FindSpecials:
-    """A function that finds special tokens: of those that begin together, the longest."""
-    specials = [token.encode() for token in longest_first(special_tokens)]
-    if len(specials) == 1:
-        return lambda data: occurrences(data, specials[0])
-    pattern = re.compile(b"|".join(map(re.escape, specials)) or b"(?!)")
-    return lambda data: [match.span() for match in pattern.finditer(data)]
+def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
+    """A pattern that finds special tokens in bytes: of those that begin together, the longest."""
+    specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
+    return re.compile(b"|".join(specials) or b"(?!)")
 
 
-def occurrences(data: bytes, token: bytes) -> list[tuple[int, int]]:
-    """Where a single special token occurs, found several times faster than by a pattern."""
-    spans, at = [], data.find(token)
-    while at >= 0:
-        spans.append((at, at + len(token)))
-        at = data.find(token, at + len(token))
-    return spans
-
-
-def documents_of(data: bytes, find_specials: FindSpecials) -> Documents:
+def documents_of(data: bytes, special: re.Pattern) -> Documents:
     """The documents between the special tokens of UTF-8 bytes."""
-    text, found = padded(data), find_specials(data)
-    edges = [0, *(edge for span in found for edge in span), len(data)]
+    text, found = padded(data), list(special.finditer(data))
+    edges = [0, *(edge for match in found for edge in match.span()), len(data)]
     bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
     starts, ends = np.ascontiguousarray(bounds.T)
-    return Documents(text, starts, ends, [data[start:end] for start, end in found])
+    return Documents(text, starts, ends, [match[0] for match in found])
 
 
 def read_documents(
@@ -60,7 +46,7 @@ def read_documents(
 
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
-    find_specials = special_finder(special_tokens)
+    special = special_bytes(special_tokens)
     with path.open("rb") as file:
         for start, end in pairwise(cuts):
             file.seek(start)
@@ -68,7 +54,7 @@ def read_documents(
             if len(data) < end - start:
                 raise changed(path)
             check_utf8(path, start, data)
-            yield documents_of(data, find_specials)
+            yield documents_of(data, special)
 
 
 def check_utf8(path: Path, start: int, data: bytes) -> None:
