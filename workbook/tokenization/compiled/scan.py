@@ -40,21 +40,20 @@ def character_kinds() -> np.ndarray:
 def token_end(at, end, kinds):
     """The address where the pre-token that begins at `at` ends, in a document that ends at `end`.
 
-    `kinds` is the address of `character_kinds()`. This is the fast path for ASCII words;
-    everything else goes to `any_token_end`.
+    `kinds` is the address of `character_kinds()`. The byte after the document is 0, so a run of
+    letters ends there at the latest. This is the fast path for ASCII words; everything else goes to
+    `any_token_end`.
     """
     eight = word(at)
     space = np.int64(eight & LOWEST_BYTE == SPACE)
     run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # with the space before it
-    if run > space and at + space < end:
-        start = at + run
+    if run > space:
+        stop = at + run
         while run == 8:
-            run = leading_letters(word(start))
-            start += run
-        if start >= end:  # the letters past the end belong to a special token
-            return end
-        if byte(start) < 0x80:
-            return start
+            run = leading_letters(word(stop))
+            stop += run
+        if byte(stop) < 0x80:
+            return stop
     return any_token_end(at, end, kinds)
 
 
@@ -62,9 +61,9 @@ def token_end(at, end, kinds):
 def any_token_end(at, end, kinds):
     """`token_end` for every text: the pattern's alternatives, in its order."""
     if byte(at) == 0x27:  # '
-        contraction = at + contraction_length(at)
-        if at < contraction <= end:
-            return contraction
+        length = contraction_length(at)
+        if length > 0:
+            return at + length
     start = at + (byte(at) == 0x20)
     if start < end:
         kind = byte(kinds + decoded(start)[0])

@@ -18,7 +18,7 @@ from workbook.tokenization.spans import BLOCK, not_utf8
 class Documents(NamedTuple):
     """A text, the addresses where its documents start and end, and the special tokens between."""
 
-    text: np.ndarray  # uint8, padded at the end
+    text: np.ndarray  # uint8, padded at the end, with a 0 after each document
     starts: np.ndarray  # int64
     ends: np.ndarray  # int64
     specials: list[bytes]  # the special token after each document but the last
@@ -34,9 +34,10 @@ def documents_of(data: bytes, special: re.Pattern) -> Documents:
     """The documents between the special tokens of UTF-8 bytes."""
     text, found = padded(data), list(special.finditer(data))
     edges = [0, *(edge for match in found for edge in match.span()), len(data)]
-    bounds = np.array(edges, np.int64).reshape(-1, 2) + text.ctypes.data
-    starts, ends = np.ascontiguousarray(bounds.T)
-    return Documents(text, starts, ends, [match[0] for match in found])
+    starts, ends = np.array(edges, np.int64).reshape(-1, 2).T
+    text[ends] = 0  # the special token is not read again
+    address = text.ctypes.data
+    return Documents(text, starts + address, ends + address, [match[0] for match in found])
 
 
 def read_documents(
