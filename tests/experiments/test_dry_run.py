@@ -137,6 +137,31 @@ class TestTime:
         assert seconds_of([TINY], workers=4) == pytest.approx([4 * seconds_of([TINY])[0]])
 
 
+class TestCompiling:
+    @pytest.fixture(autouse=True)
+    def compiler(self, monkeypatch):
+        monkeypatch.setattr(dry_run.devices, "cpp_compiler", lambda: "/usr/bin/g++")
+
+    def test_saves_a_share_of_a_long_run_less_the_time_to_compile(self, capsys):
+        config = replace(presets.cpu(), device="cpu", precision="bfloat16")
+        saved = dry_run.compile_saves(config)
+        assert saved == pytest.approx(seconds_of([config])[0] * 7 / 107 - 40)
+        long = replace(config, steps=20_000)
+        dry_run.report([long])
+        minutes = dry_run.compile_saves(long) / 60
+        assert f"compile=True would save about {minutes:,.0f} minutes" in capsys.readouterr().out
+
+    def test_is_not_offered_where_it_does_not_pay(self, capsys, monkeypatch):
+        long = replace(presets.cpu(), device="cpu", precision="bfloat16", steps=20_000)
+        several = [long, replace(long, seed=1)]  # no option compiles the runs of an experiment
+        timed, done = replace(long, max_seconds=1e6), replace(long, compile=True)
+        for configs in ([LAPTOP], several, [timed], [done]):
+            dry_run.report(configs)
+        monkeypatch.setattr(dry_run.devices, "cpp_compiler", lambda: None)
+        dry_run.report([long])
+        assert "compile" not in capsys.readouterr().out
+
+
 class TestARunForANotebook:
     def test_is_the_small_one_until_the_large_one_has_finished(self, monkeypatch, capsys):
         large, small = replace(presets.full(), device="cpu"), TINY

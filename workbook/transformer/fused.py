@@ -7,9 +7,9 @@ takes its parts from here if its config says `kernels="fused"`.
 import math
 
 import torch
-from einops import einsum
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import Module, functional
 
 from workbook.transformer import nn
@@ -26,12 +26,41 @@ class Linear(nn.Linear):
 
 
 class RMSNorm(nn.RMSNorm):
-    """`nn.RMSNorm` in one kernel."""
+    """`nn.RMSNorm` in one kernel, or where torch has none, on a CPU, in few passes."""
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         high = x.to(nn.float_type(x))
         weight = self.weight.to(high.dtype)
+        if x.device.type == "cpu" and not torch.compiler.is_compiling():
+            return Normalise.apply(high, weight, self.eps).to(x.dtype)
         return functional.rms_norm(high, weight.shape, weight, self.eps).to(x.dtype)
+
+
+class Normalise(torch.autograd.Function):
+    """y = n ⊙ gain with n = s x and s = 1 / √(mean(x²) + ε): what RMSNorm computes.
+
+    A gradient g of y gives Σ g ⊙ n for the gain, summed over all vectors. With h = g ⊙ gain, it
+    gives s h - s² x mean(h ⊙ n) for x: the part along x drops out, since y ignores how long x is.
+    Passes over memory cost more than arithmetic here, so results overwrite what is used up.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, gain: Tensor, eps: float) -> Tensor:
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        scale = torch.rsqrt(length.square() / x.shape[-1] + eps)
+        normed = x * scale
+        ctx.save_for_backward(x, gain, scale, normed)
+        return normed * gain
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, gain, scale, normed = ctx.saved_tensors
+        product = grad * normed
+        for_gain = product.reshape(-1, len(gain)).sum(0)
+        along = product.mul_(gain).mean(-1, keepdim=True)
+        for_x = (grad * gain).mul_(scale).addcmul_(x, along * scale.square(), value=-1)
+        return for_x, for_gain, None
 
 
 class SwiGLU(nn.SwiGLU):
@@ -103,10 +132,12 @@ def causal_attention(
         return functional.scaled_dot_product_attention(
             Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
         )
-    scores = einsum(Q / math.sqrt(Q.shape[-1]), K, "... q d_k, ... k d_k -> ... q k")
-    later = ~causal_mask(queries, keys, Q.device)
-    weights = torch.softmax(scores.masked_fill(later, -math.inf), dim=-1)
-    return einsum(weights.to(V.dtype), V, "... q k, ... k d_v -> ... q d_v")
+    # The scores in one call: the products over √d_k, added to -∞ at later keys and 0 elsewhere.
+    later = Q.new_full((queries, keys), -math.inf).triu(1 + keys - queries)
+    flat_Q, flat_K, flat_V = (x.reshape(-1, *x.shape[-2:]) for x in (Q, K, V))
+    scores = torch.baddbmm(later, flat_Q, flat_K.mT, alpha=1 / math.sqrt(Q.shape[-1]))
+    weights = torch.softmax(scores, dim=-1).to(V.dtype)
+    return torch.bmm(weights, flat_V).reshape(*V.shape[:-2], queries, -1)
 
 
 def cross_entropy(
