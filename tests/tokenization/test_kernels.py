@@ -54,6 +54,12 @@ def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_
     assert second.stderr == ""
 
 
+@pytest.mark.parametrize("closed", ["sys.stderr.close()", "sys.stderr = None"])
+def test_where_nothing_can_be_said_it_compiles_all_the_same(run, closed):
+    done = run(USE_ONE.replace("import sys", f"import sys; {closed}"))
+    assert done.stdout.endswith("True\n") and done.stdout.count("\n") == 1
+
+
 def test_a_change_in_any_file_compiles_anew(run, tmp_path):
     first = run(USE_ONE)
     with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:

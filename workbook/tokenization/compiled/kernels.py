@@ -14,7 +14,6 @@ they would overflow.
 import ctypes
 import os
 import platform
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -28,7 +27,7 @@ import platformdirs
 from llvmlite import binding as llvm
 
 from workbook.config import DISTRIBUTION, checkout
-from workbook.files import atomic_write
+from workbook.files import atomic_write, say
 
 # Types of parameters, in numba's words: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
@@ -151,7 +150,7 @@ def _load() -> llvm.ExecutionEngine:
     file = code_file()
     code = kept(file) if file else None
     if code is None:
-        print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
+        say("workbook: compiling the fast engine, once, about 10 s ...")
         module, *others = [each.lowered() for each in KERNELS]
         for other in others:
             module.link_in(other)
