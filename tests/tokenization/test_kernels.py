@@ -103,6 +103,40 @@ def test_an_installed_package_is_not_written_to(run, tmp_path):
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
+def test_code_from_a_zip_is_named_by_its_sources_too(run, tmp_path):
+    (tmp_path / "home").unlink()
+    names = []
+    for _ in range(2):
+        file = shutil.make_archive(tmp_path / "package", "zip", tmp_path, "workbook")
+        done = run(f"import sys; sys.path.insert(0, {file!r})" + NAME)
+        assert done.stdout.startswith(f"{file}/")
+        names.append(done.stdout.split()[1])
+        with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as source:
+            source.write("\n")
+    assert names[0] != names[1]
+
+
+NAME = """
+from workbook.tokenization.compiled import kernels
+print(kernels.__file__, kernels.code_file())
+"""
+
+
+def test_a_user_may_have_no_home(monkeypatch):
+    def homeless(*_, **__):
+        raise RuntimeError("could not determine the home directory")
+
+    kernels.code_file.cache_clear()
+    here = kernels.code_file()
+    monkeypatch.setattr(kernels.platformdirs, "user_cache_path", homeless)
+    kernels.code_file.cache_clear()
+    assert kernels.code_file() == here
+    monkeypatch.setattr(kernels, "checkout", lambda: None)
+    kernels.code_file.cache_clear()
+    assert kernels.code_file() is None
+    kernels.code_file.cache_clear()
+
+
 def test_importing_compiles_nothing_and_loads_no_numba(run):
     public = "from workbook.tokenization import bpe, compiled, token_files, tokenizer"
     code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 
 import llvmlite
@@ -181,14 +182,11 @@ def code_file() -> Path | None:
     None if neither can be written to; then every process compiles for itself. The name is a hash of
     all that the code depends on.
     """
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    parts = [source.read_bytes() for source in sources]
+    sources = {each.name: each for each in resources.files(__package__).iterdir()}  # or in a zip
+    parts = [sources[name].read_bytes() for name in sorted(sources) if name.endswith(".py")]
     host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     name = sha256(b"".join([*parts, repr((llvmlite.__version__, host)).encode()])).hexdigest()
-    folders = [platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)]
-    if checkout():  # an installed package is not written to
-        folders.insert(0, Path(__file__).parent / "__pycache__")
-    for folder in folders:
+    for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -196,3 +194,11 @@ def code_file() -> Path | None:
         if os.access(folder, os.W_OK):
             return folder / f"kernels-{name[:16]}.o"
     return None
+
+
+def _folders() -> Iterator[Path]:
+    """Where machine code may be kept, the best place first."""
+    if checkout():  # an installed package is not written to
+        yield Path(__file__).parent / "__pycache__"
+    with suppress(RuntimeError):  # a user without a home
+        yield platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)
