@@ -1,8 +1,10 @@
 """Kernels are compiled once, kept where they can be, announced, and loaded without numba."""
 
+import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,38 @@ def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_
     assert by_numba == "True" and second.stdout.split() == [file, "False"]
     assert first.stderr.count("compiling the fast engine, once") == 1
     assert second.stderr == ""
+
+
+def test_of_several_processes_one_compiles(run):
+    with ThreadPoolExecutor(3) as executor:
+        done = list(executor.map(run, [USE_ONE] * 3))
+    assert sorted("compiling" in each.stderr for each in done) == [False, False, True]
+    assert len({each.stdout.split()[0] for each in done}) == 1
+
+
+FORK = """
+import os, signal, threading
+from workbook.tokenization.compiled import kernels, table
+
+compiling, lowered = threading.Event(), kernels.Kernel.lowered
+kernels.Kernel.lowered = lambda kernel: compiling.set() or lowered(kernel)
+kernels.KERNELS[:] = [table.rehash]
+threading.Thread(target=kernels.load).start()
+compiling.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    table.Table(capacity=0).grow(0)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on Windows")
+def test_a_process_forked_while_a_thread_compiles_does_not_hang(run):
+    done = run(FORK)
+    assert done.stdout == "0\n"
+    assert done.stderr.count("compiling") == 1
 
 
 @pytest.mark.parametrize("closed", ["sys.stderr.close()", "sys.stderr = None"])

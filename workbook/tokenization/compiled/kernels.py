@@ -16,7 +16,7 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from importlib import resources
@@ -28,7 +28,7 @@ import platformdirs
 from llvmlite import binding as llvm
 
 from workbook.config import DISTRIBUTION, checkout
-from workbook.files import atomic_write, say
+from workbook.files import atomic_write, locked, say
 
 # Types of parameters, in numba's words: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
@@ -117,8 +117,13 @@ class Kernel(Compiled):
 
 compiled, intrinsic = Compiled, Intrinsic
 KERNELS: list[Kernel] = []
-_lock = threading.Lock()
 _engine: llvm.ExecutionEngine | None = None
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a fork waits until no other thread loads: numba and LLVM
+    # have locks too, and a copy of a held one would never be released
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 def kernel(*types: str) -> Callable[[Callable], Kernel]:
@@ -149,20 +154,33 @@ def _load() -> llvm.ExecutionEngine:
         jit=True,
     )
     file = code_file()
-    code = kept(file) if file else None
-    if code is None:
-        say("workbook: compiling the fast engine, once, about 10 s ...")
-        module, *others = [each.lowered() for each in KERNELS]
-        for other in others:
-            module.link_in(other)
-        code = machine.emit_object(module)
-        if file:
-            with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
-                stream.write(sha256(code).digest() + code)
+    code = (kept(file) or compile_into(file, machine)) if file else compile_all(machine)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
+
+
+def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
+    """The machine code of all kernels, kept in the file: compiled by one of several processes."""
+    with ExitStack() as held:
+        with suppress(OSError):  # the file system may have no locks
+            held.enter_context(locked(file.parent))
+        if code := kept(file):  # compiled by another process meanwhile
+            return code
+        code = compile_all(machine)
+        with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
+            stream.write(sha256(code).digest() + code)
+        return code
+
+
+def compile_all(machine: llvm.TargetMachine) -> bytes:
+    """The machine code of all kernels."""
+    say("workbook: compiling the fast engine, once, about 10 s ...")
+    module, *others = [each.lowered() for each in KERNELS]
+    for other in others:
+        module.link_in(other)
+    return machine.emit_object(module)
 
 
 def kept(file: Path) -> bytes | None:
