@@ -138,3 +138,23 @@ def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
     first.communicate("\n")
     assert second.stdout.readline() == "in\n"
     second.communicate("\n")
+
+
+class Broken:
+    """A stream that nobody reads any more."""
+
+    def write(self, _):
+        raise BrokenPipeError
+
+    def flush(self):
+        raise BrokenPipeError
+
+
+def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
+    for stream in (None, Broken()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        files.say("waiting")
+    monkeypatch.undo()
+    assert capsys.readouterr() == ("", "")
+    files.say("waiting")
+    assert capsys.readouterr() == ("", "waiting\n")

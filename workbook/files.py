@@ -136,5 +136,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _say_who_waits(folder: Path) -> None:
-    words = f"waiting until {folder} is free: another process or thread is using it"
-    print(words, file=sys.stderr, flush=True)
+    say(f"waiting until {folder} is free: another process or thread is using it")
+
+
+def say(words: str) -> None:
+    """Tell the user on standard error, unless nobody listens there: work goes on all the same."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):  # a broken pipe; a closed file
+            print(words, file=sys.stderr, flush=True)

@@ -1,8 +1,10 @@
 """Kernels are compiled once, kept where they can be, announced, and loaded without numba."""
 
+import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +56,44 @@ def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_
     assert second.stderr == ""
 
 
+def test_of_several_processes_one_compiles(run):
+    with ThreadPoolExecutor(3) as executor:
+        done = list(executor.map(run, [USE_ONE] * 3))
+    assert sorted("compiling" in each.stderr for each in done) == [False, False, True]
+    assert len({each.stdout.split()[0] for each in done}) == 1
+
+
+FORK = """
+import os, signal, threading
+from workbook.tokenization.compiled import kernels, table
+
+compiling, lowered = threading.Event(), kernels.Kernel.lowered
+kernels.Kernel.lowered = lambda kernel: compiling.set() or lowered(kernel)
+kernels.KERNELS[:] = [table.rehash]
+threading.Thread(target=kernels.load).start()
+compiling.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    table.Table(capacity=0).grow(0)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on Windows")
+def test_a_process_forked_while_a_thread_compiles_does_not_hang(run):
+    done = run(FORK)
+    assert done.stdout == "0\n"
+    assert done.stderr.count("compiling") == 1
+
+
+@pytest.mark.parametrize("closed", ["sys.stderr.close()", "sys.stderr = None"])
+def test_where_nothing_can_be_said_it_compiles_all_the_same(run, closed):
+    done = run(USE_ONE.replace("import sys", f"import sys; {closed}"))
+    assert done.stdout.endswith("True\n") and done.stdout.count("\n") == 1
+
+
 def test_a_change_in_any_file_compiles_anew(run, tmp_path):
     first = run(USE_ONE)
     with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
@@ -95,6 +135,40 @@ def test_an_installed_package_is_not_written_to(run, tmp_path):
     (tmp_path / "home").unlink()
     assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in run(USE_ONE).stdout
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
+
+
+def test_code_from_a_zip_is_named_by_its_sources_too(run, tmp_path):
+    (tmp_path / "home").unlink()
+    names = []
+    for _ in range(2):
+        file = shutil.make_archive(tmp_path / "package", "zip", tmp_path, "workbook")
+        done = run(f"import sys; sys.path.insert(0, {file!r})" + NAME)
+        assert done.stdout.startswith(f"{file}/")
+        names.append(done.stdout.split()[1])
+        with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as source:
+            source.write("\n")
+    assert names[0] != names[1]
+
+
+NAME = """
+from workbook.tokenization.compiled import kernels
+print(kernels.__file__, kernels.code_file())
+"""
+
+
+def test_a_user_may_have_no_home(monkeypatch):
+    def homeless(*_, **__):
+        raise RuntimeError("could not determine the home directory")
+
+    kernels.code_file.cache_clear()
+    here = kernels.code_file()
+    monkeypatch.setattr(kernels.platformdirs, "user_cache_path", homeless)
+    kernels.code_file.cache_clear()
+    assert kernels.code_file() == here
+    monkeypatch.setattr(kernels, "checkout", lambda: None)
+    kernels.code_file.cache_clear()
+    assert kernels.code_file() is None
+    kernels.code_file.cache_clear()
 
 
 def test_importing_compiles_nothing_and_loads_no_numba(run):

@@ -14,12 +14,12 @@ they would overflow.
 import ctypes
 import os
 import platform
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, cached_property
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 
 import llvmlite
@@ -28,7 +28,7 @@ import platformdirs
 from llvmlite import binding as llvm
 
 from workbook.config import DISTRIBUTION, checkout
-from workbook.files import atomic_write
+from workbook.files import atomic_write, locked, say
 
 # Types of parameters, in numba's words: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
@@ -117,8 +117,13 @@ class Kernel(Compiled):
 
 compiled, intrinsic = Compiled, Intrinsic
 KERNELS: list[Kernel] = []
-_lock = threading.Lock()
 _engine: llvm.ExecutionEngine | None = None
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a fork waits until no other thread loads: numba and LLVM
+    # have locks too, and a copy of a held one would never be released
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 def kernel(*types: str) -> Callable[[Callable], Kernel]:
@@ -149,20 +154,33 @@ def _load() -> llvm.ExecutionEngine:
         jit=True,
     )
     file = code_file()
-    code = kept(file) if file else None
-    if code is None:
-        print("workbook: compiling the fast engine, once, about 10 s ...", file=sys.stderr)
-        module, *others = [each.lowered() for each in KERNELS]
-        for other in others:
-            module.link_in(other)
-        code = machine.emit_object(module)
-        if file:
-            with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
-                stream.write(sha256(code).digest() + code)
+    code = (kept(file) or compile_into(file, machine)) if file else compile_all(machine)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
+
+
+def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
+    """The machine code of all kernels, kept in the file: compiled by one of several processes."""
+    with ExitStack() as held:
+        with suppress(OSError):  # the file system may have no locks
+            held.enter_context(locked(file.parent))
+        if code := kept(file):  # compiled by another process meanwhile
+            return code
+        code = compile_all(machine)
+        with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
+            stream.write(sha256(code).digest() + code)
+        return code
+
+
+def compile_all(machine: llvm.TargetMachine) -> bytes:
+    """The machine code of all kernels."""
+    say("workbook: compiling the fast engine, once, about 10 s ...")
+    module, *others = [each.lowered() for each in KERNELS]
+    for other in others:
+        module.link_in(other)
+    return machine.emit_object(module)
 
 
 def kept(file: Path) -> bytes | None:
@@ -182,14 +200,11 @@ def code_file() -> Path | None:
     None if neither can be written to; then every process compiles for itself. The name is a hash of
     all that the code depends on.
     """
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    parts = [source.read_bytes() for source in sources]
+    sources = {each.name: each for each in resources.files(__package__).iterdir()}  # or in a zip
+    parts = [sources[name].read_bytes() for name in sorted(sources) if name.endswith(".py")]
     host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     name = sha256(b"".join([*parts, repr((llvmlite.__version__, host)).encode()])).hexdigest()
-    folders = [platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)]
-    if checkout():  # an installed package is not written to
-        folders.insert(0, Path(__file__).parent / "__pycache__")
-    for folder in folders:
+    for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -197,3 +212,11 @@ def code_file() -> Path | None:
         if os.access(folder, os.W_OK):
             return folder / f"kernels-{name[:16]}.o"
     return None
+
+
+def _folders() -> Iterator[Path]:
+    """Where machine code may be kept, the best place first."""
+    if checkout():  # an installed package is not written to
+        yield Path(__file__).parent / "__pycache__"
+    with suppress(RuntimeError):  # a user without a home
+        yield platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)
