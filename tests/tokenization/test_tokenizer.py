@@ -165,6 +165,14 @@ def test_a_vocabulary_in_any_order_works(trained):
     assert Tokenizer(turned, merges).encode(CORPUS) == ids
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
+def test_ids_may_be_integers_of_numpy(dtype):
+    one = Tokenizer({dtype(byte): bytes([byte]) for byte in range(256)}, [], [END])
+    assert one.vocab_size == 257
+    assert one.encode(f"a{END}") == compiled_ids(one, f"a{END}") == [97, 256]
+    assert all(type(token_id) is int for token_id in one.encode("low"))
+
+
 def test_of_two_ids_for_the_same_bytes_text_gets_the_lower(trained):
     vocab, merges = trained
     one = Tokenizer(vocab | {5000: vocab[300]}, merges)

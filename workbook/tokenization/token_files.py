@@ -195,7 +195,7 @@ def fingerprint(tokenizer: Tokenizer) -> str:
 
     Tokenizers with the same fingerprint give the same ids, on any machine.
     """
-    vocab = sorted((int(token_id), token) for token_id, token in tokenizer.vocab.items())
+    vocab = sorted(tokenizer.vocab.items())
     merges = [tuple(merge) for merge in tokenizer.merges]
     return _short_hash(repr((vocab, merges, sorted(tokenizer.special_tokens))))
 

@@ -95,12 +95,13 @@ class Tokenizer(Encoder):
         merges: Iterable[tuple[bytes, bytes]],
         special_tokens: Sequence[str] | None = None,
     ):
-        self.vocab = dict(vocab)
-        for token_id, token in self.vocab.items():
+        self.vocab = {}
+        for token_id, token in dict(vocab).items():
             if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
                 raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
             if token_id < 0:
                 raise ValueError(f"an id is 0 or more, got {token_id} for {token!r}")
+            self.vocab[int(token_id)] = token  # numpy's integers would overflow
         self.merges = list(merges)
         self.special_tokens = check_special_tokens(special_tokens)
         known = set(self.vocab.values())
