@@ -30,16 +30,20 @@ from llvmlite import binding as llvm
 from workbook.config import DISTRIBUTION, checkout
 from workbook.files import atomic_write, locked, say
 
-# Types of parameters, in numba's words: a number, and arrays of one and of two dimensions.
+# Types of parameters, as numba spells them: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
 INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
-# Without `_nrt=False`, numba counts references to arrays, which takes its runtime.
+# Without `_nrt=False`, the code would count references to arrays, by calls to numba's runtime.
 OPTIONS = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
 DIGEST_BYTES = sha256().digest_size
 
 
 class Compiled:
-    """A function that compiled code may call. To numba it is one of numba's own functions."""
+    """A function that compiled code may call.
+
+    Where compiled code names it, numba asks it for its `_numba_type_`, and gets that of the
+    function that `njit` makes of it.
+    """
 
     def __init__(self, function: Callable):
         self.function = function
@@ -56,7 +60,10 @@ class Compiled:
 
 
 class Intrinsic:
-    """A function that writes LLVM's code: numba's `intrinsic`, made when numba asks for it."""
+    """A function that compiled code may call, and that writes its part of LLVM's code itself.
+
+    It is numba's `intrinsic`, made when numba asks for it.
+    """
 
     def __init__(self, define: Callable):
         self.define = define
@@ -87,7 +94,7 @@ class Kernel(Compiled):
 
     @cached_property
     def _code(self) -> Callable:
-        """The machine code in memory. Other threads run while it does: ctypes sees to that."""
+        """The machine code as a function. ctypes lets other threads run while it does."""
         address = load().get_function_address(self.name)
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 

@@ -4,10 +4,10 @@
     address   7 8 9 ...              byte(8) == ord("n")
               [ O n c e   u p o ]    word(7): one load, one number, "O" in its lowest byte
 
-Compiled functions here take addresses instead of arrays: numba counts the references to every array
-that a function is called with, which is most of the work in a function that reads three bytes.
-The price is that nothing checks an address. So every caller ensures that the array outlives the
-call, and that `PADDING` zeros follow a text, because `word` may read past its end.
+An array of bytes yields them one at a time, and an array of 64-bit numbers only those that begin at
+every eighth byte. So compiled functions here take addresses instead of arrays. The price is that
+nothing checks an address: every caller must see to it that the array outlives the call, and that
+`PADDING` zeros follow a text, because `word` may read past its end.
 """
 
 import numpy as np

@@ -101,7 +101,8 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
         best, new = heap[0], 256 + done
         left, right = pairs[best, LEFT], pairs[best, RIGHT]
         length = length_of(left, spelled) + length_of(right, spelled)
-        if used + 2 * new > len(pairs) or spelled[new] + length > len(spelling):
+        most = 2 * (new + 1)  # pairs of the new symbol: one with each symbol, itself too, per side
+        if used + most > len(pairs) or spelled[new] + length > len(spelling):
             short = True
             break
         bound = pairs[best, BOUND]

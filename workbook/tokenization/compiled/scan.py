@@ -46,7 +46,7 @@ def token_end(at, end, kinds):
     """
     eight = word(at)
     space = np.int64(eight & LOWEST_BYTE == SPACE)
-    run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # with the space before it
+    run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # a space counts as "a"
     if run > space:
         stop = at + run
         while run == 8:
