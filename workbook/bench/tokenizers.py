@@ -102,23 +102,19 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
         took = measure.in_turns(works, rounds, f"bench {path.stem}")
         took = {key: runs for key, runs in took.items() if None not in runs}
         speeds = {}
-        for key in took.keys() - {"short workbook", "short tiktoken"}:
-            megabytes = texts[key].stat().st_size / 1e6
-            speeds[key] = [megabytes / run.warm for run in took[key]]
-            if took[key][0].cold:
-                speeds[key + COLD] = [megabytes / run.cold for run in took[key]]
+        for key, runs in took.items():
+            if not key.startswith("short"):
+                megabytes = texts[key].stat().st_size / 1e6
+                speeds[key] = [megabytes / run.warm for run in runs]
+                if runs[0].cold:
+                    speeds[key + COLD] = [megabytes / run.cold for run in runs]
         return {
             "text": path.name,
             "bytes": path.stat().st_size,
             "part_bytes": part.stat().st_size,
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
-            "megabytes_a_second": {
-                key: speeds[key]
-                for known in RIVALS
-                for key in (known, known + COLD)
-                if key in speeds
-            },
+            "megabytes_a_second": speeds,
             "seconds_of_a_call": {  # the quickest of each short call
                 key: {text: min(run[text] for run in runs) for text in runs[0]}
                 for key, runs in took.items()
