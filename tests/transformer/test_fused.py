@@ -88,6 +88,24 @@ def test_a_cpu_trains_with_the_kernel_for_attention_unless_in_half_precision(dty
     assert (a_map_per_head in kept) == (dtype.itemsize < 4)
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(64, 64), (65, 65), (130, 130), (300, 301)])
+def test_attention_in_blocks_is_the_textbooks(queries, keys):
+    Q, K, V = (torch.randn(2, 3, each, 8, dtype=torch.float64) for each in (queries, keys, keys))
+
+    def in_blocks(Q, K, V):
+        flat = (x.flatten(0, 1) for x in (Q / 8**0.5, K, V))
+        return fused.BlockedAttention.apply(*flat).unflatten(0, (2, 3))
+
+    compare(nn.causal_attention, in_blocks, Q, K, V)
+
+
+def test_half_precision_computes_ten_of_sixteen_squares_of_scores():
+    Q, K, V = (torch.randn(3, 256, 8, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+    whole = 2 * 3 * 256 * 256 * 8
+    step = measured.counted_flops(lambda: fused.causal_attention(Q, K, V).sum().backward())
+    assert step == 6 * whole * 10 / 16
+
+
 @pytest.mark.parametrize("leading", LEADING)
 def test_cross_entropy_is_the_textbooks(leading, dtype):
     logits, targets = torch.randn(*leading, 30, dtype=dtype) * 3, torch.randint(30, leading)

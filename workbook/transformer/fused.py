@@ -122,7 +122,7 @@ def causal_attention(
     """Attention in which no query sees a later key; the queries are the last positions.
 
     A fused kernel never writes the scores to memory: its backward pass computes them again. In half
-    precision that is slow on a CPU, so if gradients are needed there, only the softmax is fused.
+    precision that is slow on a CPU, so if gradients are needed there, `BlockedAttention` is used.
     """
     queries, keys = Q.shape[-2], K.shape[-2]
     slow_backward = Q.dtype.itemsize < 4 and torch.is_grad_enabled()
@@ -132,12 +132,54 @@ def causal_attention(
         return functional.scaled_dot_product_attention(
             Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
         )
-    # The scores in one call: the products over √d_k, added to -∞ at later keys and 0 elsewhere.
-    later = Q.new_full((queries, keys), -math.inf).triu(1 + keys - queries)
-    flat_Q, flat_K, flat_V = (x.reshape(-1, *x.shape[-2:]) for x in (Q, K, V))
-    scores = torch.baddbmm(later, flat_Q, flat_K.mT, alpha=1 / math.sqrt(Q.shape[-1]))
-    weights = torch.softmax(scores, dim=-1).to(V.dtype)
-    return torch.bmm(weights, flat_V).reshape(*V.shape[:-2], queries, -1)
+    scaled = Q / math.sqrt(Q.shape[-1])
+    flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
+    return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, -1)
+
+
+class BlockedAttention(torch.autograd.Function):
+    """Causal attention, a block of queries at a time: no scores with keys after the block.
+
+        queries   4  x x x x        In four blocks, 10 of the 16 squares are computed, in both
+                  3  x x x          passes. Only the scores in the last square of a row need a mask.
+                  2  x x
+                  1  x
+                     1 2 3 4  keys
+
+    Q, already divided by √d_k, K and V are (heads, positions, features).
+    """
+
+    @staticmethod
+    def forward(ctx, Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+        queries, keys = Q.shape[-2], K.shape[-2]
+        size = max(64, math.ceil(queries / 4))  # many small matmuls would be slow
+        ends = [*range(size, queries, size), queries]
+        ctx.blocks = [
+            (slice(start, end), slice(keys - queries + end))  # its queries, and the keys they see
+            for start, end in zip([0, *ends], ends, strict=False)
+        ]
+        maps, heads = [], []
+        for block, seen in ctx.blocks:
+            scores = torch.bmm(Q[:, block], K[:, seen].mT)
+            length = scores.shape[-2]
+            scores[..., -length:] += scores.new_full((length, length), -math.inf).triu(1)
+            maps.append(torch.softmax(scores, dim=-1))
+            heads.append(torch.bmm(maps[-1], V[:, seen]))
+        ctx.save_for_backward(Q, K, V, *maps)
+        return torch.cat(heads, dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        Q, K, V, *maps = ctx.saved_tensors
+        for_Q, for_K, for_V = [], torch.zeros_like(K), torch.zeros_like(V)
+        for (block, seen), weights in zip(ctx.blocks, maps, strict=True):
+            for_V[:, seen] += torch.bmm(weights.mT, grad[:, block])
+            for_weights = torch.bmm(grad[:, block], V[:, seen].mT)
+            for_scores = torch._softmax_backward_data(for_weights, weights, -1, weights.dtype)
+            for_Q.append(torch.bmm(for_scores, K[:, seen]))
+            for_K[:, seen] += torch.bmm(for_scores.mT, Q[:, block])
+        return torch.cat(for_Q, dim=1), for_K, for_V
 
 
 def cross_entropy(
