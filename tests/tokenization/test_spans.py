@@ -6,9 +6,11 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, pairwise
+from unittest import mock
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
 
 from workbook.corpora import corpora
@@ -30,15 +32,22 @@ COUNTERS = [count_pretokens, compiled_count]
 
 
 @pytest.mark.slow
-@given(text=MARKED.map(lambda text: text * 40), special_tokens=SPECIALS)
-def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens):
+@given(
+    text=MARKED.map(lambda text: text * 40),
+    special_tokens=SPECIALS,
+    window=st.sampled_from([4, 16, 100]),
+)
+def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, window):
     path = tmp_path_factory.mktemp("cut") / "text.txt"
     path.write_bytes(text.encode("utf-8", errors="replace"))
     data = path.read_bytes()
     cuts = cut_points(path, special_tokens, span=16)
-    parts = [data[start:end].decode() for start, end in pairwise(cuts)]
-    together = list(chain.from_iterable(pretokens_of(part, special_tokens) for part in parts))
-    assert together == pretokens_of(data.decode(), special_tokens)
+    of_file = [data[start:end] for start, end in pairwise(cuts)]
+    with mock.patch.object(spans, "SPAN", 16), mock.patch.object(spans, "WINDOW", window):
+        in_memory = list(spans.spans_of(data.decode(), special_tokens))
+    for parts in (of_file, in_memory):
+        found = (pretokens_of(part.decode(), special_tokens) for part in parts)
+        assert list(chain.from_iterable(found)) == pretokens_of(data.decode(), special_tokens)
 
 
 def test_long_texts_of_many_scripts_are_cut(tmp_path):

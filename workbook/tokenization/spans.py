@@ -15,7 +15,6 @@ from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
 
 import regex
 
@@ -25,6 +24,7 @@ from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 SPAN = 1 << 21  # bytes of a file held in memory at a time
 SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
+WINDOW = 1 << 16  # bytes in which a place to cut is looked for
 COMPILED_FROM = 5 << 20  # bytes: for larger files, starting the compiled engine pays off
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
@@ -72,33 +72,58 @@ def cut_points(
     """The byte offsets between which a file may be read part by part, from 0 to its size.
 
     They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
-    token. If 64 KiB hold no such place, the part is longer.
+    token. If a `WINDOW` holds no such place, the part is longer.
     """
-    with path.open("rb") as file:
-        return cuts_of(file, path.stat().st_size, special_tokens, span)
-
-
-def cuts_of(
-    file: BinaryIO, size: int, special_tokens: Sequence[str] = (), span: int | None = None
-) -> list[int]:
-    """`cut_points` of an open file of `size` bytes, which may lie in memory."""
-    span = span or SPAN
+    span, size = span or SPAN, path.stat().st_size
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
     points = [0]
-    for target in range(span, size, span):
-        file.seek(target - min(margin, target))
-        window = file.read((1 << 16) + 2 * margin)
-        for match in _cut.finditer(window, margin, len(window) - margin):
-            at = match.end()
-            # A special token may hold a space; cut here only if that splits none.
-            if not any(
-                token in window[max(at - len(token) + 1, 0) : at + len(token) - 1]
-                for token in specials
-            ):
-                points.append(file.tell() - len(window) + at)
-                break
+    with path.open("rb") as file:
+        for target in range(span, size, span):
+            start = target - min(margin, target)
+            file.seek(start)
+            place = place_to_cut(file.read(WINDOW + 2 * margin), specials)
+            if place is not None:
+                points.append(start + place)
     return [*points, size]
+
+
+def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
+    """The first place to cut in a part of a text; None if it has none.
+
+    A margin at both ends, as long as the longest special token, is no place to cut: one that goes
+    on outside would not be seen.
+    """
+    margin = max(map(len, specials), default=0)
+    for match in _cut.finditer(window, margin, len(window) - margin):
+        at = match.end()
+        # A special token may hold a space; cut here only if that splits none.
+        around = (window[max(at - len(token) + 1, 0) : at + len(token) - 1] for token in specials)
+        if not any(token in part for token, part in zip(specials, around, strict=True)):
+            return at
+    return None
+
+
+def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
+    """The UTF-8 bytes of a text in parts like those of a file: they stay in the processor's cache.
+
+    An empty text has one, which is empty.
+    Raises: UnicodeEncodeError if the text holds a lone surrogate.
+    """
+    specials = [token.encode() for token in check_special_tokens(special_tokens)]
+    size = WINDOW + 2 * max(map(len, specials), default=0)
+    held = []  # since the last cut
+    for start in range(0, len(text) or 1, SPAN):
+        end = min(start + SPAN, len(text))
+        # Most short pieces are ASCII, which Python need only copy.
+        pieces = (text[at : min(at + 4096, end)] for at in range(start, end, 4096))
+        held.append(b"".join(map(str.encode, pieces)))
+        window = held[-1][-size:]
+        place = len(window) if end == len(text) else place_to_cut(window, specials)
+        if place is not None:
+            rest = window[place:]
+            yield b"".join(held)[: -len(rest) or None]
+            held = [rest]
 
 
 def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:

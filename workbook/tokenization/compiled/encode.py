@@ -9,8 +9,6 @@ again with the words that the text uses from then on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,7 @@ from workbook.tokenization.compiled.text import (
     read_documents,
     special_bytes,
 )
-from workbook.tokenization.spans import cuts_of
+from workbook.tokenization.spans import spans_of
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
@@ -80,10 +78,8 @@ class CompiledEncoder:
 
     def encode(self, text: str) -> Iterator[np.ndarray]:
         """The ids of a text, in parts. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        data = text.encode()
-        # In spans, like a file: they stay in the processor's cache.
-        for start, end in pairwise(cuts_of(BytesIO(data), len(data), self.special_tokens)):
-            yield self.encode_documents(documents_of(data[start:end], self.special))
+        for data in spans_of(text, self.special_tokens):
+            yield self.encode_documents(documents_of(data, self.special))
 
     def encode_documents(self, documents: Documents) -> np.ndarray:
         """The ids of documents and of the special tokens between them."""
