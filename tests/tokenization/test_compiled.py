@@ -205,6 +205,12 @@ def test_no_two_merges_make_the_same_bytes(words):
     assert len({left + right for left, right in merges}) == len(merges)
 
 
+def test_more_bytes_than_32_bit_places_reach_are_refused():
+    words = count.Counts(np.zeros(0, np.uint8), np.full(2, 2**30), np.ones(2, np.int64))
+    with pytest.raises(ValueError, match="2 different pre-tokens with 2,147,483,650 bytes"):
+        merge.learn_merges(words, 1)
+
+
 def test_merges_of_many_words_equal_incremental():
     draw = random.Random(1)
     words = ["".join(draw.choices("etaoin shrdlué", k=draw.randint(1, 14))) for _ in range(5_000)]

@@ -1,17 +1,20 @@
-"""The fast engine behind `train_bpe` and `Tokenizer`, compiled by numba: a file to merges and ids.
+"""The fast engine behind `train_bpe` and `Tokenizer`, in machine code: a file to merges and ids.
 
     file --count--> " the" 41, " fox" 3, ... --merge--> (32, 116), (104, 101), ... --> b" t", ...
 
 On bytes and arrays, it does what `pretokens`, `bpe` and `tokenizer` do in plain Python, with the
 same results. Read its files in this order:
 
-    kernels   machine code, made once
-    machine   memory by address                     scan    where pre-tokens end
-    table     pre-token -> number                   text    files as padded, checked spans
-    count     how often each pre-token occurs       merge   merges from counts
+    kernels   machine code, made once by numba
+    machine   memory by address
+    scan      where pre-tokens end
+    table     pre-token -> number
+    text      files as padded, checked spans
+    count     how often each pre-token occurs
+    merge     merges from counts
     encode    text to ids
 
-Importing compiles nothing: the first call does, once, and says so.
+Importing compiles nothing: the first call on a machine does, and says so.
 """
 
 from collections.abc import Sequence

@@ -22,8 +22,11 @@ from workbook.tokenization.compiled.machine import PADDING, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
 from workbook.tokenization.compiled.table import (
     KEYS_BYTES,
+    PLACE,
     PLACE_BITS,
+    SECOND_KEY,
     SLOT_BYTES,
+    VALUE,
     Table,
     entry,
     pooled,
@@ -89,7 +92,7 @@ def count_documents(starts, ends, kinds, table, progress):
             if slot == 0:
                 progress[0], progress[1] = document, at
                 return stop - at
-            store(slot + 24, word(slot + 24) + np.uint64(1))
+            store(slot + VALUE, word(slot + VALUE) + np.uint64(1))
             at = stop
         document += 1
         if document == len(starts):
@@ -113,7 +116,7 @@ def add_words(lengths, counts, table, progress):
         if slot == 0:
             progress[0], progress[1] = index, at
             return lengths[index]
-        store(slot + 24, word(slot + 24) + np.uint64(counts[index]))
+        store(slot + VALUE, word(slot + VALUE) + np.uint64(counts[index]))
         at += lengths[index]
     return 0
 
@@ -131,11 +134,11 @@ def counts_of(table: Table) -> Counts:
 def gather(slots, number, table, to):
     """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
-        place = word(slot + 16)
+        place = word(slot + PLACE)
         length = np.int64(place >> PLACE_BITS)
         if length <= KEYS_BYTES:
             store(to, word(slot))  # the next pre-token overwrites the excess
-            store(to + 8, word(slot + 8))
+            store(to + 8, word(slot + SECOND_KEY))
         else:
             source = pooled(table, place)
             for step in range(0, length, 8):

@@ -17,7 +17,16 @@ from workbook.tokenization.compiled.count import Counts, add_counts
 from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import CAPACITY, SLOT_BYTES, SLOTS, Table, entry, home_of
+from workbook.tokenization.compiled.table import (
+    CAPACITY,
+    PLACE,
+    SLOT_BYTES,
+    SLOTS,
+    VALUE,
+    Table,
+    entry,
+    home_of,
+)
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
@@ -33,7 +42,7 @@ NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
 NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
 GONE, NEVER = -1, 1 << 62  # later than every merge
 SHORT = 32  # bytes of a pre-token whose pairs are few enough to search them all
-PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
+POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
 # bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
 PER_BYTE = 4 + 3
@@ -68,7 +77,8 @@ class CompiledEncoder:
         """Empty the table."""
         self.table = Table()
         self.pieces = np.empty(1 << 16, np.int64)
-        self.used_pieces = 1  # no slot's number is 0, which is that of a new one
+        # How many are used: this one. So no slot's number is 0, which is that of a new slot.
+        self.pieces[0] = 1
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
@@ -86,24 +96,21 @@ class CompiledEncoder:
         special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
         kinds = character_kinds().ctypes.data
         out = np.empty(len(documents.text), np.uint32)
-        progress = np.array([0, documents.starts[0], 0, self.used_pieces])
+        progress = np.array([0, documents.starts[0], 0])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
             self.of_bytes, self.pairs.address, self.ids, self.scratch, out, progress,
         ):  # fmt: skip
-            self.used_pieces = progress[3]
             self.make_room(longest)
-            progress[3] = self.used_pieces
-        self.used_pieces = progress[3]
         return out[: progress[2]]
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
-        if many or self.table.pool_used + 8 * self.used_pieces > MOST_BYTES:
+        if many or self.table.pool_used + 8 * self.pieces[0] > MOST_BYTES:
             self.forget()
         self.table.grow(length)
-        if self.used_pieces + length + 1 > len(self.pieces):
+        if self.pieces[0] + length + 1 > len(self.pieces):
             self.pieces = np.append(self.pieces, np.empty(len(self.pieces) + length + 1, int))
         if PER_BYTE * length > len(self.scratch):
             self.scratch = np.empty(2 * PER_BYTE * length, np.int64)
@@ -135,29 +142,29 @@ def make_encoder(
 def encode_on(
     starts, ends, special_ids, kinds, table, pieces, of_bytes, pairs, ids, scratch, out, progress
 ):
-    """Continue from `progress` (document, address, ids written, pieces used).
+    """Continue from `progress` (document, address, ids written).
 
     Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
     room for two more numbers than there are ids.
     """
-    document, at, written, used_pieces = progress[0], progress[1], progress[2], progress[3]
-    short = 0
-    while short == 0:
+    document, at, written = progress[0], progress[1], progress[2]
+    lacking = 0
+    while lacking == 0:
         end = ends[document]
         while at < end:
             stop = token_end(at, end, kinds)
             length = stop - at
             slot = entry(table, at, length)
             if slot == 0:
-                short = length
+                lacking = length
                 break
-            if word(slot + 24) == 0:
-                if used_pieces + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
-                    short = length
+            if word(slot + VALUE) == 0:
+                if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
+                    lacking = length
                     break
                 number = merge(at, length, of_bytes, pairs, scratch)
-                used_pieces = remember(slot, number, ids, pieces, used_pieces, scratch)
-            value = word(slot + 24)
+                remember(slot, number, ids, pieces, scratch)
+            value = word(slot + VALUE)
             number = np.int64(value & NUMBER_MASK)
             if number == 1:  # most often
                 out[written] = value >> NUMBER_BITS
@@ -172,7 +179,7 @@ def encode_on(
                     out[written + index] = pieces[place + 1 + index]
             written += number
             at = stop
-        if short == 0:
+        if lacking == 0:
             if special_ids[document] >= 0:
                 out[written] = special_ids[document]
                 written += 1
@@ -180,25 +187,24 @@ def encode_on(
             if document == len(starts):
                 break
             at = starts[document]
-    progress[0], progress[1], progress[2], progress[3] = document, at, written, used_pieces
-    return short
+    progress[0], progress[1], progress[2] = document, at, written
+    return lacking
 
 
 @compiled
-def remember(slot, number, ids, pieces, used_pieces, symbols):
-    """Write the ids of a new pre-token's symbols; return how many pieces are used now."""
-    packed, fits = np.uint64(0), number <= 3
+def remember(slot, number, ids, pieces, symbols):
+    """Write the ids of a new pre-token's symbols: to its slot, or to `pieces`."""
+    place, packed, fits = pieces[0], np.uint64(0), number <= 3
     for index in range(number):
         token_id = ids[symbols[index]]
-        pieces[used_pieces + 1 + index] = token_id
+        pieces[place + 1 + index] = token_id
         fits = fits and token_id <= np.int64(ID_MASK)
         packed |= np.uint64(token_id) << np.uint64(20 * min(index, 2))
     if fits:
-        store(slot + 24, packed << NUMBER_BITS | np.uint64(number))
-        return used_pieces
-    pieces[used_pieces] = number
-    store(slot + 24, np.uint64(used_pieces) << NUMBER_BITS)
-    return used_pieces + 1 + number
+        store(slot + VALUE, packed << NUMBER_BITS | np.uint64(number))
+    else:
+        pieces[place], pieces[0] = number, place + 1 + number
+        store(slot + VALUE, np.uint64(place) << NUMBER_BITS)
 
 
 @compiled
@@ -252,11 +258,11 @@ def merge_long(symbols, made, scratch, pairs):
     for place in range(length):
         behind[place], ahead[place] = place - 1, place + 1
         if made[place] != NEVER:
-            size = push(heap, size, made[place] << PLACE_BITS | place)
+            size = push(heap, size, made[place] << POSITION_BITS | place)
     while size > 0:
         key = heap[0]
         size = pop(heap, size)
-        new, place = key >> PLACE_BITS, key & PLACE_MASK
+        new, place = key >> POSITION_BITS, key & POSITION_MASK
         if made[place] != new:
             continue
         gone = ahead[place]
@@ -282,22 +288,25 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
     if ahead[place] < len(symbols):
         made[place] = merged(pairs, symbols[place], symbols[ahead[place]])
         if made[place] != NEVER:
-            size = push(heap, size, made[place] << PLACE_BITS | place)
+            size = push(heap, size, made[place] << POSITION_BITS | place)
     return size
 
 
 @compiled
 def merged(pairs, left, right):
-    """The symbol that two symbols make; `NEVER` if they make none."""
+    """The symbol that two symbols make; `NEVER` if they make none.
+
+    It is `table.find` for a key of eight bytes, with nothing more to compare.
+    """
     key = np.uint64(left | right << 32)
     slots, last = np.int64(word(pairs + SLOTS)), np.int64(word(pairs + CAPACITY)) - 1
     index = np.int64(home_of(key, np.uint64(0))) & last
     while True:
         slot = slots + SLOT_BYTES * index
-        if word(slot + 16) == 0:
+        if word(slot + PLACE) == 0:
             return NEVER
         if word(slot) == key:
-            return np.int64(word(slot + 24))
+            return np.int64(word(slot + VALUE))
         index = (index + 1) & last
 
 

@@ -1,6 +1,6 @@
 """Kernels: functions that are compiled to machine code once on a machine, and afterwards loaded.
 
-    first use      kernels --numba--> LLVM's code --LLVM--> machine code --> a file     seconds
+    first use      kernels --numba--> LLVM IR --LLVM--> machine code --> a file     seconds
     afterwards     the file --> memory --> a call                                       0.1 s
 
 Importing numba takes longer than training on ten megabytes. Machine code that is there needs only
@@ -60,7 +60,7 @@ class Compiled:
 
 
 class Intrinsic:
-    """A function that compiled code may call, and that writes its part of LLVM's code itself.
+    """A function that compiled code may call, and that writes its part of the LLVM IR itself.
 
     It is numba's `intrinsic`, made when numba asks for it.
     """
@@ -74,7 +74,7 @@ class Intrinsic:
         from numba.extending import intrinsic
 
         made = intrinsic(self.define)
-        cpu_target.typing_context.refresh()  # now it knows the new one
+        cpu_target.typing_context.refresh()  # or it would not know the new one
         return cpu_target.typing_context.resolve_value_type(made)
 
 
@@ -111,7 +111,7 @@ class Kernel(Compiled):
             yield from map(ctypes.c_int64, numbers)
 
     def lowered(self) -> llvm.ModuleRef:
-        """LLVM's code of the kernel and of all that it calls, as numba makes it."""
+        """The LLVM IR of the kernel and of all that it calls, as numba makes it."""
         from numba import njit
 
         wrappers = dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper"), True)
@@ -122,7 +122,7 @@ class Kernel(Compiled):
         return module
 
 
-compiled, intrinsic = Compiled, Intrinsic
+compiled, intrinsic = Compiled, Intrinsic  # as decorators
 KERNELS: list[Kernel] = []
 _engine: llvm.ExecutionEngine | None = None
 _lock = threading.RLock()

@@ -19,6 +19,7 @@ import numpy as np
 from workbook.tokenization.compiled.count import Counts
 from workbook.tokenization.compiled.kernels import BYTES, INTS, INTS_32, ROWS, compiled, kernel
 
+MOST_CELLS = 2**31 - 2  # the last index, of one more, is the largest 32-bit number
 EDGE, INSIDE = -1, -2  # a cell between words, a cell inside a token
 SYMBOL, COUNT = 0, 1  # columns of `cells`
 LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part of `places`, bound
@@ -53,8 +54,16 @@ def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
 
 
 def lay_out(words: Counts) -> np.ndarray:
-    """The cells (n, 2): each a byte and the count of its word, with an edge around every word."""
+    """The cells (n, 2): each a byte and the count of its word, with an edge around every word.
+
+    Raises: ValueError for more cells than `places` has numbers for.
+    """
     edges = np.append(0, np.cumsum(words.lengths + 1))
+    if edges[-1] > MOST_CELLS:
+        raise ValueError(
+            f"{len(words.lengths):,} different pre-tokens with {edges[-1]:,} bytes are more than"
+            f" merges can be learned from ({MOST_CELLS:,} bytes); train on a part of the text"
+        )
     within = np.ones(edges[-1] + 1, bool)
     within[edges] = False
     cells = np.full((len(within), 2), EDGE, np.int64)

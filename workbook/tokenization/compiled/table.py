@@ -15,6 +15,7 @@ from workbook.tokenization.compiled.machine import PADDING, byte, store, word
 
 SLOT_BYTES = 32
 KEYS_BYTES = 16
+SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
 PLACE_BITS = np.uint64(40)
 PLACE_MASK = np.uint64((1 << 40) - 1)
 ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -94,12 +95,12 @@ def find(table, at, length):
     index = np.int64(home_of(first, second)) & last
     while True:
         slot = slots + SLOT_BYTES * index
-        place = word(slot + 16)
+        place = word(slot + PLACE)
         if place == 0:
             return slot
         if (
             word(slot) == first
-            and word(slot + 8) == second
+            and word(slot + SECOND_KEY) == second
             and np.int64(place >> PLACE_BITS) == length
             and (length <= KEYS_BYTES or same_bytes(pooled(table, place), at, length))
         ):
@@ -126,7 +127,7 @@ def same_bytes(one, other, length):
 def entry(table, at, length):
     """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
     slot = find(table, at, length)
-    if word(slot + 16) == 0:
+    if word(slot + PLACE) == 0:
         used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
         if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
             word(table + POOL_BYTES)
@@ -142,8 +143,8 @@ def claim(table, slot, at, length):
     first, second = keys_of(at, length)
     place = word(table + POOL_USED)
     store(slot, first)
-    store(slot + 8, second)
-    store(slot + 16, np.uint64(length) << PLACE_BITS | place)
+    store(slot + SECOND_KEY, second)
+    store(slot + PLACE, np.uint64(length) << PLACE_BITS | place)
     store(table + USED, word(table + USED) + np.uint64(1))
     if length > KEYS_BYTES:
         for step in range(0, length, 8):  # may write past the end, into the padding
@@ -155,9 +156,10 @@ def claim(table, slot, at, length):
 def rehash(old, old_capacity, new, new_capacity):
     """Copy all entries into a larger table of zeros."""
     for slot in range(old, old + SLOT_BYTES * old_capacity, SLOT_BYTES):
-        if word(slot + 16) != 0:
-            index = np.int64(home_of(word(slot), word(slot + 8)) & np.uint64(new_capacity - 1))
-            while word(new + SLOT_BYTES * index + 16) != 0:
+        if word(slot + PLACE) != 0:
+            home = home_of(word(slot), word(slot + SECOND_KEY))
+            index = np.int64(home & np.uint64(new_capacity - 1))
+            while word(new + SLOT_BYTES * index + PLACE) != 0:
                 index = (index + 1) & (new_capacity - 1)
             for part in range(0, SLOT_BYTES, 8):
                 store(new + SLOT_BYTES * index + part, word(slot + part))
