@@ -69,13 +69,14 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     print("\nA dry run: nothing is downloaded, trained or kept.\n")
     gpus = len(devices.gpus()) if devices.pick_device(configs[0].device).type == "cuda" else 0
     side_by_side = min(workers or 1, gpus or math.inf)  # more workers than GPUs share them
+    seconds = seconds_of(configs, workers)
     table = pd.DataFrame(
         {
             "corpus": [config.corpus for config in configs],
             "batch": [config.batch_size for config in configs],
             "runs": 1,
             "GB of memory": [memory_bytes(config) / 1e9 for config in configs],
-            "hours": [each / side_by_side / 3_600 for each in seconds_of(configs, workers)],
+            "hours": [each / side_by_side / 3_600 for each in seconds],
         }
     )
     summary = {"runs": "sum", "GB of memory": "max", "hours": "sum"}
@@ -84,7 +85,7 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     share = "a GPU for each" if gpus else "one thread each"
     by_whom = f", by {workers} workers with {share}" if workers else ""
     print(f"\nAbout {table['hours'].sum():,.2f} hours in all{by_whom}.")
-    if len(configs) == 1 and (saved := compile_saves(configs[0])) >= 60:
+    if len(configs) == 1 and (saved := compile_saves(configs[0], seconds[0])) >= 60:
         print(f"compile=True would save about {saved / 60:,.0f} minutes of them: add `--compile`.")
     wanted = {(each.corpus, each.corpus_bytes, each.model.vocab_size): each for each in configs}
     found = [text_finding(config) for config in wanted.values()]
@@ -175,10 +176,10 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
     return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
 
 
-def compile_saves(config: TrainConfig) -> float:
-    """The seconds that torch.compile would save a run on a CPU, less those it takes; 0 if none.
+def compile_saves(config: TrainConfig, seconds: float) -> float:
+    """The seconds that torch.compile would save a run of so many on a CPU, less those it takes.
 
-    None where it is compiled already, or ends by the clock, or there is no compiler.
+    0 if it would save none, or the run is compiled already, or there is no C++ compiler.
     """
     device = devices.pick_device(config.device)
     if device.type != "cpu" or config.compile or not devices.cpp_compiler():
@@ -186,7 +187,7 @@ def compile_saves(config: TrainConfig) -> float:
     if config.max_seconds is not None:
         return 0.0  # a faster step makes such a run longer in tokens, not shorter in time
     speed = COMPILED_SPEED[devices.pick_precision(device, config.precision)]
-    return max(0.0, seconds_of([config])[0] * (1 - 1 / speed) - COMPILE_SECONDS)
+    return max(0.0, seconds * (1 - 1 / speed) - COMPILE_SECONDS)
 
 
 def mfu(device: str, precision: str, **_) -> float:
