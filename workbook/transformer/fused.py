@@ -122,19 +122,24 @@ def causal_attention(
     """Attention in which no query sees a later key; the queries are the last positions.
 
     A fused kernel never writes the scores to memory: its backward pass computes them again. In half
-    precision that is slow on a CPU, so if gradients are needed there, `BlockedAttention` is used.
+    precision that is slow on a CPU, so if gradients are needed there, `BlockedAttention` is used,
+    and so it is on Apple's GPUs.
     """
     queries, keys = Q.shape[-2], K.shape[-2]
-    slow_backward = Q.dtype.itemsize < 4 and torch.is_grad_enabled()
-    if Q.device.type == "cuda" or (Q.device.type == "cpu" and not slow_backward):
-        all_seen = queries == 1  # a single query is the last position, and may see every key
-        mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
-        return functional.scaled_dot_product_attention(
-            Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
-        )
-    scaled = Q / math.sqrt(Q.shape[-1])
-    flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
-    return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, -1)
+    device, needs_gradients = Q.device.type, torch.is_grad_enabled()
+    if device == "mps" or (device == "cpu" and needs_gradients and Q.dtype.itemsize < 4):
+        scaled = Q / math.sqrt(Q.shape[-1])
+        flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
+        return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, -1)
+    if (
+        device == "meta"
+    ):  # nothing is computed there, but matmuls are counted: those of the textbook
+        return nn.causal_attention(Q, K, V)
+    all_seen = queries == 1  # a single query is the last position, and may see every key
+    mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
+    return functional.scaled_dot_product_attention(
+        Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
+    )
 
 
 class BlockedAttention(torch.autograd.Function):
