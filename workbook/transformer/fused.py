@@ -131,9 +131,7 @@ def causal_attention(
         scaled = Q / math.sqrt(Q.shape[-1])
         flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
         return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, -1)
-    if (
-        device == "meta"
-    ):  # nothing is computed there, but matmuls are counted: those of the textbook
+    if device == "meta":  # where nothing is computed, matmuls are counted: those of the textbook
         return nn.causal_attention(Q, K, V)
     all_seen = queries == 1  # a single query is the last position, and may see every key
     mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
