@@ -99,6 +99,21 @@ def test_attention_in_blocks_is_the_textbooks(queries, keys):
     compare(nn.causal_attention, in_blocks, Q, K, V)
 
 
+def test_half_precision_trains_where_autocast_computes_a_softmax_in_float32(monkeypatch):
+    softmax = torch.softmax
+    monkeypatch.setattr(torch, "softmax", lambda *args, **kwargs: softmax(*args, **kwargs).float())
+    Q, K, V = (torch.randn(2, 6, 8, dtype=torch.bfloat16) for _ in range(3))
+    with torch.autocast("cpu", torch.bfloat16):
+        result = fused.causal_attention(Q.requires_grad_(), K, V)
+    result.sum().backward()
+    assert result.dtype == Q.grad.dtype == torch.bfloat16
+
+
+def test_half_precision_takes_an_empty_batch():
+    Q, K, V = (torch.randn(0, 2, 6, 8, dtype=torch.bfloat16) for _ in range(3))
+    assert fused.causal_attention(Q, K, V).shape == (0, 2, 6, 8)
+
+
 def test_half_precision_computes_ten_of_sixteen_squares_of_scores():
     Q, K, V = (torch.randn(3, 256, 8, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
     whole = 2 * 3 * 256 * 256 * 8

@@ -130,7 +130,7 @@ def causal_attention(
     if device == "mps" or (device == "cpu" and needs_gradients and Q.dtype.itemsize < 4):
         scaled = Q / math.sqrt(Q.shape[-1])
         flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
-        return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, -1)
+        return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, V.shape[-1])
     if device == "meta":  # where nothing is computed, matmuls are counted: those of the textbook
         return nn.causal_attention(Q, K, V)
     all_seen = queries == 1  # a single query is the last position, and may see every key
@@ -166,7 +166,8 @@ class BlockedAttention(torch.autograd.Function):
             scores = torch.bmm(Q[:, block], K[:, seen].mT)
             length = scores.shape[-2]
             scores[..., -length:] += scores.new_full((length, length), -math.inf).triu(1)
-            maps.append(torch.softmax(scores, dim=-1))
+            # Autocast may compute a softmax in float32; the backward pass needs one type.
+            maps.append(torch.softmax(scores, dim=-1).to(V.dtype))
             heads.append(torch.bmm(maps[-1], V[:, seen]))
         ctx.save_for_backward(Q, K, V, *maps)
         return torch.cat(heads, dim=1)
