@@ -179,7 +179,8 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
 def compile_saves(config: TrainConfig, seconds: float) -> float:
     """The seconds that torch.compile would save a run of so many on a CPU, less those it takes.
 
-    0 if it would save none, or the run is compiled already, or there is no C++ compiler.
+    0 if it would save none, or the run is compiled already or ends by the clock, or there is no
+    C++ compiler.
     """
     device = devices.pick_device(config.device)
     if device.type != "cpu" or config.compile or not devices.cpp_compiler():

@@ -25,6 +25,7 @@ SPAN = 1 << 21  # bytes of a file held in memory at a time
 SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
+PIECE = 1 << 12  # characters encoded at a time: most such pieces are ASCII, which is only copied
 COMPILED_FROM = 5 << 20  # bytes: for larger files, starting the compiled engine pays off
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
@@ -115,8 +116,7 @@ def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     held = []  # since the last cut
     for start in range(0, len(text) or 1, SPAN):
         end = min(start + SPAN, len(text))
-        # Most short pieces are ASCII, which Python need only copy.
-        pieces = (text[at : min(at + 4096, end)] for at in range(start, end, 4096))
+        pieces = (text[at : min(at + PIECE, end)] for at in range(start, end, PIECE))
         held.append(b"".join(map(str.encode, pieces)))
         window = held[-1][-size:]
         place = len(window) if end == len(text) else place_to_cut(window, specials)
