@@ -335,6 +335,8 @@ def test_wrong_inputs_are_clear_errors(readable, trained):
 def test_lone_surrogates_and_bytes_are_refused_by_the_compiled_engine_too(readable, compiled):
     with pytest.raises(ValueError, match=r"'\\ud800' holds a lone surrogate"):
         compiled.encode("\ud800")
+    with pytest.raises(ValueError, match=r"'\\ud800' holds a lone surrogate"):
+        compiled.encode("ab " * spans.PIECE + "\ud800")  # not in the first piece
     with pytest.raises(TypeError, match="encode takes a string, got bytes"):
         compiled.encode(b"abc")
     for one in (readable, compiled):

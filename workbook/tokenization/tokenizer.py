@@ -200,7 +200,7 @@ class Tokenizer(Encoder):
             try:
                 return [ids.astype(self._dtype) for ids in encoder.encode(text)]
             except UnicodeEncodeError as error:
-                raise lone_surrogate(repr(text[error.start])) from error
+                raise lone_surrogate(repr(error.object[error.start])) from error
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
         memory = _Memory(self._merge, REMEMBERED_IN_A_STREAM)
