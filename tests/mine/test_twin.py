@@ -163,6 +163,27 @@ def with_a_look_ahead(model):
         )
 
 
+def for_a_batch_of_heads(model):
+    """RoPE in which positions of shape (batch, seq) lack an axis for the heads."""
+    for layer in model.layers:
+        turn = layer.attn.rope.forward
+        layer.attn.rope.forward = lambda x, positions, first, turn=turn: turn(
+            x, torch.arange(x.shape[-2]).expand(len(x), -1)
+        )
+
+
+def keeps_its_first_mask(model):
+    for layer in model.layers:
+        kept = {}
+
+        def attend(Q, K, V, kept=kept):
+            mask = torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril()
+            mask = kept.setdefault("mask", mask)
+            return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
+
+        layer.attn.attend = attend
+
+
 def detached(model):
     forward = model.layers[0].ffn.forward
     model.layers[0].ffn.forward = lambda x: forward(x).detach()
@@ -233,6 +254,8 @@ def of(kind):
 WRONG = [
     ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
     ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
+    ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
+    ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),
     ("gradients", 0, {"model": model(detached)},
      "in its backward pass no gradient reaches `lm.layers.0.ln2"),
     ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
