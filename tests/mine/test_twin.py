@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from attempts import transformer_right_shapes
 from made_repositories import BUGS, NAMES, PARTS, copied, plant
 from torch import nn
 
 from workbook import cli
 from workbook.checks import apart
-from workbook.mine import lockstep, twin
+from workbook.mine import lockstep, own_parts, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.training import data
 from workbook.training.parts import Maker, Parts
@@ -132,6 +133,15 @@ def test_a_small_run_shows_all_that_a_part_does():
 def test_a_run_of_any_length_has_a_cosine(steps):
     its = lockstep.small("full", steps).optimizer
     assert 0 < its.warmup_iters < its.cosine_cycle_iters
+
+
+def test_a_gain_of_two_axes_takes_our_weights(tmp_path):
+    def model(config):
+        found = own_parts.Found("mine:ModelOfRows", transformer_right_shapes.ModelOfRows)
+        return own_parts.Model(own_parts.Learners("model", found, tmp_path), config)
+
+    report = report_on(steps=2, model=model)
+    assert not report.differs, report
 
 
 # Wrong parts.
