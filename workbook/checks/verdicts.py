@@ -9,6 +9,7 @@ import dis
 import inspect
 import re
 import reprlib
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
 from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
+from workbook.config import PACKAGE
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
 # How serious a finding is: it goes wrong in use; only in an edge case that the handout's wording
@@ -274,6 +276,34 @@ def where(error: BaseException | None) -> str:
     (frame,) = traceback.StackSummary.extract([last])
     code = f": `{frame.line}`" if frame.line else ""
     return f", at line {frame.lineno}, in {frame.name}{code}"
+
+
+def fault_of_ours(error: BaseException) -> str | None:
+    """Say so where an error is the workbook's own; None if the learner's code has a part in it.
+
+    It has one if a line of it was running, and it may have one if an object of theirs was at hand
+    where our code found a value to be of another type than it expects.
+    """
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
+    if not isinstance(error, Exception) or where(error) or not ours:
+        return None
+    frame, line = ours[-1]
+    of_type = isinstance(error, TypeError | AttributeError)
+    if of_type and any(map(_is_theirs, frame.f_locals.values())):
+        return None
+    path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+    return (
+        f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
+        "the workbook, not of your code; please report it."
+    )
+
+
+def _is_theirs(value: Any) -> bool:
+    """Whether the learner has written a function, a class, or the class of an object."""
+    home = (value if isinstance(value, type | FunctionType) else type(value)).__module__
+    file = getattr(sys.modules.get(home), "__file__", None)
+    return home == "__main__" or bool(file and not file.startswith(NOT_THEIRS))
 
 
 def busy_with(stopped: BaseException | None) -> str | None:
