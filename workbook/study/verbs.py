@@ -25,6 +25,7 @@ from workbook.checks.verdicts import (
     ENDLESS,
     Facts,
     NotAttempted,
+    NotJudged,
     Unreadable,
     Words,
     Wrong,
@@ -33,7 +34,9 @@ from workbook.checks.verdicts import (
     expect_function,
     failure,
     fault_of_ours,
+    is_untouched,
     kind_of,
+    unfinished,
 )
 from workbook.study import answers, keeping, problems, progress
 from workbook.study.answers import look_up
@@ -367,8 +370,10 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
     except NotAttempted as nothing:
-        claim = str(nothing) or _how_to_begin(problem, part)
-        return Report("not attempted", problem.id, part, claim)
+        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+            claim = str(nothing) or _how_to_begin(problem, part)
+            return Report("not attempted", problem.id, part, claim)
+        wrong = unfinished(nothing)
     except Wrong as error:
         wrong = error
         if isinstance(error, Unreadable) and isinstance(attempt, str):
