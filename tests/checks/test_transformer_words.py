@@ -16,6 +16,7 @@ from workbook.checks import modules, tensors
 from workbook.checks.modules import layouts, place_of_learners
 from workbook.checks.modules import place as place_of
 from workbook.checks.verdicts import Wrong
+from workbook.study import problems
 from workbook.study.verbs import check
 
 OURS = {
@@ -126,6 +127,7 @@ def test_an_error_names_the_line():
     [  # with a learner's module at hand, and a TypeError with no object of theirs
         (modules, "LEARNED", "(", "checks/modules.py, line"),
         (tensors, "_scale", None, "checks/tensors.py, line"),
+        (problems, "import_module", int, "study/problems.py, line"),  # before there is a check
     ],
 )
 def test_an_error_of_ours_is_told_as_ours_and_judges_nothing(
