@@ -36,6 +36,7 @@ from workbook.checks.verdicts import (
     WORKERS,
     Findings,
     NotAttempted,
+    NotJudged,
     Words,
     Wrong,
     expect_function,
@@ -589,9 +590,7 @@ def _waits(failure: Wrong, started: int) -> Exception:
         failure.claim += f" {started} worker processes were started, each replacing one that died."
         failure.mistake = DIED
         return failure
-    return NotAttempted(
-        f"Nothing was judged: {failure.claim[0].lower()}{failure.claim[1:]} {WORKERS}"
-    )
+    return NotJudged(f"Nothing was judged: {failure.claim[0].lower()}{failure.claim[1:]} {WORKERS}")
 
 
 def merges_of(learner: Learner, case: Case) -> list[Pair]:

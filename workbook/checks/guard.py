@@ -40,7 +40,7 @@ except ImportError:  # Windows has no such limits
 
 STDLIB = sysconfig.get_path("stdlib")
 # Files that contain none of the learner's lines.
-NOT_THEIRS = (str(PACKAGE), *{STDLIB, sysconfig.get_path("purelib")}, "<frozen")
+NOT_THEIRS = (str(PACKAGE), *{STDLIB, sysconfig.get_path("purelib")}, "<frozen", "<reference>")
 TIDYING = (str(PACKAGE), STDLIB, "<frozen")  # files whose lines are not stopped: they tidy up
 REPEAT_SECONDS = 0.5  # between two tries: long enough for a `finally` of the learner's to tidy up
 NEAR = 50  # frames: `limit.__exit__` never calls that deep

@@ -25,6 +25,7 @@ from workbook.checks.verdicts import (
     ENDLESS,
     Facts,
     NotAttempted,
+    NotJudged,
     Unreadable,
     Words,
     Wrong,
@@ -32,7 +33,10 @@ from workbook.checks.verdicts import (
     ended_process,
     expect_function,
     failure,
+    fault_of_ours,
+    is_untouched,
     kind_of,
+    unfinished,
 )
 from workbook.study import answers, keeping, problems, progress
 from workbook.study.answers import look_up
@@ -215,7 +219,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         if isolation.interrupted:
             raise KeyboardInterrupt
     except Exception as error:
-        return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
+        return _broken_off(found, part, error)
     if report.status in ("wrong", "almost") and isolation.output:
         lines, characters = PRINTED
         printed = "\n".join(isolation.output.splitlines()[:lines])[:characters]
@@ -372,8 +376,10 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
     except NotAttempted as nothing:
-        claim = str(nothing) or _how_to_begin(problem, part)
-        return Report("not attempted", problem.id, part, claim)
+        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+            claim = str(nothing) or _how_to_begin(problem, part)
+            return Report("not attempted", problem.id, part, claim)
+        wrong = unfinished(nothing)
     except Wrong as error:
         wrong = error
         if isinstance(error, Unreadable) and isinstance(attempt, str):
@@ -389,10 +395,17 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             mistake=busy_with(error.__cause__) or ENDLESS,
         )
     except BaseException as error:
-        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
-        claim = "It raised an error." if raised else "What it returned could not be examined."
-        wrong = Wrong(claim, got=Words(failure(error)))
+        return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
+
+
+def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
+    """Report an error that no check expects: ours judges nothing, others are the attempt's."""
+    if fault := fault_of_ours(error):
+        return Report("not attempted", problem.id, part, fault)
+    raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+    claim = "It raised an error." if raised else "What it returned could not be examined."
+    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
 
 
 def _holds_values(attempt: Any) -> bool:
