@@ -1,11 +1,13 @@
 """No picture goes without words, and tables are written as people read them."""
 
 import math
+from io import BytesIO
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from view_inputs import GROWING, SIZES, drawn, legend, texts
 
 from workbook.views import plots
@@ -36,6 +38,19 @@ def test_show_refuses_a_picture_without_words(displayed, alt):
 
 def test_the_same_figure_gives_the_same_bytes():
     assert len({plots.png(drawn(plots.curves).figure) for _ in range(2)}) == 1
+
+
+def test_lines_of_like_colours_stay_apart_in_the_png():
+    figure, (left, right) = plt.subplots(1, 2)
+    x = np.linspace(0, 6, 200)
+    for shift, colour in enumerate(plt.get_cmap("viridis")(np.linspace(0, 1, 16))):
+        left.plot(x, np.sin(x + shift / 4), color=colour)
+    for shift, colour in enumerate([plots.ORANGE, plots.RED]):
+        right.plot(x, np.cos(x + shift), color=colour)
+    stored = np.asarray(Image.open(BytesIO(plots.png(figure))).convert("RGB"), int)
+    for colour in (plots.ORANGE, plots.RED):
+        wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+        assert (abs(stored - wanted).max(axis=-1) <= 16).sum() > 500, colour
 
 
 def test_bars_carry_their_values():
