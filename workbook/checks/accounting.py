@@ -5,7 +5,6 @@ A number is right if the problem gives it, to the digits written. Where the cour
 choice is right. A number that other assumptions give is wrong, and they are named.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
@@ -238,10 +237,9 @@ def _is_open(way: Explanation, part: Part) -> bool:
     return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
 
 
-def _right(handed: Handed, part: Part) -> Iterator[Explanation]:
+def _right(handed: Handed, part: Part) -> list[Explanation]:
     """The right values of its quantity that a number agrees with."""
-    same = (way for way in _good(part) if way.quantity == handed.quantity)
-    return filter(handed.agrees, same)
+    return [w for w in _good(part) if w.quantity == handed.quantity and handed.agrees(w)]
 
 
 def _praise(handed: Handed, part: Part) -> str:
@@ -249,8 +247,9 @@ def _praise(handed: Handed, part: Part) -> str:
     text, name = handed.amount.text, handed.quantity
     if handed.key == "gradients_gb":
         name = "bytes of the gradients"
-    if way := next(_right(handed, part), None):
-        choice = f", right if {listed(way.changes)}. Say so in the answer" if way.changes else ""
+    if right := _right(handed, part):
+        changes = right[0].changes
+        choice = f", right if {listed(changes)}. Say so in the answer" if changes else ""
         return f"{text}: {name}{choice}."
     (other,) = {*EDITIONS} - {part.edition}
     there = any(not way.changes for way in _right(handed, part._replace(edition=other)))

@@ -54,6 +54,7 @@ NO_OLD = "The old one is missing: it shows what norms protect against."
 WIDER = "At the same inner width the plain layer, with two matrices for three, is a third smaller."
 WRONG_SPLIT = "Were the two swapped? Or was it validated on its training text?"
 OVERTIME = "Wall-clock time counts, including evaluation and saving."
+ALL_WORKED = " Did everything work? What failed belongs here too."
 SIMPLE_RUN = "A simple run of the main experiment gets there in time."
 
 
@@ -100,8 +101,7 @@ def _read(row: dict, corpus: str) -> dict:
     for column, known in KINDS.items():
         run[column] = row.get(column) if isinstance(row.get(column), str) else None
         if run[column] not in (None, *known):
-            said = f"A `{column}` is one of {', '.join(map(repr, known))}, not {run[column]!r}."
-            raise Unreadable(row, said)
+            raise Unreadable(row, f"A `{column}` is one of {known}, not {run[column]!r}.")
     run["corpus"] = run["corpus"] or corpus
     run["loss"] = math.inf if math.isnan(run["loss"]) else run["loss"]
     return run | {"diverged": math.isinf(run["loss"])}
@@ -138,13 +138,10 @@ def _expect_possible_loss(run: Any) -> None:
     if loss > limit.floor:
         nats = f"{loss_bounds.nats_per_token(loss, length):.2f} nats per token"
         mistake += f" Or the unit is different: {loss:.4g} bits per byte are {nats}."
-    expect(
-        loss >= limit.lowest,
-        f"This is lower than any model can get on {run.corpus}: {limit.reason}.",
-        mistake,
-        expected=Words(f"{limit.lowest:.2f} nats per token ({limit.floor:.2f} bits per byte)"),
-        got=Words(f"{loss:.4g} nats per token, {bits_per_byte(loss, length):.2f} bits per byte"),
-    )
+    claim = f"This is lower than any model can get on {run.corpus}: {limit.reason}."
+    expected = Words(f"{limit.lowest:.2f} nats per token ({limit.floor:.2f} bits per byte)")
+    got = Words(f"{loss:.4g} nats per token, {bits_per_byte(loss, length):.2f} bits per byte")
+    expect(loss >= limit.lowest, claim, mistake, expected=expected, got=got)
 
 
 def _expect_consistent(run: Any) -> None:
@@ -203,8 +200,7 @@ def experiment_log(attempt: Any, part: str | None = None) -> str:
     _expect_possible(runs)
     claim = "The log does not say how long it took: no column `seconds`."
     expect((runs["seconds"] > 0).any(), claim, NO_TIME)
-    failed = runs["diverged"].any()
-    advice = "" if failed else " Did everything work? What failed belongs here too."
+    advice = "" if runs["diverged"].any() else ALL_WORKED
     return f"{len(runs)} runs, none of which contradicts itself.{advice}"
 
 

@@ -19,6 +19,7 @@ from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 
 HOUR, DAY = 3_600, 86_400
+NUMBERS, PAIR = int | float | str, list | tuple  # the types of attempts
 
 
 def judged(attempt: Any, part: str | None = None, **judges: tuple) -> str | Facts:
@@ -79,6 +80,13 @@ def amount(value: Any, kind: str, scale: float = 1) -> float:
     return float(found.digits) * (size if measured else scale)
 
 
+def _pair(attempt: Any, *kinds: Any) -> Any:
+    """A pair of values of these types. Raises: `Unreadable` for any other."""
+    if len(attempt) != 2 or not all(map(isinstance, attempt, kinds)):
+        raise Unreadable(attempt)
+    return attempt
+
+
 # --- unicode1: the character with number 0
 
 NUL, OF_BYTES = chr(0), r"b'\x00'"
@@ -105,20 +113,13 @@ def _character(attempt: Any) -> str:
     return "U+0000: a control character, called NUL. It is a str of length 1."
 
 
-def _repr_and_print(attempt: Any) -> str | Facts:
+def _printed(attempt: Any) -> str | Facts:
     """Judge a pair: the repr, and what `print` shows, which is the character or nothing."""
     spelled, written = (repr(NUL), r"\x00"), (NUL, "")
-    match attempt:
-        case [str() as first, str() as second]:
-            pass
-        case [_, None] | [None, _]:
-            raise Wrong("None is not what is shown.", got=attempt, mistake=NONE)
-        case _:
-            raise Unreadable(attempt)
+    expect(None not in attempt, "None is not what is shown.", NONE, got=attempt)
+    first, second = _pair(attempt, str, str)
     if first in spelled and second in written:
-        return (
-            "The repr spells the character out in quotes; `print` writes it, and it is invisible."
-        )
+        return "The repr spells the character out; `print` writes it, and it is invisible."
     mistake = BYTES if first == OF_BYTES else NOT_THE_SAME if first == second else None
     mistake = REVERSED if first in written and second in spelled else mistake
     expect(not mistake, "Those are not the repr and what `print` shows.", mistake, got=attempt)
@@ -127,11 +128,7 @@ def _repr_and_print(attempt: Any) -> str | Facts:
 
 def _inside(attempt: Any) -> str:
     """Judge a pair: a text with the character inside, and its length."""
-    match attempt:
-        case [str() as text, int() as length]:
-            pass
-        case _:
-            raise Unreadable(attempt)
+    text, length = _pair(attempt, str, int)
     expect(NUL in text, "The character is not in this text.", NOT_INSIDE, got=text)
     slip = {text.index(NUL): CUT, len(text.replace(NUL, "")): MISSING}.get(length)
     expect(length == len(text), "That is not the length of the text.", slip, got=attempt)
@@ -224,9 +221,8 @@ def _training(training: Training, attempt: Any) -> str:
     if unknown := [key for key in attempt if key not in (*FIGURES, "longest")]:
         raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
     figures = {key: amount(attempt[key], *unit) for key, unit in FIGURES.items() if key in attempt}
-    expect(
-        all(value > 0 for value in figures.values()), "Time and memory are positive.", got=attempt
-    )
+    positive = all(value > 0 for value in figures.values())
+    expect(positive, "Time and memory are positive.", got=attempt)
     seconds = figures.get("seconds", figures.get("hours", 0))
     claim = f"The problem allows {training.allowed}."
     expect(seconds <= training.seconds, claim, ANEW, got=attempt)
@@ -255,10 +251,8 @@ def _longest(training: Training, token: Any) -> str:
     expect(len(pieces) < 2, "No merge crosses pre-tokens, but this has several.", CROSSED, got=got)
     if len(token) == training.longest:
         return f"{len(token)} bytes, as {training.corpus} tokens gives."
-    return (
-        f"{len(token)} bytes; {training.corpus} tokens gives {training.longest}. A token from"
-        " another corpus cannot be checked here."
-    )
+    gives = f"{training.corpus} tokens gives {training.longest}"
+    return f"{len(token)} bytes; {gives}. A token from another corpus cannot be checked here."
 
 
 # --- tokenizer_experiments
@@ -303,7 +297,7 @@ def _ratio(value: Any, least: float = 1, most: float = math.inf) -> str:
     return f"{ratio:.2f} bytes per token: {PLAUSIBLE}."
 
 
-def _own_text(attempt: Any) -> str:
+def _own(attempt: Any) -> str:
     """Judge the bytes per token of each tokenizer on its own corpus; a number is of the stories."""
     ratios = attempt if isinstance(attempt, dict) else {"stories": attempt}
     if unknown := [key for key in ratios if key not in ENOUGH]:
@@ -311,18 +305,12 @@ def _own_text(attempt: Any) -> str:
     return " ".join(_ratio(ratio, ENOUGH[name]) for name, ratio in ratios.items())
 
 
-def _web_text(attempt: Any) -> str:
-    """Judge the bytes per token of the stories' tokenizer on web text."""
-    return _ratio(attempt, most=TOO_MANY)
-
-
 def _pile(attempt: Any) -> str:
     """Judge a pair: bytes per second, and the hours that the Pile takes at that speed."""
-    if len(attempt) != 2:
-        raise Unreadable(attempt)
-    rate, seconds = amount(attempt[0], "rate"), amount(attempt[1], "seconds", HOUR)
+    speed, time = _pair(attempt, NUMBERS, NUMBERS)
+    rate, seconds = amount(speed, "rate"), amount(time, "seconds", HOUR)
     expect(min(rate, seconds) > 0, "Speed and time must be positive.", got=attempt)
-    unit = number(attempt[1]).unit or "hours"
+    unit = number(time).unit or "hours"
     got, right = seconds / UNITS[unit][1], PILE / rate / UNITS[unit][1]
     rounded = got.is_integer() and got >= 5 and abs(got - right) < 1
     ratio = max(got / right, right / got)
@@ -352,6 +340,7 @@ LOWEST, HIGHEST = 4.0, 46.0
 SELDOM = 37.0  # above it a loss "after the first step" is likelier the first, with t from 1
 ROUNDED = 0.006  # absolute: people write two decimals, and zero is not quite zero
 RULE = "each step multiplies the loss by (1 - 0.02 α / √(t + 1))²"
+OF_RATE = "These are the losses for a learning rate of {:,}."
 ALL_STEPS = "Hand in the losses of all ten steps, as numbers."
 LATE = "t begins at 0: yours begins at 1."
 NOT_FRESH = "The weights were not drawn afresh for this run, or they lack the factor 5."
@@ -390,15 +379,9 @@ def _run(rate: float, losses: list[float]) -> str:
                 return f"The losses with {rate:,g} follow the rule: {RULE}."
             likely.append(LATE if late and LOWEST < losses[0] < HIGHEST else NOT_FRESH)
         likely += [words for words, step in MISTAKEN.items() if _follow(losses, step, rate, late)]
-        others = (
-            other for other in RATES if other != rate and _follow(losses, factor, other, late)
-        )
-        likely += [f"These are the losses for a learning rate of {other:,}." for other in others]
-    claim, expected = (
-        f"These are not the losses with {rate:,g}.",
-        Words(f"about 25 at first; {RULE}"),
-    )
-    raise Wrong(claim, expected=expected, got=losses, mistake=(likely or [None])[0])
+        likely += [OF_RATE.format(other) for other in RATES if _follow(losses, factor, other, late)]
+    claim, expected = f"These are not the losses with {rate:,g}.", f"about 25 at first; {RULE}"
+    raise Wrong(claim, expected=Words(expected), got=losses, mistake=(likely or [None])[0])
 
 
 def _follow(losses: list[float], step: Callable, rate: float, late: int) -> bool:
@@ -424,19 +407,13 @@ def _generated(attempt: Any) -> str:
 
 # --- The checks, by what they judge of each part
 
-NUMBERS, PAIR = int | float | str, list | tuple
-unicode1 = partial(
-    judged, a=(str | bytes, _character), b=(PAIR, _repr_and_print), c=(PAIR, _inside)
-)
+unicode1 = partial(judged, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
 unicode2 = partial(judged, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes | str, _two_bytes))
 train_bpe_tinystories = partial(judged, a=(dict, partial(_training, STORIES)))
 train_bpe_expts_owt = partial(judged, a=(dict, partial(_training, WEB)))
+_other = partial(_ratio, most=TOO_MANY)
 tokenizer_experiments = partial(
-    judged,
-    a=(NUMBERS | dict, _own_text),
-    b=(NUMBERS, _web_text),
-    c=(PAIR, _pile),
-    d=(NUMBERS, _uint16),
+    judged, a=(NUMBERS | dict, _own), b=(NUMBERS, _other), c=(PAIR, _pile), d=(NUMBERS, _uint16)
 )
 learning_rate_tuning = partial(judged, whole=(dict, _tuning))
 generate = partial(judged, whole=(NUMBERS, _generated))
