@@ -28,8 +28,8 @@ def judged(attempt: Any, part: str | None = None, **judges: tuple) -> str | Fact
     A part that has no judge takes sentences alone; "whole" is that of a problem without parts.
     """
     kind, judge = judges.get(part or "whole", ((), None))
-    empty = attempt == {} or (isinstance(attempt, str) and attempt.isspace())
-    if not isinstance(attempt, kind) or empty:
+    fits = isinstance(attempt, kind)
+    if not fits or attempt == {} or (isinstance(attempt, str) and attempt.isspace()):
         raise Unreadable(attempt)
     return judge(attempt)
 
