@@ -7,9 +7,8 @@ import math
 
 import torch
 
-from attempts import bpe_right, tokenizer_right, training_together
+from attempts import bpe_right, runs, tokenizer_right, training_together
 from attempts.ours import copied
-from attempts.runs import pair, table
 from workbook import accounting, config
 from workbook.optimizer.toys import run_toy
 from workbook.tokenization import simple
@@ -128,55 +127,6 @@ ACCOUNTING = {
     ("adamwAccounting", "d"): (TIME, TIME / 1_000),
 }
 
-# Chapter 7, in either edition and profile.
-
-BASE = {"name": "base", "why": "to begin with", "steps": 800, "batch_size": 8, "seconds": 80.0}
-BASE |= {"context_length": 128, "tokens": 819_200, "loss": 1.96}
-HOT = BASE | {"name": "hot", "why": "three times the rate", "loss": math.nan}
-LOW, BEST, HIGH = (1e-3, 1.44), (3e-3, 1.41), (1e-2, 1.47)
-SIZES = (1, 1.9), (32, 1.5), (64, 1.5), (128, 1.6)
-NORMS = ("pre", 3e-3, 1.41), ("none", 3e-3, math.nan), ("none", 1e-3, 1.62)
-
-EXPERIMENTS = {
-    ("experiment_log", None): ([BASE, HOT], [BASE, HOT | {"loss": 0.1}]),
-    ("learning_rate", "a"): (
-        table("learning_rate loss", LOW, BEST, HIGH),
-        table("learning_rate loss", (1e-4, 1.98), LOW, BEST),
-    ),
-    ("learning_rate", "b"): (
-        table("learning_rate loss", BEST, HIGH, (2e-2, math.nan)),
-        table("learning_rate loss", BEST, (1e3, math.nan)),
-    ),
-    ("batch_size_experiment", None): (
-        table("batch_size loss", *SIZES),
-        table("batch_size loss", *SIZES[:2]),
-    ),
-    ("layer_norm_ablation", None): (
-        table("norm learning_rate loss", *NORMS),
-        table("norm learning_rate loss", *NORMS[:2]),
-    ),
-    ("pre_norm_ablation", None): (
-        pair("norm", ("pre", 1.41), ("post", 1.44)),
-        pair("norm", ("pre", 1.41), ("post", -1.44)),
-    ),
-    ("no_pos_emb", None): (
-        pair("position", ("rope", 1.41), ("none", 1.47)),
-        pair("position", ("rope", 1.41), ("none", 0.1)),
-    ),
-    ("swiglu_ablation", None): (
-        table("ffn d_ff", ("swiglu", 1_344), ("silu", 2_048)),
-        table("ffn d_ff", ("swiglu", 1_344), ("silu", 1_344)),
-    ),
-    ("main_experiment", None): (
-        table("corpus loss", ("tinystories", 1.41), ("owt", 3.9)),
-        table("corpus loss", ("tinystories", 1.41), ("owt", 0.521)),
-    ),
-    ("leaderboard", None): (
-        [{"loss": 3.3, "seconds": 2_640}],
-        [{"loss": 3.3, "seconds": 6_000}],
-    ),
-}
-
 ATTEMPTS = {
     ("unicode2", "b"): ("ü".encode(), b"hello"),
     ("unicode2", "c"): (b"\xc3\x28", b"hi"),
@@ -201,7 +151,8 @@ ATTEMPTS = {
     ),
     ("data_loading", None): (data.get_batch, lambda dataset, batch, length, device: dataset),
     **ACCOUNTING,
-    **EXPERIMENTS,
+    # Chapter 7, in either edition and profile.
+    **{place: (right[0], runs.WRONG[place][0][0]) for place, right in runs.RIGHT.items()},
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
     ("training_together", None): (
         training_together.RIGHT["a dict of settings"],

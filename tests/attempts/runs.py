@@ -100,7 +100,8 @@ RIGHT = {
         [ROW, ROW | {"tokens": 400_000}], [ROW, ROW | {"bits_per_byte": 0.69}]],
 }  # fmt: skip
 
-# Wrong in the laptop's profile and edition 2025, and a piece of what is said.
+# Wrong in the laptop's profile and edition 2025, the first of each in every one; and a piece of
+# what is said.
 WRONG = {
     (LR, "a"): [
         (sweep(LOSSES | {3e-3: 0.2}), "validated on its training text"),
@@ -176,12 +177,12 @@ REFUSED = {
         (sweep({1e-3: [1.5, 1.6]}), "is no number"), (sweep({1e-3: 10**400}), "is no number"),
         (table("learning_rate", (1e-3,)), "No run has a `loss`"),
         (sweep({1e-3: 1.5, 1e-2: 1.6}), "too few learning rates"),
-        (sweep(LOSSES, corpus="wikitext"), "'docstrings', not 'wikitext'")],
+        (sweep(LOSSES, corpus="wikitext"), "'docstrings'), not 'wikitext'")],
     (LR, "b"): [((3e-3, 1e-2), ""), ({"best": 3e-3, "diverges": 1e-2}, "")],
     (BATCH, None): [([1, 64, 128], ""), (SWEEP, "No run has a `batch_size`")],
     (NORMS, None): [({("pre", 1e-2): 1.41}, "")],
     (POST, None): [({"pre": 1.41, "post": 1.44}, ""), (pair("norm", PRE, PRE), 'and with "post"')],
-    (NOPE, None): [(pair("position", ("rope", 1.4), ("nope", 1.5)), "'none', not 'nope'")],
+    (NOPE, None): [(pair("position", ("rope", 1.4), ("nope", 1.5)), "'none'), not 'nope'")],
     (SILU, None): [(2_048, ""), ((1_344, 2_048), ""), (table("ffn d_ff", ("silu", 8)), "swiglu")],
     (WEB, None): [(3.95, ""), (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`")],
     (BOARD, None): [((3.3, 44), ""), ({"loss": 3.3}, "")],

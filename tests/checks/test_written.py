@@ -1,9 +1,15 @@
-"""Values are judged in the form that a part takes, sentences are read and never called wrong."""
+"""Values are judged in the form that a part takes, sentences are read and never called wrong.
 
+What holds of some parts alone is in `test_accounting` and `test_runs`.
+"""
+
+import ast
 import csv
+import re
+from contextlib import suppress
 
 import pytest
-from attempts import accounting, written
+from attempts import accounting, runs, written
 
 from workbook import config
 from workbook.checks.verdicts import Wrong
@@ -16,11 +22,11 @@ PARTS = [(problem.id, part) for problem in OURS for part in problem.parts or [No
 
 
 def every(kind):
-    """The attempts of a kind for both sorts of problems, by problem and part."""
+    """The attempts of a kind for all sorts of problems, by problem and part."""
     return [
         (*place, some)
-        for each in (written, accounting)
-        for place, some in getattr(each, kind).items()
+        for each in (written, accounting, runs)
+        for place, some in getattr(each, kind, {}).items()
     ]
 
 
@@ -65,6 +71,41 @@ def test_nothing_is_not_attempted_and_what_is_of_no_use_is_told_what_is_taken(pr
         assert report.status == "not attempted"
         assert report.message.startswith("The check cannot read")
         assert report.message.endswith(f"Hand in {PROBLEMS[problem].takes[part or '']}.")
+
+
+def examples(words):
+    """The Python values at the beginning of a text and after "such as", without their dots."""
+    for start in [0, *(found.end() for found in re.finditer("such as ", words))]:
+        for end in range(len(words), start, -1):
+            with suppress(SyntaxError, ValueError):
+                yield filled(ast.literal_eval(words[start:end].rstrip(", ") or "?"))
+                break
+
+
+def filled(value):
+    """A value without the dots that stand for more of the same."""
+    if isinstance(value, dict):
+        return {key: filled(each) for key, each in value.items() if each not in (..., {...})}
+    if isinstance(value, list):
+        return [filled(each) for each in value if each is not ...]
+    return value
+
+
+def test_each_record_shows_the_form_that_its_check_takes():
+    without = []
+    for problem in PROBLEMS.values():
+        for part, words in problem.takes.items():
+            shown = list(examples(words))
+            for example in shown:
+                report = check(problem.id, example, part)
+                assert not report.message.endswith(f"Hand in {words}."), report
+            if not shown:
+                without.append((problem.id, part))
+    assert without == [
+        *(("unicode2", part) for part in "bc"),  # one gives a literal, one a call
+        ("train_bpe_tinystories", "b"),  # takes sentences alone
+        ("train_bpe_expts_owt", "b"),
+    ]
 
 
 def test_every_pair_is_judged_as_python_decodes_it():

@@ -95,11 +95,11 @@ class Part(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """A number that was handed in, its key, and what it is in `accounting.explain`."""
+    """A number that was handed in."""
 
     amount: Amount
-    key: str
-    quantity: str
+    key: str  # of `QUANTITIES`
+    quantity: str  # its name in `accounting.explain`, with the size of the model in part (d)
 
     def agrees(self, way: Explanation) -> bool:
         """True for the value itself, rounded or cut off to the digits that were written."""
@@ -164,6 +164,7 @@ def _entries(attempt: Any, part: Part) -> list[Handed]:
         if unknown := [key for key in attempt if key not in keys]:
             raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
         return [_handed(key, value) for key, value in attempt.items()]
+    # A number alone is the first key that its unit fits: of (a), "8.51 GB" is the `gb`.
     found = number(attempt)
     if found and not found.unit and keys[0] == "days" and part.edition == "2026":
         keys = ("hours",)
@@ -187,6 +188,7 @@ def _handed(key: str, value: Any) -> Handed:
     expect(float(found.digits) > 0, "An amount must be positive.", got=value)
     text = f"{found.digits} {found.unit or unit}"
     amount = Amount.of(_shown(found.digits), unit, text)
+    # No model here is so small: a number such as 2.13 was meant in billions.
     if amount.kind in ("count", "bytes", "flops") and amount.value < 1e6:
         raise NotAttempted(UNIT_MISSING.format(found.digits))
     if amount.kind in ("count", "bytes", "flops", "seconds") and amount.digits < 2:
@@ -268,6 +270,7 @@ def _causes(handed: Handed, part: Part) -> list[Explanation]:
     amount, room, free = handed.amount, SLACK.get(handed.amount.kind, 0), OPEN[part.problem]
     if (exact := found(amount)) or not room:
         return exact
+    # Many assumptions come near a number, so only one strange one, or a slip in the unit, counts.
     for way in found(replace(amount, half=amount.half + room * amount.value)):
         strange = [each for each in way.flipped if each.value not in free.get(each.field, ())]
         if len(strange) + bool(way.slip) < 2:
@@ -277,12 +280,14 @@ def _causes(handed: Handed, part: Part) -> list[Explanation]:
 
 def _wrong(bad: list[Handed], part: Part) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
+    # Several numbers that are wrong for one reason are told that reason.
     causes = [_causes(one, part) for one in bad]
     shared = explain.shared_cause([ways for ways in causes if ways])
     known = [(one, ways) for one, ways in zip(bad, causes, strict=True) if ways]
     handed, ways = known[0] if known else (bad[0], [])
     ways = [way for way in ways if shared and way.flipped == shared] or ways
     got = Words(handed.amount.text)
+    # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
     if way := next(filter(handed.agrees, alike), None):
         said = f"It is: {way.quantity}. Are keys or sizes mixed up?"

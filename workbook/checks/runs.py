@@ -150,7 +150,8 @@ def _expect_consistent(run: Any) -> None:
     loss = run.loss if 0 < run.loss < 100 else math.nan
     told = run.bytes_per_token > 0
     length = run.bytes_per_token if told else loss_bounds.BYTES_PER_TOKEN[run.corpus]
-    # A run may end early, and count what several devices read, or parts of a batch.
+    # A run may end early; and where gradients are accumulated, or several devices take part, one
+    # step reads several batches.
     several = run.tokens / product if product > 0 and run.tokens < math.inf else math.nan
     whole = several > 1 and _near(several, round(several))
     figures = (  # column, formula, value, at least and at most times that, and usual slips
@@ -170,7 +171,7 @@ def _expect_consistent(run: Any) -> None:
     )  # fmt: skip
     for column, formula, value, least, most, slips in figures:
         got = getattr(run, column)
-        # What the figure must be multiplied by tells the slip.
+        # What the figure must be multiplied with to be right tells the slip.
         slip = next((words for by, words in slips.items() if _near(got * by, value)), None)
         odd = got < least * value or got > most * value or (column == "tokens" and slip)
         claim = f"In one run, {column.replace('_', ' ')} and the other figures do not agree."
@@ -243,6 +244,7 @@ def _edge(runs: pd.DataFrame, rates: list[float]) -> str:
     expect(lost, claim, f"Go on upwards from {rates[-1]:g}, doubling it each time.")
     claim = f"The best learning rate, {best:g}, is not below {max(lost):g}, which diverges."
     expect(best < max(lost), claim, SWAPPED)
+    # A run below the best rate may diverge by chance; the edge is the first failure above it.
     edge = min(rate for rate in lost if rate > best)
     stable = max(rate for rate in rates if rate < edge)
     apart = f"{math.log10(edge / stable):.1f} orders of magnitude lie between {stable:g}, which"
@@ -282,6 +284,7 @@ def _expect_fair_batches(runs: pd.DataFrame) -> None:
 
 def _compared(column: str, kinds: tuple[str, str], attempt: Any, *claims: Callable) -> str:
     """Judge the runs of two kinds, each at its best learning rate; `claims` are about the two."""
+    # Where no learning rate is named, all runs of a kind are taken to have the same.
     runs = table(attempt, config.profile().simple_corpus, column).fillna({"learning_rate": 0})
     runs = runs[runs[column].isin(kinds)]
     sides = _sides(runs, column, kinds)

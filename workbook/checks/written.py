@@ -45,10 +45,10 @@ NUMBER = re.compile(r"(-?(?:\d{1,3}(?:,\d{3})+|\d*)\.?\d*(?:e[-+]?\d+)?)\s*(.*)"
 
 
 class Number(NamedTuple):
-    """A number that was handed in, in the digits that were written; "" if no unit was."""
+    """A number as it was handed in."""
 
-    digits: str  # such as "5.80" or "4.51e12"
-    unit: str  # of `UNITS`
+    digits: str  # as written, such as "5.80" or "4.51e12"
+    unit: str  # one of `UNITS`; "" where none was named
 
 
 def number(value: Any) -> Number | None:
@@ -59,7 +59,8 @@ def number(value: Any) -> Number | None:
     """
     if type(value) not in (str, int, float):
         return None
-    try:  # 39.8 / 100 shows the rounding of the last bit
+    try:
+        # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
         match = NUMBER.fullmatch(f"{value:.15g}" if type(value) is float else str(value).strip())
         found = Number(match[1].replace(",", ""), match[2])
         return found if found.unit in UNITS and math.isfinite(float(found.digits)) else None
@@ -130,6 +131,7 @@ def _inside(attempt: Any) -> str:
     """Judge a pair: a text with the character inside, and its length."""
     text, length = _pair(attempt, str, int)
     expect(NUL in text, "The character is not in this text.", NOT_INSIDE, got=text)
+    # Who thinks of C stops counting at NUL; who trusts the eye leaves it out.
     slip = {text.index(NUL): CUT, len(text.replace(NUL, "")): MISSING}.get(length)
     expect(length == len(text), "That is not the length of the text.", slip, got=attempt)
     return "NUL counts like any other character, though it is usually invisible when printed."
@@ -155,6 +157,7 @@ def _sizes(attempt: Any) -> str:
         raise Unreadable(attempt)
     sizes = {name: amount(size, "bytes") for name, size in attempt.items()}
     right = sizes.items() <= MARKED.items() or sizes.items() <= BARE.items()
+    # The last that fits is told: a mixture of marked and bare sizes is none of the others.
     mistake = CHARACTERS if len(TEXT) in (sizes.get("UTF-16"), sizes.get("UTF-32")) else None
     mistake = RANGE if max(sizes.values()) > 1e6 else mistake
     if all(size in (MARKED[name], BARE[name]) for name, size in sizes.items()):
@@ -310,6 +313,7 @@ def _pile(attempt: Any) -> str:
     speed, time = _pair(attempt, NUMBERS, NUMBERS)
     rate, seconds = amount(speed, "rate"), amount(time, "seconds", HOUR)
     expect(min(rate, seconds) > 0, "Speed and time must be positive.", got=attempt)
+    # Compared in the unit that was named, for "14 d" may be 13.4 days, rounded up.
     unit = number(time).unit or "hours"
     got, right = seconds / UNITS[unit][1], PILE / rate / UNITS[unit][1]
     rounded = got.is_integer() and got >= 5 and abs(got - right) < 1

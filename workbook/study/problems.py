@@ -898,7 +898,9 @@ _RECORDS = (
         takes={
             "a": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
                 "...], a pandas table with these columns, or a text",
-            "b": "a table as in (a), with the loss nan for a run that diverged, or a text",
+            "b": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
+                '...], with the loss float("nan") for a run that diverged, a pandas table with '
+                "these columns, or a text",
         },
         facts={
             "a": (
