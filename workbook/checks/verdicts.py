@@ -9,6 +9,7 @@ import dis
 import inspect
 import re
 import reprlib
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
-from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
+from workbook.checks.timeout import Stopped, TimedOut, limited
+from workbook.config import PACKAGE
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
 # How serious a finding is: it goes wrong in use; only in an edge case that the handout's wording
@@ -47,6 +49,8 @@ USUAL_WORK = (  # in this order: a class that generates may also decode ids and 
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
+# Files that contain none of the learner's lines.
+NOT_THEIRS = (str(PACKAGE), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -219,8 +223,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
-    except EndedProcess as error:
-        raise ended_process(error) from error
     except TimedOut as error:
         busy = busy_with(error.__cause__)
         if busy == WORKERS and seconds < POOL_SECONDS:
@@ -242,15 +244,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
             error=error,
         ) from error
-
-
-def ended_process(error: EndedProcess) -> Wrong:
-    """Return the verdict on an attempt that would have ended the process."""
-    return Wrong(
-        "It ended the Python process.",
-        got=Words(f"a call to {error}"),
-        mistake="Hand the result back with `return`, and report errors by raising them.",
-    )
 
 
 def failure(error: BaseException) -> str:
