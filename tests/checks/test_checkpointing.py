@@ -46,7 +46,7 @@ def test_what_is_not_written_yet_is_not_attempted():
         assert check("checkpointing", attempt).status == "not attempted"
 
 
-def test_what_hangs_is_stopped(monkeypatch):
+def test_what_hangs_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
     def hanging(*arguments):

@@ -121,7 +121,7 @@ def test_an_error_names_the_line():
     assert "self.w9(x)" in rows(check("positionwise_feedforward", Broken))["got"]
 
 
-def test_an_endless_loop_is_stopped(monkeypatch):
+def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(modules, "QUICK", 0.5)
 
     class Endless(transformer_right.Linear):

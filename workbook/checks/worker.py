@@ -18,6 +18,7 @@ import builtins
 import importlib
 import io
 import json
+import logging
 import os
 import pickle
 import queue
@@ -188,6 +189,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             "environment": dict(os.environ),
             "argv": sys.argv,
             "recursion_limit": sys.getrecursionlimit(),
+            "log_level": logging.getLogger().level,
         }
         server, worker, status = _take(), None, None
         watch = Stopwatch(START_SECONDS, server.process.pid)
@@ -415,6 +417,7 @@ def _move_in(request: dict) -> None:
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
     sys.setrecursionlimit(request["recursion_limit"])
+    logging.getLogger().setLevel(request["log_level"])
     sys.path[:], sys.argv[:] = request["path"], request["argv"]
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
