@@ -76,7 +76,7 @@ def test_a_script_that_cannot_be_stopped_is_ended(script, monkeypatch, judged_he
     monkeypatch.setattr(checks, "LAST_SECONDS", 9.0)
     text = "import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(600)\n"
     report = script(text)
-    assert report.status == "wrong" and "did not end in 10 s" in report.message, report
+    assert report.status == "wrong" and "stopped after 10 s" in report.message, report
 
 
 def test_a_function_that_never_ends_is_stopped(monkeypatch, judged_here):

@@ -341,6 +341,16 @@ def test_a_high_recursion_limit_is_no_mistake():
     assert judge("softmax", recurses_deep).status == "correct"
 
 
+def test_a_request_that_was_given_up_before_it_began_spoils_no_other(monkeypatch):
+    worker.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "START_SECONDS", 0.0)  # a server that takes too long to start
+        patch.setattr(worker, "LOOK_SECONDS", 0.0)
+        with pytest.raises(EndedError, match="stopped after 0 s"):
+            result(HERE + "counts", 3, seconds=60)
+    assert list(results(HERE + "counts", 2, seconds=60)) == [0, 1]
+
+
 def test_the_users_own_interrupt_passes():
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):

@@ -80,8 +80,8 @@ class Script:
                 seconds=SCRIPT_SECONDS + LAST_SECONDS,
             )
         except worker.EndedError as error:
-            said = re.sub("^nothing came for", "it did not end in", str(error))
-            raise _failed(said, given, timed_out=said != str(error), ended=True) from error
+            too_slow = error.status is None and "stopped after" in str(error)
+            raise _failed(str(error), given, timed_out=too_slow, ended=True) from error
         seen = Seen(**found)
         if seen.lacks:
             raise NotAttempted(f"{seen.lacks} {CONTRACT}")

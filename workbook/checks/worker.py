@@ -111,18 +111,20 @@ class Server:
         self.process.stdin.write(struct.pack(">Q", len(data)) + data)
         self.process.stdin.flush()
 
-    def next_message(self, seconds: float = LOOK_SECONDS) -> tuple[str, Any] | None:
+    def next_message(self) -> tuple[str, Any] | None:
         """The next message; None if there is none so far."""
         try:
-            return tuple(self.messages.get(timeout=seconds))
+            return tuple(self.messages.get(timeout=LOOK_SECONDS))
         except queue.Empty:
             return None
 
-    def await_end(self) -> None:
-        """Wait until it says that its worker, which was killed, has ended."""
+    def end_worker(self, worker: int) -> bool:
+        """Kill its worker, and wait until it says that this has ended; whether it did."""
+        end(worker)
         for _ in range(100):
             if (self.next_message() or [""])[0] == "ended":
-                return
+                return True
+        return False
 
     def close(self) -> None:
         """End the server, and what it is working on."""
@@ -213,12 +215,10 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             if status:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
-            if status is None and worker is not None:
-                end(worker)
-                server.await_end()
-            if server.is_usable() and not _idle:
+            is_free = status is not None or (worker is not None and server.end_worker(worker))
+            if is_free and server.is_usable() and not _idle:
                 _idle.append(server)
-            else:  # it is dead, or one is enough
+            else:  # it is dead, or still at this request, or one is enough
                 server.close()
             if not CAN_FORK:
                 start()
@@ -296,15 +296,15 @@ def serve() -> None:
             for number in (requests.fileno(), ended, wake):
                 os.close(number)
             answer(request, answers)
-        # Without taking its status yet: until then nobody else gets its number.
-        while os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             readable, _, _ = select.select([ended, requests], [], [])
             if requests in readable:  # nothing is asked meanwhile: whoever asks has ended
                 end(worker)
                 return
             os.read(ended, 512)
-        end(worker)  # what it left behind in its group
-        _send(answers, "ended", os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
+        with suppress(OSError):  # what it left behind in its group
+            os.killpg(worker, signal.SIGKILL)
+        _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
 
 
 def _load() -> None:
