@@ -49,7 +49,7 @@ def test_what_is_not_written_yet_is_not_attempted():
             assert report.status == "wrong" and "is still" in report.claim, report
 
 
-def test_what_hangs_is_stopped(monkeypatch):
+def test_what_hangs_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
     def hanging(*arguments):

@@ -54,7 +54,7 @@ def test_what_is_no_class_is_told_in_words(attempt):
     assert report.status == "wrong" and "not a class" in report.message
 
 
-def test_an_endless_step_is_stopped(monkeypatch):
+def test_an_endless_step_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
     class Endless(optimizer_adamw_right.Handout):

@@ -131,7 +131,7 @@ def test_an_error_names_the_line():
     ],
 )
 def test_an_error_of_ours_is_told_as_ours_and_judges_nothing(
-    place, name, value, words, monkeypatch
+    place, name, value, words, monkeypatch, judged_here
 ):
     monkeypatch.setattr(place, name, value)
     report = check("rmsnorm", transformer_right.RMSNorm)
@@ -151,7 +151,7 @@ def test_an_error_that_an_odd_object_causes_in_our_code_is_not_told_as_ours():
     assert "'NoneType' object is not callable" in rows(report)["got"]
 
 
-def test_an_endless_loop_is_stopped(monkeypatch):
+def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(modules, "QUICK", 0.5)
 
     class Endless(transformer_right.Linear):

@@ -12,7 +12,7 @@ from made_repositories import BUGS, NAMES, PARTS, copied, plant
 from torch import nn
 
 from workbook import cli
-from workbook.checks import apart
+from workbook.checks import worker
 from workbook.mine import lockstep, own_parts, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.training import data
@@ -373,7 +373,7 @@ def test_a_process_that_ends_is_told_with_the_part():
             {"theirs": {"forward": "m:M", "loss": ""}},
             {"trying": ["forward", 3, "Your model (m:M)"]},
         )
-        raise apart.EndedError("nothing came for 50 s")
+        raise worker.EndedError("nothing came for 50 s")
 
     report = twin.collected(twin.Report("laptop", 5), lines())
     assert report.first == ("forward", 3, report.message)
@@ -382,10 +382,10 @@ def test_a_process_that_ends_is_told_with_the_part():
 
 def test_a_process_that_ends_before_is_an_error():
     def lines():
-        raise apart.EndedError("killed")
+        raise worker.EndedError("killed")
         yield
 
-    with pytest.raises(apart.EndedError):
+    with pytest.raises(worker.EndedError):
         twin.collected(twin.Report("laptop", 5), lines())
 
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import torch
 
-from workbook.checks import apart, verdicts, watched
+from workbook.checks import verdicts, watched, worker
 from workbook.checks.calling import signature_of
 from workbook.checks.verdicts import ENDLESS, Findings, NotAttempted, NotJudged, Words, Wrong
 from workbook.checks.watched import TINY, Seen, Settings
@@ -74,14 +74,14 @@ class Script:
         """
         given = f"{self}, with {settings.steps} steps"
         try:
-            found = apart.result(
+            found = worker.result(
                 "workbook.checks.watched:of_script",
                 *(self.command, asdict(settings), SCRIPT_SECONDS),
                 seconds=SCRIPT_SECONDS + LAST_SECONDS,
             )
-        except apart.EndedError as error:
-            said = re.sub("^nothing came for", "it did not end in", str(error))
-            raise _failed(said, given, timed_out=said != str(error), ended=True) from error
+        except worker.EndedError as error:
+            too_slow = error.status is None and "stopped after" in str(error)
+            raise _failed(str(error), given, timed_out=too_slow, ended=True) from error
         seen = Seen(**found)
         if seen.lacks:
             raise NotJudged(f"{seen.lacks} {CONTRACT}")

@@ -10,6 +10,7 @@ import inspect
 import re
 import reprlib
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
-from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
+from workbook.checks.timeout import Stopped, TimedOut, limited
 from workbook.config import PACKAGE
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
@@ -57,6 +58,9 @@ OF_STUBS = {
 }
 CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
 STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
+# Files that contain none of the learner's lines.
+LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+NOT_THEIRS = (str(PACKAGE), *LIBRARIES, "<frozen", "<reference>")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -242,8 +246,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
-    except EndedProcess as error:
-        raise ended_process(error) from error
     except TimedOut as error:
         busy = busy_with(error.__cause__)
         if busy == WORKERS and seconds < POOL_SECONDS:
@@ -265,15 +267,6 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
             mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
             error=error,
         ) from error
-
-
-def ended_process(error: EndedProcess) -> Wrong:
-    """Return the verdict on an attempt that would have ended the process."""
-    return Wrong(
-        "It ended the Python process.",
-        got=Words(f"a call to {error}"),
-        mistake="Hand the result back with `return`, and report errors by raising them.",
-    )
 
 
 def failure(error: BaseException) -> str:

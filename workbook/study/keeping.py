@@ -27,7 +27,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from workbook.checks.guard import TimedOut, limited
+from workbook.checks.timeout import TimedOut, limited
 from workbook.files import atomic_write
 from workbook.study.problems import Problem
 from workbook.study.progress import SIGNS, Part
