@@ -211,6 +211,13 @@ def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys
     assert "the workers say [2, 4]" in capsys.readouterr().out
 
 
+def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
+    sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
+    attempt.write_text(sleeps + SOFTMAX)
+    assert cli.main(["check", "softmax", str(attempt)]) == 0
+    assert "correct" in capsys.readouterr().out
+
+
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
     monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
     monkeypatch.syspath_prepend("")  # puts the import path back afterwards
