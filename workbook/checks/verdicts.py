@@ -269,6 +269,14 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         ) from error
 
 
+def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
+    """Return the finding on a right result that took too long; it makes an attempt *almost*."""
+    claim = f"{what}, but slow: {used:.0f} s of processor time, where {allowed:g} s are plenty."
+    finding = Wrong(claim, given=given, mistake=mistake)
+    finding.weight = "style"
+    return finding
+
+
 def failure(error: BaseException) -> str:
     """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
     try:

@@ -242,6 +242,7 @@ _RECORDS = (
         "train_bpe", "Train a byte-pair encoding",
         points=15, chapter=2, notebook="02_bpe", check="bpe",
         form="function", signature="train_bpe(input_path, vocab_size, special_tokens)",
+        seconds=120,
         hints={
             "": (
                 "Make it right on one line of text before you make it fast: count the "
@@ -336,6 +337,7 @@ _RECORDS = (
         "tokenizer", "Encode and decode",
         points=15, chapter=2, notebook="02_bpe", check="tokenizer",
         form="class", signature="Tokenizer(vocab, merges, special_tokens=None)",
+        seconds=120,
         hints={
             "": (
                 "Write `decode` first: join the bytes, and decode once at the end. For "
