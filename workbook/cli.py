@@ -322,7 +322,8 @@ def load_module(path: Path):
         raise ValueError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     # If Python has a module of this name, as with random.py, all other code must still get that.
-    if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
+    known = PathFinder.find_spec(path.stem)
+    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
         sys.modules[name] = module  # worker processes look its functions up by name
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))

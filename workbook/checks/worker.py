@@ -21,6 +21,7 @@ import json
 import logging
 import os
 import pickle
+import pkgutil
 import queue
 import select
 import signal
@@ -306,12 +307,9 @@ def serve() -> None:
 
 def _load() -> None:
     """Import what checks need, before an attempt can get in its way."""
-    import torch  # noqa: F401
-
-    from workbook.study import problems, verbs  # noqa: F401
-
-    for problem in problems.PROBLEMS.values():
-        problem.checker()
+    checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    for name in ("torch", "workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
+        import_module(name)
 
 
 def _read_request(requests: BinaryIO) -> dict | None:
