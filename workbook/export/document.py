@@ -20,7 +20,8 @@ from workbook.export.pandoc import (
     table,
     words,
 )
-from workbook.export.states import (
+from workbook.export.saved_notebooks import Answer, Place, Shown
+from workbook.export.status import (
     CORRECT,
     LEFT,
     SIGNS,
@@ -30,7 +31,6 @@ from workbook.export.states import (
     Entry,
     WriteUp,
 )
-from workbook.export.stored import Answer, Place, Shown
 from workbook.study import keeping
 
 CHAPTERS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from workbook import config
-from workbook.export import pandoc, pdf, states, web
+from workbook.export import pandoc, pdf, status, web
 from workbook.export.document import Document, compose
-from workbook.export.states import WriteUp
-from workbook.export.stored import Place
+from workbook.export.saved_notebooks import Place
+from workbook.export.status import WriteUp
 from workbook.files import atomic_write
 from workbook.study.progress import MARK, Progress
 
@@ -44,7 +44,7 @@ def export(
         raise ValueError(f"there is no edition {edition!r}; pick one of {known}")
     pandoc.require()
     folder = Path(folder or config.shipped() / "notebooks")
-    write_up = states.assess(folder, edition, prove=strict)
+    write_up = status.assess(folder, edition, prove=strict)
     if name is not None:
         if write_up.is_reference:
             raise ValueError(

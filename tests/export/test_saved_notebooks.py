@@ -11,10 +11,10 @@ import pytest
 from export_folders import answered, cell, learner, notebook, printed, shown
 
 from workbook import cli, config
-from workbook.export import export, states
+from workbook.export import export, status
 from workbook.export.document import compose
 from workbook.export.pandoc import nodes_in, text_of
-from workbook.export.stored import read_folder
+from workbook.export.saved_notebooks import read_folder
 from workbook.study import copy, notebooks
 from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.notebooks import role
@@ -88,7 +88,7 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
         shutil.rmtree(renamed / "mine")
     if copied == "no outputs":  # what was checked from the command line alone
         notebook(renamed / "01_unicode.ipynb", cells[0], cells[2])
-    both = [states.assess(folder, "2025", prove=True) for folder in (study, renamed)]
+    both = [status.assess(folder, "2025", prove=True) for folder in (study, renamed)]
     listed = text_of(compose(both[1]).blocks)
     assert "import torch" in listed and "kept when" not in listed
     assert both[0].entries == both[1].entries
@@ -134,7 +134,7 @@ def test_the_reference_asks_part_by_part_what_the_notebook_asks(tmp_path):
     notebook(tmp_path / "01_unicode.ipynb", prompt, answered("unicode1", "a", "This one."))
     found = read_folder(tmp_path)
     assert found.prompts == {"unicode1": {"": "Look.\n\nGo on.", "a": "Which\n  one?", "b": "Why?"}}
-    write_up = replace(states.assess(tmp_path, "2025"), is_reference=True)
+    write_up = replace(status.assess(tmp_path, "2025"), is_reference=True)
     text = " ".join(text_of(compose(write_up).blocks).split())
     assert text.index("Go on.") < text.index("Which one?") < text.index("This one.")
 
@@ -160,7 +160,7 @@ def test_our_answers_are_left_out_however_they_came_there(tmp_path, how):
         "shown": ("My words.", [folded], "answer(...)"),
     }[how]
     learner(tmp_path, answered("unicode1", "a", mine, *outputs, source=source))
-    write_up = states.assess(tmp_path, "2025")
+    write_up = status.assess(tmp_path, "2025")
     text = text_of(compose(write_up).blocks)
     assert "null" not in text and "control character" not in text
     is_mine = how in ("printed", "shown")
@@ -173,19 +173,19 @@ def test_code_that_is_ours_or_was_never_correct_is_not_exported(tmp_path):
     folder = learner(tmp_path, cell("1"), passed={"train_bpe": ours})
     with Progress(folder).changing("softmax", None) as part:
         part.reach("wrong")
-    write_up = states.assess(folder, "2025")
+    write_up = status.assess(folder, "2025")
     assert not any(entry.listings for entry in write_up.entries)
     (softmax,) = (entry for entry in write_up.entries if entry.id == "softmax")
-    assert softmax.in_words == states.WRONG and "softmax: wrong" in write_up.missing
+    assert softmax.in_words == status.WRONG and "softmax: wrong" in write_up.missing
     assert any("train_bpe is the package's own code" in note for note in write_up.notes)
 
 
 def test_a_copy_of_the_worked_notebooks_is_the_reference_wherever_it_lies(tmp_path):
     worked = config.shipped() / "notebooks" / "01_unicode.ipynb"
     (tmp_path / "01_unicode.ipynb").write_bytes(worked.read_bytes())
-    assert states.assess(tmp_path, "2025").is_reference
+    assert status.assess(tmp_path, "2025").is_reference
     (tmp_path / ".workbook").mkdir()
-    copied = states.assess(tmp_path, "2025")
+    copied = status.assess(tmp_path, "2025")
     assert not copied.is_reference and not any(entry.answers for entry in copied.entries)
 
 
@@ -194,7 +194,7 @@ def test_cells_that_were_written_and_not_run_are_named(tmp_path):
     error = {"output_type": "error", "ename": "NameError", "evalue": "x", "traceback": []}
     broken = cell('answer("unicode1", "b", x)', error, role="answer", problem="unicode1", part="b")
     empty = cell('answer("unicode1", "c", """\n""")', role="answer", problem="unicode1", part="c")
-    notes = states.assess(learner(tmp_path, silent, broken, empty), "2025").notes
+    notes = status.assess(learner(tmp_path, silent, broken, empty), "2025").notes
     assert notes == [
         "the cell that answers unicode1 (a) was not run: run it and save",
         "the cell that answers unicode1 (b) ended in an error: fix it and run it again",
@@ -206,7 +206,7 @@ def test_what_the_cell_shows_beside_the_answer_is_exported_in_its_order(tmp_path
         "<table><thead><tr><th></th><th>ids</th></tr></thead><tr><th>a</th><td>1</td></tr></table>"
     )
     learner(tmp_path, answered("unicode1", "a", "Look:", shown(html=table, plain="ids")))
-    blocks = compose(states.assess(tmp_path, "2025")).blocks
+    blocks = compose(status.assess(tmp_path, "2025")).blocks
     tables = [item for item in nodes_in(blocks) if item["t"] == "Table"]
     assert len(tables) == 2 and text_of(tables[1]).split() == ["ids", "a", "1"]
     assert tables[1]["c"][2][1][0]["t"] == "AlignRight"
@@ -216,7 +216,7 @@ def test_blocks_of_html_are_paragraphs_of_their_own(tmp_path):
     beside = shown(html="<div>BESIDE</div>", plain="BESIDE")
     both = [answered("unicode1", part, "MINE", beside) for part in "ab"]
     learner(tmp_path, *both)
-    blocks = compose(states.assess(tmp_path, "2025")).blocks
+    blocks = compose(status.assess(tmp_path, "2025")).blocks
     assert [text_of([item]) for item in blocks if item["t"] == "Plain"] == []
 
 
@@ -228,7 +228,7 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path, monkeypat
     data = {"text/html": said._repr_html_(), "text/plain": str(said), **said._repr_mimebundle_()}
     panel = {"output_type": "display_data", "data": data}
     learner(tmp_path, answered("unicode1", "b", "The repr shows an escape.", panel, panel))
-    text = text_of(compose(states.assess(tmp_path, "2025")).blocks)
+    text = text_of(compose(status.assess(tmp_path, "2025")).blocks)
     assert "shows an escape" in text
     assert not re.search(r"judge|[Tt]ick|cannot be seen", text)
 
@@ -270,7 +270,7 @@ def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, co
 def test_a_record_that_is_none_of_ours_is_left_out_and_named(tmp_path, record):
     output = {"output_type": "display_data", "metadata": {}, "data": {MIME: record or "\x1b[2J"}}
     learner(tmp_path, cell("x", output))
-    write_up = states.assess(tmp_path, "2025")
+    write_up = status.assess(tmp_path, "2025")
     assert not any(entry.answers for entry in write_up.entries)
     assert len(write_up.notes) == 1 and "cannot be read" in write_up.notes[0]
     assert write_up.notes[0].isprintable()
@@ -281,7 +281,7 @@ def test_cells_of_any_shape_are_survived(tmp_path, junk):
     odd = {"cell_type": "code", "source": junk, "outputs": junk, "metadata": junk}
     mark = {"workbook": {"role": "answer", "problem": junk, "part": junk}}
     notebook(tmp_path / "a.ipynb", odd, {**odd, "metadata": mark}, {"cell_type": "code"})
-    assert states.assess(tmp_path, "2025").found.answers == []
+    assert status.assess(tmp_path, "2025").found.answers == []
 
 
 def test_a_notebook_of_many_megabytes_is_no_burden(tmp_path):
@@ -290,5 +290,5 @@ def test_a_notebook_of_many_megabytes_is_no_burden(tmp_path):
     beside = [noise, shown(html=table, plain="1")]
     found = learner(tmp_path, cell("x", noise), answered("unicode1", "a", "Yes.", *beside))
     assert (found / "01_unicode.ipynb").stat().st_size > 40_000_000
-    blocks = json.dumps(compose(states.assess(found, "2025")).blocks)
+    blocks = json.dumps(compose(status.assess(found, "2025")).blocks)
     assert len(blocks) < 200_000 and "799,940 more lines" in blocks

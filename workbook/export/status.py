@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from workbook import config
-from workbook.export.stored import Answer, Found, Place, named, read_folder
+from workbook.export.saved_notebooks import Answer, Found, Place, named, read_folder
 from workbook.study import keeping
 from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
