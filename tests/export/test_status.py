@@ -1,14 +1,12 @@
-"""How far each problem has come, in both editions: states, mixtures, what counts."""
+"""How far each problem has come, in both editions: states, parts, what counts."""
 
 import re
 
-import pytest
-from export_folders import answered, learner
+from export_folders import answered, learner, notebook
 
 from workbook.export import status
 from workbook.export.document import compose
 from workbook.export.pandoc import text_of
-from workbook.study import problems
 
 STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
 
@@ -49,29 +47,17 @@ def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
     found = {entry.problem.id: entry.in_words for entry in write_up.entries if entry.listings}
     assert found == {"softmax": "code almost correct", "rope": "code correct"}
     assert [entry.id for entry in write_up.entries if entry.is_done] == ["rope"]
-    assert any("to see what is left" in line for line in write_up.missing)
-    assert "what is left" not in text_of(compose(write_up).blocks)  # its reader sees "almost"
+    assert "softmax: code almost correct" in write_up.missing
 
 
-def test_correct_code_with_a_short_answer_is_still_correct():
-    entry = status.Entry(
-        problem=problems.get("softmax"),
-        edition="2025",
-        answers={},
-        listings=[("softmax.py", "...")],
-        short=[("", "too few words")],
+def test_answers_of_several_profiles_are_named_on_the_first_page(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "Words."),
+        answered("unicode1", "b", "Words.", profile="full", edition="2026"),
     )
-    assert entry.in_words == "code correct; falls short of what is asked"
-
-
-@pytest.mark.parametrize("what", ["edition", "profile"])
-def test_mixed_answers_are_refused_by_name(tmp_path, what):
-    other = {"edition": "2026", "profile": "full"}[what]
-    one, two = (answered("unicode1", part, "Words.", **more)
-                for part, more in (("a", {}), ("b", {what: other})))  # fmt: skip
-    learner(tmp_path, one, two)
-    with pytest.raises(ValueError, match=rf"mix {what}s .*unicode1 \(a\).*'{other}': unicode1 \(b"):
-        status.assess(tmp_path, "2025")
+    lead = text_of(compose(status.assess(tmp_path, "2025")).lead)
+    assert "Profile full, laptop" in lead and "Written under edition 2026" in lead
 
 
 def test_answers_for_both_editions_side_by_side_are_no_mixture(tmp_path):
@@ -91,14 +77,18 @@ def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_pat
     learner(tmp_path, answered("adamwAccounting", "d", "5,115 days"))
     write_up = status.assess(tmp_path, "2026")
     assert not any(entry.answers for entry in write_up.entries)
-    assert any("edition 2025 only" in note for note in write_up.notes)
+    assert any("edition 2025, for which" in note for note in write_up.notes)
 
 
-def test_the_last_answer_counts(tmp_path):
-    learner(tmp_path, answered("unicode1", "a", "First."), answered("unicode1", "a", "Second."))
+def test_the_last_answer_counts_and_its_notebook_is_named(tmp_path):
+    learner(tmp_path, answered("unicode1", "a", "Second."))
+    notebook(tmp_path / "01_unicode-Copy1.ipynb", answered("unicode1", "a", "First."))
     write_up = status.assess(tmp_path, "2025")
     assert write_up.entries[0].answers["a"].text == "Second."
-    assert any("more than once" in note for note in write_up.notes)
+    assert write_up.notes == [
+        "unicode1 (a) is answered in 01_unicode-Copy1.ipynb and again in 01_unicode.ipynb: the last"
+        " one counts"
+    ]
 
 
 def test_a_folder_among_the_kept_files_is_left_alone(tmp_path):

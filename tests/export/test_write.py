@@ -77,7 +77,8 @@ def test_strict_refuses_code_that_does_not_import_by_itself(tmp_path):
     with pytest.raises(ValueError, match="softmax: its code does not import by itself: NameError"):
         export(folder, strict=True, to=tmp_path / "build")
     (folder / "mine").mkdir()
-    (folder / "mine" / "softmax.py").write_text("import torch\n\nsoftmax = torch.softmax\n")
+    kept = "# softmax, kept when its check said correct\nimport torch\n\nsoftmax = torch.softmax\n"
+    (folder / "mine" / "softmax.py").write_text(kept)
     with pytest.raises(ValueError, match="this is missing") as error:
         export(folder, strict=True, to=tmp_path / "build")
     assert "softmax" not in str(error.value)
@@ -137,6 +138,14 @@ def test_strict_is_content_with_a_whole_write_up(tmp_path):
     assert "unanswered" not in said[0] and len(said) == 2
 
 
+def test_a_name_that_cannot_be_remembered_is_used_all_the_same(tmp_path):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    (folder / ".workbook" / ".lock").mkdir()
+    said = export(folder, name="Ada", to=tmp_path / "build")
+    assert any("the name cannot be remembered in" in line for line in said)
+    assert "**Name** Ada" in (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+
+
 def test_a_place_where_nothing_can_be_written_is_named(tmp_path, capsys):
     learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
     (tmp_path / "file").touch()
@@ -144,13 +153,13 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path, capsys):
     for to in ("file", "file/sub", "build"):
         assert cli.main(["export", str(tmp_path / "study"), "--to", str(tmp_path / to)]) == 2
         said = capsys.readouterr().err
-        assert f"cannot be written to {tmp_path / to} (" in said and said.count("\n") == 1
-        assert "name another folder (--to)" in said
+        assert f"cannot write to {tmp_path / to} (" in said and said.count("\n") == 1
+        assert "name another folder (--to)" in said and "None" not in said
 
 
 def test_an_unknown_edition_is_told_what_it_may_be(capsys):
     assert cli.main(["export", "--edition", "2027"]) == 2
-    assert "no edition '2027'; pick one of 2025, 2026" in capsys.readouterr().err
+    assert "no edition '2027'; pick 2025 or 2026" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["pypandoc", "typst"])
