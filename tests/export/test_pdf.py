@@ -54,12 +54,8 @@ def test_the_pdf_has_text_title_bookmarks_and_described_figures(twice):
     assert "Write-up" in reader.pages[0].extract_text()
     assert len(re.findall(r"^\w+ .*unanswered", reader.pages[1].extract_text(), re.M)) > 30
     assert reader.outline and "/StructTreeRoot" in reader.root_object, "for screen readers"
-
-
-def test_formulas_are_mathml_in_the_page(twice):
-    text = (twice[0] / "writeup.html").read_text(encoding="utf-8")
-    assert "<mfrac>" in text and "<msqrt>" in text
-    assert text.count("<img") == 1 and 'alt="A blue field."' in text
+    page = (twice[0] / "writeup.html").read_text(encoding="utf-8")
+    assert "<mfrac>" in page and page.count("<img") == 1 and 'alt="A blue field."' in page
 
 
 def test_letters_without_a_font_are_named_and_never_boxes():

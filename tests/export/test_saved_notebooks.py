@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import zipfile
-from dataclasses import replace
 
 import pytest
 from export_folders import answered, cell, learner, notebook, printed, shown
@@ -92,18 +91,6 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
     assert one.entries == other.entries and one.summary == other.summary
     assert "1 wrong" in one.summary and "1 code correct" in one.summary
     assert "import torch" in text_of(compose(other).blocks)
-
-
-def test_the_reference_asks_part_by_part_what_the_notebook_asks(tmp_path):
-    asked = "## unicode1 · 1 point\n\nLook.\n\n- **(a)** Which\n  one?\n- **(b)** Why?\n\nGo on."
-    about = {"problem": "unicode1", "role": "prompt"}
-    prompt = {"cell_type": "markdown", "metadata": {"workbook": about}, "source": asked}
-    notebook(tmp_path / "01_unicode.ipynb", prompt, answered("unicode1", "a", "This one."))
-    found = read_folder(tmp_path)
-    assert found.prompts == {"unicode1": {"": "Look.\n\nGo on.", "a": "Which\n  one?", "b": "Why?"}}
-    write_up = replace(status.assess(tmp_path, "2025"), is_reference=True)
-    text = " ".join(text_of(compose(write_up).blocks).split())
-    assert text.index("Go on.") < text.index("Which one?") < text.index("This one.")
 
 
 def test_our_answers_are_left_out_however_they_came_there(tmp_path):

@@ -53,8 +53,8 @@ class Cleaner:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
         shown = plain(text[:MOST])
         try:
-            read = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
-            blocks = rebuilt(read, lambda item: self._clean(item, place), DEEPEST)
+            found = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
+            blocks = rebuilt(found, lambda item: self._clean(kind, item, place), DEEPEST)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
             return printed(text[:MOST])
@@ -63,10 +63,11 @@ class Cleaner:
             blocks.append(para(*words("...")))
         return blocks
 
-    def _clean(self, item: Node, place: str):
-        """Make a node safe whose children already are."""
+    def _clean(self, read: str, item: Node, place: str):
+        """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
         kind, content = item["t"], item.get("c")
-        if kind in ("RawInline", "RawBlock") and content[1].startswith("<!--"):
+        is_raw = kind in ("RawInline", "RawBlock")
+        if is_raw and (read == "html" or content[1].startswith("<!--")):
             return []
         if kind == "RawInline":
             return node("LineBreak") if BREAK.fullmatch(content[1]) else words(visible(content[1]))
@@ -169,18 +170,19 @@ def _tidy(content: list) -> list[Node]:
     _, caption, columns, head, bodies, foot = content
     rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
     more = len(rows) - ROWS
+    has_row_spans = any(down > 1 for row in rows for _, _, down, *_ in row[1])
     rows, heads = [_bare(row) for row in rows[:ROWS]], [_bare(row) for row in head[1]]
     wide = max([len(columns), *(_width(row) for row in heads + rows)])
     if wide > COLUMNS:
         return [para(node("Emph", words(f"A table of {wide:,} columns is left out.")))]
+    for row in rows if has_row_spans else []:  # what spans rows stands first, as pandas writes it
+        row[1][:0] = [cell([])] * (wide - _width(row))
     columns = [
         [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
         for place in range(wide)
     ]
-    tidied = [table(columns, heads, rows, caption=caption[1])]
-    if more > 0:
-        tidied.append(para(node("Emph", words(f"{more:,} more rows are left out."))))
-    return tidied
+    rest = [para(node("Emph", words(f"{more:,} more rows are left out.")))] if more > 0 else []
+    return [table(columns, heads, rows, caption=caption[1]), *rest]
 
 
 def _bare(row: list) -> list:

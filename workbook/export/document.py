@@ -57,7 +57,6 @@ def _lead(write_up: WriteUp) -> list[Node]:
     """Compose what the first page says."""
     blocks = [para(*words(REFERENCE))] if write_up.is_reference else []
     answers = [answer for entry in write_up.entries for answer in entry.answers.values()]
-    profiles = sorted({answer.profile for answer in answers})
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
     devices = sorted({visible(answer.device) for answer in answers if answer.device})
@@ -67,7 +66,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
         "Date": "" if write_up.is_reference else date.today().isoformat(),
         "Handout": f"edition {write_up.edition}",
         "Written under": editions and f"edition {', '.join(editions)}, which asks the same",
-        "Profile": visible(", ".join(profiles)),
+        "Profile": visible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
         "Done": _done(write_up),

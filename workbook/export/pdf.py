@@ -5,11 +5,11 @@ Whatever strangers wrote reaches typst inside string literals, where nothing is 
 
 import re
 import tempfile
-import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
+from unicodedata import category
 
 from workbook.export import pandoc
 from workbook.export.clean import one_line
@@ -72,8 +72,8 @@ def missing_letters(text: str) -> list[str]:
     import typst
     from fontTools.ttLib import TTFont
 
-    others = IN_TYPST.sub("", text)
-    missing = {c for c in others if c > "\x7f" and unicodedata.category(c) not in BLANK}
+    asked = IN_TYPST.sub("", text)
+    missing = {letter for letter in asked if letter > "\x7f" and category(letter) not in BLANK}
     for path in [*_deja_vu(), *(found.path for found in typst.Fonts().fonts())]:
         if missing and path:
             # Of a collection of fonts, the first: they have the same letters.

@@ -69,8 +69,8 @@ class Entry:
         if self.problem.parts and not self.is_done:
             right = [part for part in self.answers if part not in self.wrong]
             kinds = ((self._answered, right), (WRONG, self.wrong), (UNANSWERED, self.open))
-            named = [f"{kind}: {', '.join(parts)}" for kind, parts in kinds if parts]
-            words = "; ".join(named) if len(named) > 1 else words
+            told = [f"{kind}: {', '.join(parts)}" for kind, parts in kinds if parts]
+            words = "; ".join(told) if len(told) > 1 else words
         return f"{words}; falls short of what is asked" if self.short else words
 
 
