@@ -18,6 +18,7 @@ from workbook.study import copy
 from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.progress import Progress
 from workbook.tokenization import bpe
+from workbook.transformer import nn
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +115,14 @@ def test_our_answers_are_left_out_however_they_came_there(tmp_path):
 
 def test_code_that_is_ours_or_was_never_correct_is_not_exported(tmp_path):
     ours = f"import regex\n\n{inspect.getsource(bpe.train_bpe)}\n\n__all__ = ['train_bpe']\n"
-    folder = learner(tmp_path, cell("1"), passed={"train_bpe": ours})
+    own = "def solved(x):\n    return x\n" * 20 + inspect.getsource(nn.silu)  # one helper is ours
+    passed = {"train_bpe": ours, "positionwise_feedforward": own}
+    folder = learner(tmp_path, cell("1"), passed=passed)
     with Progress(folder).changing("softmax", None) as part:
         part.reach("wrong")
     write_up = status.assess(folder, "2025")
-    assert not any(entry.listings for entry in write_up.entries)
+    listed = [entry.id for entry in write_up.entries if entry.listings]
+    assert listed == ["positionwise_feedforward"]
     (softmax,) = (entry for entry in write_up.entries if entry.id == "softmax")
     assert softmax.in_words == status.WRONG and "softmax: wrong" in write_up.missing
     assert any("train_bpe is the package's own code" in note for note in write_up.notes)

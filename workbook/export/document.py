@@ -130,7 +130,7 @@ class _Composer:
         problem = entry.problem
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [code(entry.id), node("Space"), *words(problem.title)]
-        short = f" ({'; '.join(entry.short)})" if entry.short else ""
+        short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
         said = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
         blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
         if not (entry.answers or entry.listings):
