@@ -211,6 +211,13 @@ def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys
     assert "the workers say [2, 4]" in capsys.readouterr().out
 
 
+def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
+    sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
+    attempt.write_text(sleeps + SOFTMAX)
+    assert cli.main(["check", "softmax", str(attempt)]) == 0
+    assert "correct" in capsys.readouterr().out
+
+
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
     monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
     monkeypatch.syspath_prepend("")  # puts the import path back afterwards
@@ -349,6 +356,11 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
 
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
+    assert cli.main(["study", "--tick", "unicode1", "b"]) == 2
+    said = capsys.readouterr().err
+    assert "no text for unicode1 (b) was handed in yet" in said and "01_unicode.ipynb" in said
+    verbs.answer("unicode1", "b", "The one shows what the other hides.")
+    capsys.readouterr()
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     said = capsys.readouterr().out
     assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said

@@ -5,17 +5,13 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 
 import argparse
 import importlib.util
-import json
 import math
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -189,17 +185,6 @@ def run_study(options: argparse.Namespace) -> None:
         print(notice)
 
 
-JUDGE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is not the user's own
-sys.path.insert(0, {root!a})
-import workbook  # this one, whichever is installed
-sys.path.append(sys.path.pop(0))
-from workbook.cli import judge
-judge({!a}, {!a}, {!a}, {!a}, {!a})
-"""
-
-
 @command(
     "check",
     "check code that you wrote in a Python file",
@@ -232,7 +217,9 @@ def run_check(options: argparse.Namespace) -> int:
             "expected a problem and the file with your code, such as"
             " `workbook check softmax mine.py`; or --all to check all your code"
         )
-    # It is judged in a separate process, because the attempt may end that.
+    from workbook.checks import worker
+    from workbook.study import verbs
+
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -240,31 +227,24 @@ def run_check(options: argparse.Namespace) -> int:
     problem = problems.get(options.problem)
     part = problems.part_of(problem, options.part)
     path, name = attempt_place(options.file, problem)
-    with tempfile.TemporaryDirectory() as folder:
-        verdict = Path(folder, "verdict.json")
-        arguments = (problem.id, part, str(path), name, str(verdict))
-        code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
-        study = nearest(path)
-        if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
-            study = None  # we make no study folder among other things
-        environment = {**os.environ, **({"WORKBOOK_STUDY": str(study)} if study else {})}
-        # -P: no file of the learner's folder is imported in place of Python's own
-        judging = [sys.executable, "-P", "-c", code]
-        ended = subprocess.run(judging, check=False, env=environment).returncode
-        if ended in (130, -signal.SIGINT):
-            raise KeyboardInterrupt
-        if not verdict.exists():
-            raise OSError(f"the check could not start: Python ended with status {ended}")
-        written = verdict.read_text()
-    status, words = (
-        json.loads(written) if written else (1, str(ended_early(problem, part, ended, study)))
-    )
-    if status == 2:
-        raise ValueError(words)
-    print(words)
+    study = nearest(path)
+    if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
+        study = None  # we make no study folder among other things
+    if study:
+        os.environ["WORKBOOK_STUDY"] = str(study)
+    file = str(path.resolve())
+    seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
+    try:
+        report = verbs.Report.from_json(
+            worker.result(f"{__name__}:judged", problem.id, part, file, name, seconds=seconds)
+        )
+    except worker.EndedError as error:
+        report = verbs.ended_early(problem.id, part, error)
+        verbs.note(report)
+    print(report)
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
-    return status
+    return 0 if report.status == "correct" else 1
 
 
 def check_all_found(options: argparse.Namespace) -> int:
@@ -286,39 +266,12 @@ def check_all_found(options: argparse.Namespace) -> int:
     return 0 if all(outcome.is_fine for outcome in outcomes) else 1
 
 
-def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
-    """Write the exit status and the words for an attempt to the file `verdict`."""
+def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
+    """Yield the report on an attempt in a file, and count it; this runs in a worker."""
     from workbook.study import verbs
 
-    try:
-        found = problems.get(problem)
-        found.checker()  # imported before an attempt can interfere
-        Path(verdict).touch()  # from here on, only the attempt can end the process
-        report = verbs.check(problem, load_attempt(Path(path), name, found), part)
-        outcome = (0 if report.status == "correct" else 1, str(report))
-    except (OSError, ValueError) as error:
-        outcome = (2, str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    Path(verdict).write_text(json.dumps(outcome))
-
-
-def ended_early(problem: problems.Problem, part: str | None, ended: int, study: Path | None):
-    """Report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import Progress, stopping_no_cell
-    from workbook.study.verbs import Report
-
-    if ended < 0:
-        how = f"by signal {-ended} ({signal.strsignal(-ended)})"
-        likely = "It took more memory than there is, or a recursion went too deep."
-    else:
-        how = f"with exit status {ended}"
-        likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
-    if study and (part or not problem.parts):
-        with stopping_no_cell(), Progress(study).changing(problem.id, part) as entry:
-            entry.reach("wrong")
-    claim = f"It ended the Python process {how} before the check was over."
-    return Report("wrong", problem.id, part, claim, likely=likely)
+    attempt = load_attempt(Path(file), name, problems.get(problem))
+    yield verbs.check(problem, attempt, part).to_json()
 
 
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
@@ -358,7 +311,7 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
-    from workbook.checks.guard import TimedOut, limited
+    from workbook.checks.timeout import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
     name, root = path.stem, path.resolve().parent

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders that one process uses at a time."""
+"""Files that are written whole or not at all, folders for one process at a time, notebooks."""
 
 import json
 import os
@@ -58,6 +58,15 @@ def write_json(path: Path, content) -> None:
     with atomic_write(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
         file.write("\n")
+
+
+def notebooks_in(folder: str | os.PathLike) -> list[Path]:
+    """List the notebooks of a folder by name, without hidden files.
+
+    macOS leaves a `._01_unicode.ipynb` beside each file on some disks, and a save of Jupyter's that
+    is cut short a `.~01_unicode.ipynb`. No file browser shows them.
+    """
+    return sorted(path for path in Path(folder).glob("*.ipynb") if not path.name.startswith("."))
 
 
 def make_folder(folder: Path) -> None:

@@ -24,7 +24,7 @@ ALMOST = [*bpe_right.ALMOST, *((wrong(), words) for wrong, words in bpe_wrong.AL
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch, judged_here):
     """Short limits, so that what is too slow is stopped soon."""
     monkeypatch.setattr(bpe, "QUICK", 1.0)
     monkeypatch.setattr(bpe, "LONG", 4.0)
@@ -143,7 +143,7 @@ def test_workers_are_told_as_what_they_are(impatient, monkeypatch):
     assert slow.status == "not attempted" and "is waiting for its worker processes" in slow.message
 
 
-def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch):
+def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "SLOW", 0.0)
     assert "a call took" in check("train_bpe", bpe_right.heap).message
     assert check("train_bpe", bpe_wrong.FirstSeen()).status == "wrong"

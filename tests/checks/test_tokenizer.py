@@ -24,7 +24,7 @@ def listed(kind):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch, judged_here):
     """Short limits, so that what is too slow is stopped soon."""
     monkeypatch.setattr(checks, "LONG", 4.0)
     monkeypatch.setattr(checks, "QUICK", 1.5)

@@ -23,7 +23,7 @@ from attempts import (
 )
 
 from workbook import cli
-from workbook.checks import apart
+from workbook.checks import worker
 from workbook.export import adapters
 from workbook.study import keeping, problems
 from workbook.study.progress import Part
@@ -161,7 +161,7 @@ def study(tmp_path, monkeypatch):
     stubs = {"run_softmax": "def run_softmax(in_features, dim):", "run_b": "def run_b(x):"}
     softmax_found = {"name": "run_softmax", "code": f"{stubs['run_softmax']}\n    ...\n", "why": ""}
     found = [stubs, softmax_found, {"name": "run_b", "code": "", "why": ""}]
-    monkeypatch.setattr(apart, "results", lambda *_, **options: iter(found))
+    monkeypatch.setattr(worker, "results", lambda *_, **options: iter(found))
     return kept(tmp_path / "study", {"softmax": softmax})
 
 

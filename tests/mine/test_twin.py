@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from attempts import transformer_right_shapes
 from made_repositories import BUGS, NAMES, PARTS, copied, plant
 from torch import nn
 
 from workbook import cli
-from workbook.checks import apart
-from workbook.mine import lockstep, twin
+from workbook.checks import worker
+from workbook.mine import lockstep, own_parts, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.training import data
 from workbook.training.parts import Maker, Parts
@@ -134,6 +135,15 @@ def test_a_run_of_any_length_has_a_cosine(steps):
     assert 0 < its.warmup_iters < its.cosine_cycle_iters
 
 
+def test_a_gain_of_two_axes_takes_our_weights(tmp_path):
+    def model(config):
+        found = own_parts.Found("mine:ModelOfRows", transformer_right_shapes.ModelOfRows)
+        return own_parts.Model(own_parts.Learners("model", found, tmp_path), config)
+
+    report = report_on(steps=2, model=model)
+    assert not report.differs, report
+
+
 # Wrong parts.
 
 
@@ -161,6 +171,27 @@ def with_a_look_ahead(model):
         layer.attn.attend = lambda Q, K, V: nn.functional.scaled_dot_product_attention(
             Q, K, V, torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril(1)
         )
+
+
+def for_a_batch_of_heads(model):
+    """RoPE in which positions of shape (batch, seq) lack an axis for the heads."""
+    for layer in model.layers:
+        turn = layer.attn.rope.forward
+        layer.attn.rope.forward = lambda x, positions, first, turn=turn: turn(
+            x, torch.arange(x.shape[-2]).expand(len(x), -1)
+        )
+
+
+def keeps_its_first_mask(model):
+    for layer in model.layers:
+        kept = {}
+
+        def attend(Q, K, V, kept=kept):
+            mask = torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril()
+            mask = kept.setdefault("mask", mask)
+            return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
+
+        layer.attn.attend = attend
 
 
 def detached(model):
@@ -233,6 +264,8 @@ def of(kind):
 WRONG = [
     ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
     ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
+    ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
+    ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),
     ("gradients", 0, {"model": model(detached)},
      "in its backward pass no gradient reaches `lm.layers.0.ln2"),
     ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
@@ -340,7 +373,7 @@ def test_a_process_that_ends_is_told_with_the_part():
             {"theirs": {"forward": "m:M", "loss": ""}},
             {"trying": ["forward", 3, "Your model (m:M)"]},
         )
-        raise apart.EndedError("nothing came for 50 s")
+        raise worker.EndedError("nothing came for 50 s")
 
     report = twin.collected(twin.Report("laptop", 5), lines())
     assert report.first == ("forward", 3, report.message)
@@ -349,10 +382,10 @@ def test_a_process_that_ends_is_told_with_the_part():
 
 def test_a_process_that_ends_before_is_an_error():
     def lines():
-        raise apart.EndedError("killed")
+        raise worker.EndedError("killed")
         yield
 
-    with pytest.raises(apart.EndedError):
+    with pytest.raises(worker.EndedError):
         twin.collected(twin.Report("laptop", 5), lines())
 
 

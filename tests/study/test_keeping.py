@@ -182,6 +182,46 @@ CASES = {
         "attempt",
         ("attempt()", 13),
     ),
+    "a solved notebook whose own cells use the names that are local to the attempt": (
+        [
+            "from collections import Counter\nfrom itertools import pairwise",
+            "noise = 'the notebook keeps its own text'",
+            "counts = Counter(noise.split())\nwords = [list(word) for word in counts]",
+            "best, left, total = counts.most_common(1)[0], 'noise', len(noise)",
+            "def attempt(text):\n    raise NotImplementedError",
+            "def attempt(text):\n    words, total = Counter(text.split()), 0\n"
+            "    counts = Counter()\n    for word, n in words.items():\n"
+            "        for pair in pairwise(word):\n            counts[pair] += n\n"
+            "            total += n\n    best = max(counts, key=lambda left: counts[left])\n"
+            "    return best, total",
+        ],
+        "attempt",
+        ("attempt('ab abc')", (("a", "b"), 3)),
+    ),
+    "names that are local to nested functions, classes, comprehensions and blocks": (
+        [
+            "from contextlib import nullcontext\nK = 2\nsize = 3\nlow = [1, 2]",
+            "i = n = inner = self = table = 'noise'",
+            "class Sizes:\n    size: int = size\n    n = 0\n    n += size\n    table = {}\n"
+            "    table[n] = 1",
+            "squares = [i * i for i in low]\nsums = {n: sum(low[:n]) for n in range(K)}",
+            "with nullcontext([]) as table:\n    n = 1\n    n += len(table)\n    more = n",
+            "if K:\n    def other(i):\n        low = {}\n        low[i] = 'noise'\n",
+            "def attempt(n=more):\n    def inner():\n        nonlocal n\n        n += Sizes.n\n"
+            "    inner()\n    return [n + i for i in squares], sums",
+        ],
+        "attempt",
+        ("attempt()", ([5, 8], {0: 0, 1: 1})),
+    ),
+    "a name that a branch reads and another branch makes": (
+        [
+            "K = 1\ncache = {}",
+            "if not K:\n    K = cache['K']\nelse:\n    cache['K'] = K",
+            "def attempt():\n    return cache",
+        ],
+        "attempt",
+        ("attempt()", {"K": 1}),
+    ),
 }
 
 
@@ -194,6 +234,40 @@ def test_what_cells_made_is_gathered(case):
     assert names["__all__"] == ["attempt"]
     assert eval(call, names) == wanted, source
     assert "noise" not in source and "OrderedDict" not in source
+
+
+@pytest.mark.parametrize(
+    ("code", "now", "later"),
+    [
+        ("def f():\n    n = 0\n    n += 1", "", ""),
+        ("def f(x=i):\n    for i in x:\n        counts[i] += n\n    counts = {}", "i", "n"),
+        ("def f(x: A) -> B:\n    global n\n    n += 1\n    y: C = lambda n: n + m", "A B", "C m n"),
+        (
+            "class A:\n    n: int = n\n    k = 0\n    k += 1\n    def f(self): return k",
+            "int n",
+            "k",
+        ),
+        ("x = [i for i in y if (z := i)] + [lambda i: i + k for j in y]", "y", "k"),
+        ("with a as b:\n    n = 0\n    n += b", "a", ""),
+        ("if a:\n    b = 1\nelse:\n    a[0] = b", "a b", ""),
+        ("if a:\n    for i in k:\n        j = i\n        j += 1", "a k", ""),
+        ("for i in k:\n    if i:\n        n = i\n    m += n", "k m n", ""),
+        ("n += 1", "n", ""),
+    ],
+)
+def test_local_names_are_not_read_from_around(code, now, later):
+    reads = [{name for name in names if name[:2] != "__"} for names in keeping._reads(code)]
+    assert reads == [set(now.split()), set(later.split())]
+
+
+def test_a_local_name_is_no_module_of_the_same_name(tmp_path, monkeypatch):
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        model="noise = print\ndef low(x): return x\n",
+        main="import model\ndef run(model): return model.noise + 1\n",
+    )
+    assert "noise = print" not in gather(main.run, ("run",))
 
 
 def test_it_reads_as_it_was_typed():

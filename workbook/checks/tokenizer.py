@@ -45,9 +45,11 @@ from workbook.checks.verdicts import (
     Wrong,
     call,
     expect_class,
-    is_stub,
+    is_untouched,
     kind_of,
+    meant,
     shown,
+    unfinished,
 )
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
@@ -966,18 +968,20 @@ CHECKS = {
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
-    if "__init__" in vars(attempt) and is_stub(attempt.__init__):
+    if "__init__" in vars(attempt) and is_untouched(attempt.__init__):
         raise NotAttempted("`__init__` is still missing.")
     learner, found, right, missing = Learner(attempt), Findings(), [], {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and goes_wrong(found):
             break  # the others rest on these two
         try:
-            if not callable(getattr(attempt, name, None)) or is_stub(getattr(attempt, name)):
-                raise NotAttempted
+            if not hasattr(attempt, name):
+                raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
+            if not callable(getattr(attempt, name)) or is_untouched(getattr(attempt, name)):
+                raise NotAttempted(f"`{name}` is still missing.")
             new = check(learner)
         except NotAttempted as stub:
-            missing[name] = str(stub) or f"`{name}` is still missing."
+            missing[name] = unfinished(stub).claim
             continue
         right += [] if new else [f"`{name}`"]
         found.passes += new.passes

@@ -21,9 +21,9 @@ from unittest.mock import patch
 
 import torch
 
-from workbook.checks import apart, verdicts, watched
+from workbook.checks import verdicts, watched, worker
 from workbook.checks.calling import signature_of
-from workbook.checks.verdicts import ENDLESS, Findings, NotAttempted, Words, Wrong
+from workbook.checks.verdicts import ENDLESS, Findings, NotAttempted, NotJudged, Words, Wrong
 from workbook.checks.watched import TINY, Seen, Settings
 
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
@@ -74,17 +74,17 @@ class Script:
         """
         given = f"{self}, with {settings.steps} steps"
         try:
-            found = apart.result(
+            found = worker.result(
                 "workbook.checks.watched:of_script",
                 *(self.command, asdict(settings), SCRIPT_SECONDS),
                 seconds=SCRIPT_SECONDS + LAST_SECONDS,
             )
-        except apart.EndedError as error:
-            said = re.sub("^nothing came for", "it did not end in", str(error))
-            raise _failed(said, given, timed_out=said != str(error), ended=True) from error
+        except worker.EndedError as error:
+            too_slow = error.status is None and "stopped after" in str(error)
+            raise _failed(str(error), given, timed_out=too_slow, ended=True) from error
         seen = Seen(**found)
         if seen.lacks:
-            raise NotAttempted(f"{seen.lacks} {CONTRACT}")
+            raise NotJudged(f"{seen.lacks} {CONTRACT}")
         failure = seen.error and _failed(seen.error, given, timed_out=seen.timed_out)
         return seen, failure or None
 
@@ -128,11 +128,11 @@ class Function:
                         arguments = settings.arguments(function)
                     returned = verdicts.call(function, **arguments, **options)
             except watched.Unmet as error:
-                raise NotAttempted(f"{watched.UNMET.format(error)} {CONTRACT}") from error
+                raise NotJudged(f"{watched.UNMET.format(error)} {CONTRACT}") from error
             except Wrong as wrong:
                 failure = wrong
             if watch.is_asking and not failure:
-                raise NotAttempted(f"{watched.NO_OPTIONS} {CONTRACT}")
+                raise NotJudged(f"{watched.NO_OPTIONS} {CONTRACT}")
             return watch.finish([returned, made]), failure
 
     def _main(self, arguments: list[str]) -> Any:
@@ -164,7 +164,7 @@ def _run_of(attempt: Any) -> Script | Function:
     if isinstance(attempt, str | Path):
         return Script(_command(str(attempt)))
     if inspect.isclass(attempt) and not verdicts.work_of(attempt):
-        raise NotAttempted(f"`{attempt.__name__}` has no method `train`. {CONTRACT}")
+        raise NotJudged(f"`{attempt.__name__}` has no method `train`. {CONTRACT}")
     if not callable(attempt):
         raise Wrong(
             "This is neither a script nor a function.",
@@ -183,7 +183,7 @@ def _command(text: str) -> list[str]:
     script = next((i for i, word in enumerate(words) if word.endswith(".py")), None)
     if script is None or not Path(words[script]).is_file():
         missing = "" if script is None else f"There is no file {words[script]}. "
-        raise NotAttempted(f"{missing}Hand in the path of your script, or its function. {CONTRACT}")
+        raise NotJudged(f"{missing}Hand in the path of your script, or its function. {CONTRACT}")
     return [str(Path(words[script]).resolve()), *words[script + 1 :]]
 
 
@@ -203,7 +203,7 @@ def _judge_first(
     asked, wrong = seen.asked, partial(_wrong, f"{run}, with {STEPS} steps")
     lacks_file = failure and re.search("FileNotFound|No such file", str(failure.rows))
     if not {"train_path", "data_dir"} & asked.keys() and (lacks_file or not failure):
-        raise NotAttempted(f"It has no setting for the training data. {CONTRACT}")
+        raise NotJudged(f"It has no setting for the training data. {CONTRACT}")
     with found("use"):
         if seen.parameters > watched.MOST_PARAMETERS:
             raise wrong(
@@ -222,7 +222,7 @@ def _judge_first(
         return
     known = {"steps"} if seen.too_many else {"steps", "epochs", "total_tokens"}
     if not known & asked.keys():
-        raise NotAttempted(f"It has no setting for the number of steps. {CONTRACT}")
+        raise NotJudged(f"It has no setting for the number of steps. {CONTRACT}")
     _judge_steps(found, seen, wrong)
     if found:
         return

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from workbook.checks.calling import is_config, is_config_class, meaning, signature_of
-from workbook.checks.guard import Stopped, TimedOut, limited
+from workbook.checks.timeout import Stopped, TimedOut, limited
 from workbook.checks.verdicts import failure
 
 # The text repeats itself, so 20 steps learn much of it. One id occurs only in the training data,

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 
-from workbook.checks import apart
+from workbook.checks import worker
 from workbook.files import atomic_write, write_json
 from workbook.study import keeping
 from workbook.study.problems import PROBLEMS
@@ -78,12 +78,12 @@ def _adapters(folder: str, problems: list[str]) -> tuple[dict[str, str], dict[st
     found: dict[str, dict] = {}
     while not stubs or found.keys() != stubs.keys():
         asked = "workbook.mine.course_adapters:write_all", folder, problems, list(found)
-        results = apart.results(*asked, seconds=SECONDS)
+        results = worker.results(*asked, seconds=SECONDS)
         try:
             stubs = next(results)
             for each in results:
                 found[each["name"]] = each
-        except apart.EndedError as error:
+        except worker.EndedError as error:
             if not stubs:
                 raise
             name = next(name for name in stubs if name not in found)

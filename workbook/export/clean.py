@@ -33,7 +33,6 @@ DOLLARS = re.compile(
 )
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
-LANGUAGE = re.compile(r"[a-z][a-z0-9+#-]{0,15}")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control codes, and characters that make a line look different from what is stored.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
@@ -66,8 +65,7 @@ class Cleaner:
     def _clean(self, read: str, item: Node, place: str):
         """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
         kind, content = item["t"], item.get("c")
-        is_raw = kind in ("RawInline", "RawBlock")
-        if is_raw and (read == "html" or content[1].startswith("<!--")):
+        if kind.startswith("Raw") and (read == "html" or content[1].startswith("<!--")):
             return []
         if kind == "RawInline":
             return node("LineBreak") if BREAK.fullmatch(content[1]) else words(visible(content[1]))
@@ -77,9 +75,8 @@ class Cleaner:
             return node("Str", visible(content))
         if kind in ("Code", "CodeBlock"):
             (_, classes, _), text = content
-            language = [name for name in classes[:1] if LANGUAGE.fullmatch(name)]
-            text = visible(text.expandtabs(4)).strip("\n")
-            return node(kind, [["", language if kind == "CodeBlock" else [], []], text])
+            language = classes[:1] if kind == "CodeBlock" else []
+            return node(kind, [["", language, []], visible(text.expandtabs(4)).strip("\n")])
         if kind == "Header":  # the write-up has headings of its own
             return para(node("Strong", content[2]))
         if kind == "Link":

@@ -1,13 +1,13 @@
 """The write-up as one syntax tree: the first page, the table of states, then every problem."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
 from workbook.corpora.corpora import CORPORA
 from workbook.export.clean import Cleaner, plain, printed, visible
-from workbook.export.pandoc import PLAIN, Node, box, code, listing, node, para, row, table, words
+from workbook.export.pandoc import PLAIN, Node, box, node, para, row, table, words
 from workbook.export.saved_notebooks import Answer, Output, Place
 from workbook.export.status import CORRECT, SIGNS, STAND_IN, UNANSWERED, WRONG, Entry, WriteUp
 
@@ -24,6 +24,12 @@ SUBTITLE = "CS336 Assignment 1: basics"
 REFERENCE = (
     "This is the reference write-up: the workbook's own answers, exported from its worked "
     "notebooks. It is nobody's coursework. If you are enrolled in the course, follow its policy."
+)
+LEGEND = (
+    f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
+    f"check; {SIGNS[STAND_IN]} one that is answered on a stand-in for the corpus that the "
+    f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
+    f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
 )
 
 
@@ -56,10 +62,14 @@ def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
 def _lead(write_up: WriteUp) -> list[Node]:
     """Compose what the first page says."""
     blocks = [para(*words(REFERENCE))] if write_up.is_reference else []
-    answers = [answer for entry in write_up.entries for answer in entry.answers.values()]
+    entries = write_up.entries
+    answers = [answer for entry in entries for answer in entry.answers.values()]
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
     devices = sorted({visible(answer.device) for answer in answers if answer.device})
+    done, most = [entry for entry in entries if entry.is_done], _points(entries)
+    replaced = _points(entry for entry in entries if entry.state == STAND_IN)
+    stand_ins = f"{replaced} of {most} points rest on stand-in texts made offline, not on"
     facts = {
         "Name": visible(write_up.name),
         # The reference must be the same every day.
@@ -69,10 +79,11 @@ def _lead(write_up: WriteUp) -> list[Node]:
         "Profile": visible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
-        "Done": _done(write_up),
+        "Done": f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points",
+        "Stand-ins": f"{stand_ins} TinyStories or OpenWebText" if replaced else "",
     }
     lines = [para(*_labelled(name, value)) for name, value in facts.items() if value]
-    return [*blocks, box("facts", lines), para(*_legend())]
+    return [*blocks, box("facts", lines), para(*words(LEGEND))]
 
 
 def _corpus(name: str) -> str:
@@ -80,20 +91,8 @@ def _corpus(name: str) -> str:
     return f"{name}, in place of {CORPORA[asked].title}" if asked else CORPORA[name].title
 
 
-def _done(write_up: WriteUp) -> str:
-    done = [entry for entry in write_up.entries if entry.is_done]
-    points = sum(entry.points or 0 for entry in done)
-    most = sum(entry.points or 0 for entry in write_up.entries)
-    return f"{len(done)} of {len(write_up.entries)} problems, worth {points} of {most} points"
-
-
-def _legend() -> list[Node]:
-    return words(
-        f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
-        f"check; {SIGNS[STAND_IN]} one that is answered on a stand-in for the corpus that the "
-        f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
-        f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
-    )
+def _points(entries: Iterable[Entry]) -> int:
+    return sum(entry.points or 0 for entry in entries)
 
 
 def _states(write_up: WriteUp) -> Node:
@@ -102,7 +101,7 @@ def _states(write_up: WriteUp) -> Node:
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
         rows.append(row([_bold(f"{chapter} · {CHAPTERS[chapter]}")], span=4))
         for entry in entries:
-            link = node("Link", [PLAIN, [code(entry.id)], [f"#{entry.id}", ""]])
+            link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
             points = "—" if entry.points is None else str(entry.points)
             texts = (entry.problem.title, points, f"{SIGNS[entry.state]} {entry.in_words}")
             rows.append(row([link], *map(words, texts)))
@@ -129,7 +128,7 @@ class _Composer:
         """Compose one problem: heading, state, answers part by part, figures, code."""
         problem = entry.problem
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
-        title = [code(entry.id), node("Space"), *words(problem.title)]
+        title = [node("Code", [PLAIN, entry.id]), node("Space"), *words(problem.title)]
         short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
         said = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
         blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
@@ -146,7 +145,8 @@ class _Composer:
             for output in self.write_up.saved.evidence.get((problem.id, ""), []):
                 blocks += self.picture(output, problem.id)
         for title, source in entry.listings:
-            blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
+            blocks.append(box("file", [para(node("Code", [PLAIN, title]))]))
+            blocks.append(node("CodeBlock", [["", ["python"], []], visible(source)]))
         return blocks
 
     def prompt(self, entry: Entry, part: str) -> list[Node]:
@@ -160,7 +160,7 @@ class _Composer:
         """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
             self.cleaner.notes.append(f"{answer} cannot be typeset, and is shown as it was typed")
-            blocks = [listing(plain(answer.text))]
+            blocks = [node("CodeBlock", [PLAIN, plain(answer.text)])]
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part comes before what is asked

@@ -69,19 +69,9 @@ def words(text: str) -> list[Node]:
     return found[1:]
 
 
-def code(text: str) -> Node:
-    """Make code inside a line."""
-    return node("Code", [PLAIN, text])
-
-
 def para(*inlines: Node) -> Node:
     """Make a paragraph."""
     return node("Para", list(inlines))
-
-
-def listing(text: str, language: str = "") -> Node:
-    """Make a block of code or of printed output."""
-    return node("CodeBlock", [["", [language] if language else [], []], text])
 
 
 def box(kind: str, blocks: Sequence[Node]) -> Node:

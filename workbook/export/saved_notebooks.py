@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from workbook.config import EDITIONS
 from workbook.corpora.corpora import CORPORA
+from workbook.files import notebooks_in
 from workbook.study import problems
 from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.problems import PROBLEMS
 from workbook.study.progress import RISING, Part
 
-PICTURES = ("image/png", "image/jpeg")
 PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** ", "**a)** "
 OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
 Place = tuple[str, str]  # a problem's id and its part, "" if it has none
@@ -63,6 +63,7 @@ class SavedNotebooks:
     checks: dict[Place, Part] = field(default_factory=dict)  # from the outputs of checks alone
     prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)
+    left_aside: list[str] = field(default_factory=list)  # files that cannot be read, and why
 
 
 def named(place: Place) -> str:
@@ -71,14 +72,22 @@ def named(place: Place) -> str:
 
 
 def read_folder(folder: Path) -> SavedNotebooks:
-    """Read the notebooks of a folder; raise ValueError if there are none."""
-    paths = sorted(folder.glob("*.ipynb"))
+    """Read the notebooks of a folder, and leave aside those that cannot be read.
+
+    Raises: ValueError if there are none, or if none can be read.
+    """
+    paths = notebooks_in(folder)
     if not paths:
         raise ValueError(f"{folder} has no notebooks; name the folder with yours, such as study")
     saved = SavedNotebooks()
     for path in paths:
-        for cell in cells_of(path):
-            _collect(cell, path.name, saved)
+        try:
+            for cell in cells_of(path):
+                _collect(cell, path.name, saved)
+        except ValueError as error:
+            saved.left_aside.append(str(error))
+    if len(saved.left_aside) == len(paths):
+        raise ValueError("\n  ".join(saved.left_aside))
     return saved
 
 
@@ -197,7 +206,7 @@ def _shown(output: dict) -> list[Output]:
     plain = _text(output.get("text")) or _text(data.get("text/plain"))
     html = _text(data.get("text/html"))
     markdown = _text(data.get("text/markdown")) or _text(data.get("text/latex"))
-    for mime in PICTURES:
+    for mime in ("image/png", "image/jpeg"):
         if mime in data:
             about = _dict(_dict(output.get("metadata")).get(mime))
             alt = _text(about.get("alt")) or ("" if plain.startswith("<") else plain)

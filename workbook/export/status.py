@@ -93,7 +93,7 @@ class WriteUp:
     @property
     def missing(self) -> list[str]:
         """What keeps the write-up from being complete."""
-        missing = []
+        missing = list(self.saved.left_aside)
         for entry in self.entries:
             missing += [f"{named((entry.id, part))}: {UNANSWERED}" for part in entry.open]
             missing += [f"{named((entry.id, part))}: {WRONG}" for part in entry.wrong]
@@ -117,9 +117,8 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
     """
     saved = read_folder(folder)
     worked = read_folder(config.shipped() / "notebooks")
-    is_study = (folder / MARK).is_dir()
     # The worked notebooks, or a copy of them, and not a learner's.
-    is_reference = not (is_study or saved.checks) and any(
+    is_reference = not ((folder / MARK).is_dir() or saved.checks) and any(
         answer.source == our.source for answer in saved.answers for our in worked.answers
     )
     notes = list(saved.notes)
@@ -164,7 +163,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         edition=edition,
         is_reference=is_reference,
         entries=entries,
-        name=Progress(folder).name if is_study else "",
+        name=Progress(folder).name,
         notes=notes,
     )
 
@@ -209,7 +208,7 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
 
     A folder that was copied may have lost any of them.
     """
-    recorded = Progress(folder).read() if (folder / MARK).is_dir() else {}
+    recorded = Progress(folder).read()
     attempts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
     attempts = {**saved.checks, **attempts}
     for id in PROBLEMS:

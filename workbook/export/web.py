@@ -14,11 +14,8 @@ DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
 def markdown(document: Document) -> str:
     """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
-    slugs = {
-        item["c"][1][0]: _slug(text_of(item["c"][2]))
-        for item in nodes_in(document.blocks)
-        if item["t"] == "Header"
-    }
+    headers = (item["c"] for item in nodes_in(document.blocks) if item["t"] == "Header")
+    slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
 
     def change(item: Node):
         kind, content = item["t"], item.get("c")

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workbook.checks import apart
-from workbook.checks.guard import TimedOut, limited
+from workbook.checks import worker
+from workbook.checks.timeout import TimedOut, limited
 from workbook.files import write_json
 from workbook.mine import repository
 from workbook.mine.checkout import ADAPTERS
@@ -79,18 +79,16 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
 
 
 def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
-    """Yield the reports of these problems; one that ends the process gets a report on that."""
-    left = list(names)
-    while left:
+    """Yield the reports of these problems, each from a process of its own.
+
+    So what one part changes or leaves behind is no other's fault.
+    """
+    for name in names:
         try:
-            function = f"{__name__}:reports"
-            for report in apart.results(function, str(study), left, seconds=seconds):
-                if report is not None:
-                    left.remove(report[0])
-                    yield report
-        except apart.EndedError as error:
+            yield from worker.results(f"{__name__}:reports", str(study), [name], seconds=seconds)
+        except worker.EndedError as error:
             claim = f"Its check was cut short: {error}."
-            yield [left.pop(0), "wrong", claim, claim]
+            yield [name, "wrong", claim, claim]
 
 
 def write(outcomes: Collection[Outcome], path: Path) -> None:
@@ -112,10 +110,7 @@ def summary(outcomes: Collection[Outcome]) -> str:
 
 
 def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
-    """Check the parts for these problems; yield problem, status, message and cause of each.
-
-    A None between two attempts shows that it is still running.
-    """
+    """Check the parts for these problems; yield problem, status, message and cause of each."""
     from workbook.mine import by_adapter  # with torch
 
     for name in names:
@@ -124,11 +119,9 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
     if adopted is not None:
         repository.enter(adopted)
     for name in names:
-        yield None
         report = _report(name, lambda name=name: _load(Path(study), name))
         misfits = report.status == "wrong" or "a signature of" in dict(report.rows).get("got", "")
         if misfits and adopted is not None and adopted.parts.get(name):
-            yield None
             second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
             is_adapter = adopted.where(name).startswith(f"{ADAPTERS}:")
             if is_adapter or BETTER.index(second.status) > BETTER.index(report.status):

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from workbook.checks.calling import meaning
-from workbook.checks.guard import TimedOut, isolated, limited
+from workbook.checks.timeout import TimedOut, limited
 from workbook.mine.checkout import ADAPTERS, Checkout
 from workbook.study.problems import PROBLEMS
 
@@ -121,8 +121,7 @@ class _Search:
     def tried(self, function: Callable[[], Any]) -> Any:
         """Call a function that imports something; note a failure, and return None."""
         try:
-            with isolated():
-                return limited(SECONDS, function)
+            return limited(SECONDS, function)
         except (ValueError, TimedOut) as error:
             self.troubles.append(str(error))
 

@@ -46,6 +46,9 @@ SIZES = {
     "d_ff": 192,
 }  # fmt: skip
 BATCH, TOKENS, SEED = 8, 5_000, 336
+# Before the first step a model reads texts that grow and start short again, as in generation, in
+# batches that are neither one sequence nor as many as it has heads; the last is a whole batch.
+SHORTER = ((3, 4), (5, 6), (3, 3))
 
 # How far correct parts may differ, as a share of the largest value. Our own two kinds of kernels
 # differ by a hundredth of these, and a norm with another small eps by a tenth.
@@ -288,17 +291,18 @@ class Lockstep:
         """Their logits, from our weights."""
         if self.their_model is None:
             self.their_model = self.theirs.model(self.config.model)
-        got = filled(self.their_model, self.state())(self.inputs).detach()
-        expected = self.logits.detach()
-        gap = apart(got, expected)
-        far = (gap > FORWARD * expected.abs().max()).nonzero()
-        if not len(far):
-            return ""
-        position = far[:, 1].min().item()
-        row, token = divmod(gap[:, position].argmax().item(), gap.shape[-1])
-        numbers = two(got[row, position, token], expected[row, position, token])
-        agree = f" The logits before position {position} agree." if position else ""
-        return f"with equal weights, a logit at position {position} is {numbers}.{agree}"
+        model = filled(self.their_model, self.state())
+        whole = tuple(self.inputs.shape)
+        for batch, length in (whole,) if self.step else (*SHORTER, whole):
+            sizes = f"{batch} sequences of {length} tokens"
+            try:
+                got = model(self.inputs[:batch, :length]).detach()
+            except Exception as error:
+                raise ValueError(f"{error} (for {sizes})") from error
+            # Ours need not be called again: no position sees what comes after it.
+            if words := differing(got, self.logits[:batch, :length].detach()):
+                return f"for {sizes} and equal weights, {words}"
+        return ""
 
     def loss(self) -> str:
         """Their loss for our logits."""
@@ -422,6 +426,19 @@ class Lockstep:
 def copies(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the gradients, by name."""
     return {name: each.grad.clone() for name, each in weights.items()}
+
+
+def differing(got: Tensor, expected: Tensor) -> str:
+    """In words, the first position at which logits differ; "" if none does."""
+    gap = apart(got, expected)
+    far = (gap > FORWARD * expected.abs().max()).nonzero()
+    if not len(far):
+        return ""
+    position = far[:, 1].min().item()
+    row, token = divmod(gap[:, position].argmax().item(), gap.shape[-1])
+    numbers = two(got[row, position, token], expected[row, position, token])
+    agree = f" The logits before position {position} agree." if position else ""
+    return f"a logit at position {position} is {numbers}.{agree}"
 
 
 def apart(got: Tensor, expected: Tensor) -> Tensor:

@@ -25,9 +25,8 @@ from torch import Tensor, nn
 from workbook.checks import decoding, modules, transformer
 from workbook.checks import tokenizer as tokenizers
 from workbook.checks.calling import SIZES, bind, call_part, meaning, parameters_of
-from workbook.checks.guard import NOT_THEIRS
 from workbook.checks.tensors import Case
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, call
+from workbook.checks.verdicts import NOT_THEIRS, NotAttempted, Words, Wrong, call
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.mine import repository
 from workbook.mine.tracing import TracedModel

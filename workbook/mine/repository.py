@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbook.checks import apart
+from workbook.checks import worker
 from workbook.files import atomic_write, locked, write_json
 from workbook.mine.checkout import ADAPTERS, Checkout, how_to_install
 from workbook.mine.finding import CODE, Adapters
@@ -205,7 +205,7 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
     hand, found, how, notes = {**kept, **wanted}, {}, {}, []
     asked = {name: _both(where) for name, where in hand.items() if where}
     try:
-        for each in apart.results(FIND, str(checkout.folder), asked, seconds=SECONDS):
+        for each in worker.results(FIND, str(checkout.folder), asked, seconds=SECONDS):
             name = each.get("problem")
             if "trouble" in each:
                 notes.append(f"Note: {each['trouble']}")
@@ -216,7 +216,7 @@ def adopt(path: str | os.PathLike, given: Mapping[str, str], study: str | os.Pat
             else:
                 said = f"{name} = {json.dumps(hand.pop(name))}, as {FILE} said,"
                 notes.append(f"{said} cannot be used: {each['refused']}.")
-    except apart.EndedError as error:
+    except worker.EndedError as error:
         notes.append(f"Note: the search for your parts was cut short: {error}")
     parts = {name: hand.get(name, found.get(name)) for name in CODE}
     adopted = Adopted(checkout.folder, {n: w for n, w in parts.items() if w is not None}, file)

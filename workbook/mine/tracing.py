@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from workbook.checks.calling import SIZES
-from workbook.checks.guard import TimedOut, limited
 from workbook.checks.modules import uncompiled
+from workbook.checks.timeout import TimedOut, limited
 from workbook.config import ModelConfig
 from workbook.transformer.model import TransformerLM
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from workbook.checks import apart
+from workbook.checks import worker
 from workbook.study import progress
 from workbook.training import presets
 
@@ -124,7 +124,7 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.get(preset)
     study = Path(study or progress.nearest()).absolute()
-    lines = apart.results(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
+    lines = worker.results(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
     with closing(lines):
         return collected(Report(preset, steps), lines)
 
@@ -152,7 +152,7 @@ def collected(report: Report, lines: Iterable[dict]) -> Report:
                 report.found.append(Finding(*line["found"]))
             for name in line.keys() - {"trying", "found"}:
                 setattr(report, name, line[name])
-    except apart.EndedError as error:
+    except worker.EndedError as error:
         if trying is None:
             raise
         part, step, whose = trying

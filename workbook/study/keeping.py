@@ -7,6 +7,7 @@ order in which they ran; `why_not_alone` imports the file in a clean process.
 
 import ast
 import builtins
+import dis
 import inspect
 import linecache
 import re
@@ -16,16 +17,17 @@ import sys
 import sysconfig
 import tempfile
 import textwrap
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.util import decode_source
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from workbook.checks.guard import TimedOut, limited
+from workbook.checks.timeout import TimedOut, limited
 from workbook.files import atomic_write
 from workbook.study.problems import Problem
 from workbook.study.progress import SIGNS, Part
@@ -372,7 +374,9 @@ class _Gathered:
                     self._take(space, maker, statement.place)
         for node in ast.walk(statement.node):
             if isinstance(node, ast.Attribute):
-                self._need_of_module(space, _dotted(node))
+                path = _dotted(node)
+                if reads.issuperset(path[:1]):  # not of a local variable of that name
+                    self._need_of_module(space, path)
             elif (
                 isinstance(node, ast.Constant) and "globals" in reads and node.value in space.names
             ):
@@ -582,42 +586,75 @@ def _decorators(node: ast.stmt) -> list[ast.expr]:
 def _analyse(text: str) -> tuple[frozenset[str], ...]:
     """List the names that a statement binds, surely binds, reads now, and reads later."""
     try:
-        table, node = symtable.symtable(text, "<statement>", "exec"), ast.parse(text).body[0]
+        binds, _ = _run(_compiled(text))
+        may_skip = isinstance(ast.parse(text).body[0], MAY_SKIP)
     except SyntaxError:  # such as `await` at the top level, which only IPython runs
         return (frozenset(),) * 4
-    binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
-    binds = set() if isinstance(node, ast.Delete) else binds
-    return frozenset(binds), frozenset(() if isinstance(node, MAY_SKIP) else binds), *_reads(text)
+    return frozenset(binds), frozenset(() if may_skip else binds), *_reads(text)
 
 
 def _reads(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """List the names that code takes from around it when it runs, and when it is called."""
-    now, later, targets = set(), set(), []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.AugAssign):
-            now |= set(_root(node.target))  # which the table of symbols does not say
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            targets.append(node.target)
-        elif isinstance(node, ast.withitem) and node.optional_vars:
-            targets.append(node.optional_vars)
-    tables = [(symtable.symtable(text, "<statement>", "exec"), now)]
+    """List the names that code takes from around it when it runs, and when it is called.
+
+    Names that are local to a function, class or comprehension are neither.
+    """
+    _, now = _run(_compiled(text))
+    later: set[str] = set()
+    tables = [(symtable.symtable(text, "<statement>", "exec"), False)]
     while tables:
-        table, reads = tables.pop()
-        is_inner = table.get_type() != "module"
-        reads |= {
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if (symbol.is_global() if is_inner else symbol.is_referenced())
-        }
+        table, is_called = tables.pop()
+        if is_called:  # also the names of its local annotations, which the bytecode has not
+            later |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
         for inner in table.get_children():
-            is_function = inner.get_type() == "function" and inner.get_name() not in COMPREHENSIONS
-            tables.append((inner, later if is_function else reads))
-    made = {node.id for each in targets for node in ast.walk(each) if _is_stored(node)}
-    return frozenset(now - made), frozenset(later)
+            is_run = inner.get_type() == "class" or inner.get_name() in COMPREHENSIONS
+            tables.append((inner, is_called or not is_run))
+    return frozenset(now), frozenset(later)
 
 
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _compiled(text: str) -> CodeType:
+    with warnings.catch_warnings():  # the learner saw them when the code ran
+        warnings.simplefilter("ignore")
+        return compile(text, "<statement>", "exec")
+
+
+def _run(code: CodeType) -> tuple[set[str], set[str]]:
+    """Find what running code binds in its module, and what it reads without having bound it.
+
+    This needs the bytecode: tables of symbols do not say what is read first, and from Python 3.12
+    on they list the variables of a comprehension among those of the module around it.
+    """
+    binds, reads, made = set(), set(), set()
+    made_at: dict[int, set[str]] = {}  # by the target of a jump
+    for step in dis.get_instructions(code):
+        name = step.argval
+        made &= made_at.get(step.offset, made)  # a branch that is skipped makes nothing
+        if step.opcode in dis.hasjrel:
+            made_at[name] = made & made_at.get(name, made)
+        elif step.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            made.add(name)
+            if code.co_name == "<module>" or step.opname == "STORE_GLOBAL":  # not in a class
+                binds.add(name)
+        elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"):
+            reads |= {name} - made
+        elif isinstance(name, CodeType) and not _is_called_later(name):
+            inner_binds, inner_reads = _run(name)
+            binds |= inner_binds
+            reads |= inner_reads - made
+    return binds, reads
+
+
+def _is_called_later(code: CodeType) -> bool:
+    """True for the code of a function or lambda, not for that of a class or comprehension."""
+    is_named = code.co_name == "<lambda>" or not code.co_name.startswith("<")
+    return is_named and bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a statement, but not the functions and classes in it."""
+    if not isinstance(node, DEFINITIONS):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_functions(child)
 
 
 def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
@@ -626,7 +663,7 @@ def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[
     These are `sets`, `calls` and `asks`. What a function would do if it were called does not count.
     """
     sets, calls, asks = [], [], []
-    for each in ast.walk(node) if not isinstance(node, DEFINITIONS) else ():
+    for each in _outside_functions(node):
         is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
         if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
             sets += _root(each)

@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import config
-from workbook.files import atomic_write
+from workbook.files import atomic_write, notebooks_in
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
 REPLACEMENTS = (
@@ -49,7 +49,7 @@ NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 def find(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
     folder = config.shipped() / "notebooks"
-    worked = sorted(folder.glob("*.ipynb"))
+    worked = notebooks_in(folder)
     if not names:
         return worked
     paths = [Path(name) if name.endswith(".ipynb") else folder / f"{name}.ipynb" for name in names]

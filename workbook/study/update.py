@@ -18,7 +18,7 @@ from uuid import uuid4
 import nbformat
 from nbformat import NotebookNode
 
-from workbook.files import atomic_write, changed, file_state, locked
+from workbook.files import atomic_write, changed, file_state, locked, notebooks_in
 from workbook.study import copy, notebooks
 from workbook.study.notebooks import ONCE, digest
 from workbook.study.progress import MARK, nearest
@@ -58,7 +58,7 @@ def outdated(folder: str | Path) -> dict[Path, str]:
     not notebooks, or not the workbook's, are skipped.
     """
     found = {}
-    for path in sorted(Path(folder).glob("*.ipynb")):
+    for path in notebooks_in(folder):
         try:
             metadata = json.loads(path.read_bytes())["metadata"]
             if worked := _worked(path, metadata):
@@ -110,7 +110,7 @@ def _named(folder: Path, name: str) -> Path:
     if path.name == str(path):
         path = folder / path
     if not path.is_file():
-        there = ", ".join(sorted(each.stem for each in path.parent.glob("*.ipynb")))
+        there = ", ".join(each.stem for each in notebooks_in(path.parent))
         known = f"pick from {there}" if there else "`workbook lab` creates them"
         raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
     if not _worked(path, notebooks.read(path).metadata):
