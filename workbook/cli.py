@@ -337,9 +337,9 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     In a file that was kept for a learner `__all__` says what that is: the problem's own name may
     stand for something else there.
     """
-    from workbook.study import keeping
+    from workbook.study import solutions
 
-    is_kept = keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id)
+    is_kept = solutions.status_of(path.read_text("utf-8", errors="replace"), problem.id)
     if problem.form == "script" and not (name or is_kept):
         return path  # it is run, not imported
     defined = vars(load_module(path))

@@ -31,7 +31,7 @@ from workbook.export.states import (
     WriteUp,
 )
 from workbook.export.stored import Answer, Place, Shown
-from workbook.study import keeping
+from workbook.study import solutions
 
 CHAPTERS = {
     2: "The tokenizer",
@@ -187,7 +187,7 @@ class _Composer:
             for shown in self.write_up.found.evidence.get((problem.id, ""), []):
                 blocks += self.picture(shown, problem.id)
         for title, source in entry.listings:
-            if keeping.status_of(source, problem.id):  # which the state above says already
+            if solutions.status_of(source, problem.id):  # which the state above says already
                 source = source.partition("\n")[2]
             blocks += [box("file", [para(code(title))]), listing(visible(source), "python")]
         return blocks

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.export.stored import Answer, Found, Place, named, read_folder
-from workbook.study import keeping
+from workbook.study import solutions
 from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, RISING, Part, Progress
@@ -174,7 +174,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
                 if kept.best == "almost":
                     short.append(("", LEFT))
                 if prove and kept.trouble is None:
-                    kept.trouble = keeping.why_not_alone(kept.source, problem.id)
+                    kept.trouble = solutions.why_not_alone(kept.source, problem.id)
                 if kept.trouble:
                     short.append(("", f"its code does not import by itself: {kept.trouble}"))
         wrong = [
@@ -290,9 +290,9 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
         part.best = max(part.best, seen.best, key=RISING.index)
         if not part.source:
             part.source, part.trouble = seen.source, seen.trouble
-    for path in filter(Path.is_file, sorted((folder / keeping.FOLDER).glob("*.py"))):
+    for path in filter(Path.is_file, sorted((folder / solutions.FOLDER).glob("*.py"))):
         source = path.read_text(encoding="utf-8", errors="replace")
-        said = keeping.status_of(source, path.stem)
+        said = solutions.status_of(source, path.stem)
         if said and path.stem in PROBLEMS:
             parts.setdefault((path.stem, ""), Part(best=said, last=said))
         part = parts.get((path.stem, ""))

@@ -18,9 +18,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from workbook.study import notebooks, problems
-from workbook.study.keeping import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
 from workbook.study.progress import MARK, Progress, home, nearest, remember
+from workbook.study.solutions import FOLDER as KEPT
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag

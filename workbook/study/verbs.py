@@ -34,7 +34,7 @@ from workbook.checks.verdicts import (
     failure,
     kind_of,
 )
-from workbook.study import answers, keeping, problems, progress
+from workbook.study import answers, problems, progress, solutions
 from workbook.study.answers import look_up
 from workbook.study.problems import Problem
 
@@ -243,7 +243,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
     if report.status in kept_for and found.form and not has_file:
         try:
-            kept, words = keeping.keep(study.folder, found, attempt, report.status, before)
+            kept, words = solutions.keep(study.folder, found, attempt, report.status, before)
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {failure(error)}."
         then = (words,)

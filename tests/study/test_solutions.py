@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from workbook.study import keeping, problems
-from workbook.study.keeping import NotKeptError, gather, why_not_alone
+from workbook.study import problems, solutions
 from workbook.study.progress import Part
+from workbook.study.solutions import NotKeptError, gather, why_not_alone
 
 PLAY = """
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell
 import __main__
-from workbook.study.keeping import NotKeptError, gather, why_not_alone
+from workbook.study.solutions import NotKeptError, gather, why_not_alone
 
 def play(cells, attempt, names):
     shell = InteractiveShell.instance(user_module=__main__)
@@ -263,7 +263,7 @@ def test_a_module_that_does_not_import_says_why():
 
 
 def test_an_import_that_never_ends_is_stopped(monkeypatch):
-    monkeypatch.setattr(keeping, "IMPORT_SECONDS", 0.5)
+    monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
     assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
 
 
@@ -335,11 +335,13 @@ def test_a_module_that_is_imported_inside_a_function_is_told(tmp_path, monkeypat
     assert main.run(3) == 3
     with pytest.raises(NotKeptError, match="import inner` is not at the top"):
         gather(main.run, ("run",))
-    (source, trouble), said = keeping.keep(
+    (source, trouble), said = solutions.keep(
         tmp_path, problems.get("softmax"), main.run, "correct", Part()
     )
     assert "return inner.helper(x)" in source and "not at the top" in trouble and trouble in said
-    assert keeping.keep(tmp_path, problems.get("softmax"), math.floor, "correct", Part())[0] is None
+    assert (
+        solutions.keep(tmp_path, problems.get("softmax"), math.floor, "correct", Part())[0] is None
+    )
 
 
 def square(x, dim):
@@ -348,35 +350,35 @@ def square(x, dim):
 
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     softmax = problems.get("softmax")
-    (kept, trouble), said = keeping.keep(tmp_path, softmax, square, "correct", Part())
+    (kept, trouble), said = solutions.keep(tmp_path, softmax, square, "correct", Part())
     assert trouble == "" and "imported on its own" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
-    monkeypatch.setattr(keeping, "why_not_alone", None)  # the same again is not proved again
-    keeping.keep(tmp_path, softmax, square, "correct", Part(source=kept, trouble=""))
+    monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
+    solutions.keep(tmp_path, softmax, square, "correct", Part(source=kept, trouble=""))
     monkeypatch.undo()
-    keeping.keep(tmp_path, softmax, partial(square, dim=1), "correct", Part(source=kept))
+    solutions.keep(tmp_path, softmax, partial(square, dim=1), "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    keeping.keep(tmp_path, softmax, square, "almost", Part(source=kept))
-    assert keeping.status_of(file.read_text(), "softmax") == "almost"
-    assert keeping.status_of(file.read_text(), "rope") is None
+    solutions.keep(tmp_path, softmax, square, "almost", Part(source=kept))
+    assert solutions.status_of(file.read_text(), "softmax") == "almost"
+    assert solutions.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
 
 
 @pytest.mark.parametrize("id", [each.id for each in problems.PROBLEMS.values() if each.form])
 def test_the_first_line_says_nothing_to_python(id):
-    first = keeping.KEPT.format(id, "correct")
+    first = solutions.KEPT.format(id, "correct")
     compile(f"{first}\n".encode(), "kept", "exec")
-    assert keeping.status_of(first, id) == "correct"
+    assert solutions.status_of(first, id) == "correct"
 
 
 def test_what_works_by_itself_stays(tmp_path, monkeypatch):
     softmax = problems.get("softmax")
-    (kept, _), _ = keeping.keep(tmp_path, softmax, square, "correct", Part())
-    monkeypatch.setattr(keeping, "why_not_alone", lambda *_: "OSError: no such file")
+    (kept, _), _ = solutions.keep(tmp_path, softmax, square, "correct", Part())
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
     before = Part(source=kept, trouble="")
-    again, said = keeping.keep(tmp_path, softmax, partial(square, dim=1), "correct", before)
+    again, said = solutions.keep(tmp_path, softmax, partial(square, dim=1), "correct", before)
     assert again is None and "What was kept before stays" in said
     assert (tmp_path / "mine" / "softmax.py").read_text() == kept
 
@@ -391,7 +393,7 @@ def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
 
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
-    (kept, trouble), said = keeping.keep(
+    (kept, trouble), said = solutions.keep(
         tmp_path, problems.get("softmax"), square, "correct", Part()
     )
     assert "def square" in kept and trouble == "" and "not as a file" in said
@@ -409,6 +411,8 @@ def test_what_does_not_import_by_itself_is_kept_and_told(tmp_path):
     finally:
         sys.path.remove(str(tmp_path))
         del sys.modules["conftest_of_nobody"]
-    (source, trouble), said = keeping.keep(tmp_path, problems.get("softmax"), f, "correct", Part())
+    (source, trouble), said = solutions.keep(
+        tmp_path, problems.get("softmax"), f, "correct", Part()
+    )
     assert trouble == "KeyError: 'conftest_of_nobody'" and trouble in said
     assert Path(tmp_path, "mine", "softmax.py").read_text() == source
