@@ -1,46 +1,45 @@
 """What was solved is kept with all that it needs, from whatever cells, and imports by itself."""
 
+import hashlib
 import json
 import math
 import subprocess
 import sys
-from functools import partial
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-from workbook.study import problems, solutions
+from workbook.study import copy, notebooks, problems, solutions
 from workbook.study.progress import Part
-from workbook.study.solutions import NotKeptError, gather, why_not_alone
+from workbook.study.solutions import gather, why_not_alone
 
 PLAY = """
-import json, sys
-from IPython.core.interactiveshell import InteractiveShell
-import __main__
-from workbook.study.solutions import NotKeptError, gather, why_not_alone
+def play():  # everything is local: the shell's reset empties the names around it
+    import json, sys, __main__
+    from IPython.core.interactiveshell import InteractiveShell
+    from workbook.study.solutions import gather, why_not_alone
 
-def play(cells, attempt, names):
     shell = InteractiveShell.instance(user_module=__main__)
-    shell.user_ns["open"] = lambda *a: open(*a)  # as a kernel does
-    for cell in cells:
-        shell.run_cell(cell, store_history=True)
-    try:
-        source = gather(eval(attempt, shell.user_ns), tuple(names))
-        return source, why_not_alone(source, names[0])
-    except NotKeptError as error:
-        return None, str(error)
+    for cells, attempt, name, ours in json.load(sys.stdin):
+        shell.reset()
+        shell.user_ns["open"] = lambda *a: open(*a)  # as a kernel does
+        for cell in cells:
+            shell.run_cell(cell, store_history=True)
+        source, trouble = gather(eval(attempt, shell.user_ns), (name,), ours)
+        said = trouble or (why_not_alone(source, name) if source else "")
+        sys.__stdout__.write(f"\\nplayed {json.dumps([source, said or ''])}\\n")
 
-print(f"\\n{json.dumps(play(*json.load(sys.stdin)))}")
+play()
 """
 
 
-def played(cells, attempt, *names):
-    """The module that is gathered after these cells ran, and why it does not import."""
-    asked = json.dumps([cells, attempt, names or [attempt]])
+def played(*plays):
+    """For lists of cells, an attempt, its name and digests of our cells: what is gathered."""
     run = [sys.executable, "-c", PLAY]
-    done = subprocess.run(run, input=asked, capture_output=True, text=True, check=False)
+    done = subprocess.run(run, input=json.dumps(plays), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    lines = [line for line in done.stdout.splitlines() if line.startswith("played ")]
+    return [json.loads(line.removeprefix("played ")) for line in lines]
 
 
 def values(source):
@@ -50,20 +49,19 @@ def values(source):
     return names
 
 
-# Cells, the attempt, and a call of it with what it returns.
-CASES = {
+# Cells, and a call of the attempt with what it returns.
+KEPT = {
     "imports, a constant, a table that is filled, helpers, a magic": (
         [
-            "import re, json\nfrom collections import Counter, OrderedDict\nfrom math import *",
+            "import re, json\nfrom collections import Counter, OrderedDict\nimport os.path",
             "# as in the paper\nPAT = r'x+'  # one or more\nTABLE = {}\nfor i in range(3):\n"
             "    TABLE[i] = bytes([i])",
             "def pieces(text):\n    assert open\n    return re.findall(PAT, text)\n"
             "TABLE.update({3: b'ab'})",
-            "%%time\ndef merged(text):\n    return Counter(pieces(text)), floor(2.5)",
-            "noise = print('noise')\ndef attempt(text):\n    return merged(text), TABLE[3]",
+            "%%time\ndef merged(text):\n    return Counter(pieces(text)), os.path.sep",
+            "noise = print('noise')\ndef attempt(text):\n    return merged(text)[0], TABLE[3]",
         ],
-        "attempt",
-        ("(attempt('xxyxx')[0][0]['xx'], attempt('')[0][1], attempt('')[1])", (2, 2, b"ab")),
+        ("(attempt('xxyxx')[0]['xx'], attempt('')[1])", (2, b"ab")),
     ),
     "a base class, a method that is set later, a class that is defined after its use": (
         [
@@ -71,200 +69,170 @@ CASES = {
             "class attempt(Base):\n    pass\nattempt.twice = lambda self: 2 * self.size()",
             "class Other:\n    n = 3\nLATE = 1\nLATE += 1",
         ],
-        "attempt",
         ("attempt().twice()", 10),
     ),
-    "the version that is defined now, not one that came before or was never reached": (
+    "cells that were run twice, and one that no longer is Python": (
         [
-            "def attempt():\n    return 1",
-            "def attempt():\n    return 2\n1/0\ndef attempt():\n    return 3",
+            "def attempt():\n    return 'noise'",
+            *("n = []", "n.append(1)", "n.append(1)", "def broken(:"),
+            *("def attempt():\n    return n", "def attempt():\n    return n"),
         ],
-        "attempt",
-        ("attempt()", 2),
-    ),
-    "a cell that was run twice, and one that no longer is Python": (
-        ["n = []", "n.append(1)", "n.append(1)", "def broken(:", "def attempt():\n    return n"],
-        "attempt",
         ("attempt()", [1, 1]),
     ),
-    "what a factory made": (
+    "what a factory made, from a part of a function": (
         [
-            "def make(k):\n    def inner(x):\n        return k * x\n    return inner",
-            "attempt = make(3)",
+            "from functools import partial\ndef power(x, n):\n    return x**n",
+            "def make(k):\n    def inner(x):\n        return k * cube(x)\n    return inner",
+            "cube = partial(power, n=3)\nattempt = make(3)",
         ],
-        "attempt",
-        ("attempt(2)", 6),
+        ("attempt(2)", 24),
     ),
-    "a lambda in a list": (
-        ["K = 5\nfound = [lambda x: x, lambda x: x + K]"],
-        "found[1]",
-        ("attempt(2)", 7),
-    ),
-    "a part of a function": (
-        ["def power(x, n):\n    return x**n"],
-        "__import__('functools').partial(power, n=3)",
-        ("attempt(2)", 8),
-    ),
-    "a method, decorated functions, a dataclass, an annotation": (
+    "decorated functions, a dataclass, a comment at the end": (
         [
             "from dataclasses import dataclass\nfrom functools import cache, wraps",
             "@dataclass\nclass Sizes:\n    n: int = 4",
             "def loud(f):\n    @wraps(f)\n    def g(*a):\n        return f(*a) + 1\n    return g",
-            "@cache\ndef zero():\n    return 0",
-            "class Model:\n    @loud\n    def run(self, sizes: Sizes = Sizes()):\n"
-            "        return sizes.n + zero()",
+            "@cache\ndef zero():\n    return 0\n    # no more\n",
+            "@loud\ndef attempt(sizes: Sizes = Sizes()):\n    return sizes.n + zero()",
         ],
-        "Model.run",
-        ("attempt(None)", 5),
+        ("attempt()", 5),
     ),
-    "a condition, a context, an import that may fail": (
+    "conditions, a context, an import that may fail, a counter": (
         [
             "size = 1\nif size:\n    size = 2",
             "try:\n    import no_such_module as fast\nexcept ImportError:\n    import math as fast",
             "from __future__ import annotations",
-            "def attempt(x: NoSuchName = None):\n    global size\n    size += 1\n"
+            "K, cache = 1, {}\nif not K:\n    K = cache['K']\nelse:\n    cache['K'] = K",
+            "def attempt(x: NoSuchName = None):\n    global size\n    size += cache['K']\n"
             "    return size + fast.floor(0.5)",
         ],
-        "attempt",
         ("attempt()", 3),
     ),
-    "a base that is another class by now, cells that ran again": (
+    "names that are local, and names of the notebook's own cells": (
         [
-            "def again(k):\n    return again(k - 1) if k else 0",
-            "class Base:\n    n = 1",
-            "class attempt(Base):\n    def run(self):\n        return self.n + again(2)",
-            "def again(k):\n    return again(k - 1) if k else 0",
-            "class Base:\n    noise = 1",
+            "from collections import Counter\nfrom contextlib import nullcontext",
+            "counts = words = best = i = n = self = 'noise'",
+            "total = len(counts)\nK = 2\nsize = 3",
+            "class Sizes:\n    size: int = size\n    n = 0\n    n += size",
+            "with nullcontext([]) as table:\n    n = 1\n    n += len(table)\n    more = n",
+            "squares = [i * i for i in range(K)]",
+            "def attempt(text, n=more):\n    words, total = Counter(text.split()), 0\n"
+            "    counts = Counter()\n    for word, n in words.items():\n        counts[word] += n\n"
+            "        total += n\n    best = max(counts, key=lambda i: counts[i])\n"
+            "    return best, total, [n + i for i in squares], Sizes.n",
         ],
-        "attempt",
-        ("attempt().run()", 1),
+        ("attempt('ab abc ab')", ("ab", 3, [1, 2], 3)),
     ),
-    "a table that a loop fills from what is deleted, other loops, what the attempt fills": (
-        [
-            "for i in range(2):\n    noise = i",
-            "two = [5, 6]\nTABLE, SEEN = {}, []\n"
-            "for i in range(2):\n    TABLE[i] = two[i]\ndel two",
-            "def attempt():\n    SEEN.append(1)\n    return TABLE[1]",
-            "for i in range(2):\n    SEEN.append(attempt())\n    noise = i",
-        ],
-        "attempt",
-        ("attempt()", 6),
+}
+OURS = "vocabulary = 3\nimport math\ndef noise():\n    return 1"
+# Cells, what is checked, and what is said.
+TOLD = {
+    "star imports": (
+        ["from math import *", "def attempt(x):\n    return floor(x)"],
+        ("attempt", "no statement of your cells or files makes `floor`"),
     ),
-    "constants that are others by now, and one below an error": (
-        [
-            "K = 1\nM = 10",
-            "def make():\n    return K",
-            "N = make()",
-            "def attempt(k=K):\n    return k + N + M",
-            "K = 2",
-            "1/0\nM = 'noise'",
-        ],
-        "attempt",
-        ("attempt()", 12),
+    "a version that was never reached": (
+        ["def attempt():\n    return 2\n1/0\ndef attempt():\n    return 3"],
+        ("attempt", "`attempt` is another version than your cells or file define last"),
     ),
-    "methods that are added later, a class that is its own base": (
+    "methods that are added in other ways": (
         [
-            "def add_to(made):\n    return lambda f: setattr(made, f.__name__, f)",
             "class attempt:\n    pass",
-            "def __init__(self):\n    self.n = 3\nattempt.__init__ = __init__",
-            "@add_to(attempt)\ndef run(self):\n    return self.n",
-            "class attempt(attempt):\n    two = 2",
+            "def run(self):\n    return 1\nsetattr(attempt, 'run', run)",
         ],
-        "attempt",
-        ("attempt().run() + attempt.two", 5),
+        ("attempt", "`run` is another version than your cells or file define last, or was put"),
     ),
-    "names that functions set, names in strings, what Python's parser takes for one line": (
+    "a base that is another class by now": (
+        ["class Base:\n    n = 1", "class attempt(Base):\n    pass", "class Base:\n    n = 2"],
+        ("attempt", "NameError: name 'Base' is not defined"),
+    ),
+    "what a function sets from outside": (
         [
-            "n = None\ndef start():\n    global n\n    n = {'a': 1}\nstart()",
-            "SIZE = 4\n\x0cWORD = 'a\u2028b'\nM = 5",
-            "def attempt():\n    return n['a'] + globals()['SIZE'] + len(WORD) + M",
+            "n = None\ndef start():\n    global n\n    n = 1\nstart()",
+            "def attempt():\n    return n",
         ],
-        "attempt",
-        ("attempt()", 13),
+        ("attempt", "`def start():` sets what it needs, by `global`"),
+    ),
+    "no name": (
+        ["K = 5\nfound = [lambda x: x + K]"],
+        ("found[0]", "it has no name; write `attempt"),
+    ),
+    "not the learner's own": (["from math import floor"], ("floor", "not your own code")),
+    "what only a notebook can do": (
+        ["def attempt():\n    !ls"],
+        ("attempt", "no statement of your cells or files makes `get_ipython`"),
+    ),
+    "what the notebook's own cell makes": (
+        [OURS, "def attempt():\n    return math.floor(vocabulary)"],
+        ("attempt", "it uses `vocabulary`, which the notebook's own cell makes"),
     ),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@cache
+def results():
+    """What is gathered and said for each case, in one process for all."""
+    ours = hashlib.sha256(f"code\n{OURS}".encode()).hexdigest()[:8]
+    plays = [(cells, "attempt", "attempt", []) for cells, _ in KEPT.values()]
+    plays += [(cells, attempt, "attempt", [ours]) for cells, (attempt, _) in TOLD.values()]
+    return dict(zip([*KEPT, *TOLD], played(*plays), strict=True))
+
+
+@pytest.mark.parametrize("case", KEPT)
 def test_what_cells_made_is_gathered(case):
-    cells, attempt, (call, wanted) = CASES[case]
-    source, told = played(cells, attempt, "attempt")
-    assert told is None, (told, source)
+    (call, wanted), (source, told) = KEPT[case][1], results()[case]
+    assert told == "", source
     names = values(source)
     assert names["__all__"] == ["attempt"]
     assert eval(call, names) == wanted, source
     assert "noise" not in source and "OrderedDict" not in source
 
 
+@pytest.mark.parametrize("case", TOLD)
+def test_what_the_rule_does_not_find_is_told(case):
+    source, told = results()[case]
+    assert TOLD[case][1][1] in told
+    assert "noise" not in source and "vocabulary = 3" not in source
+
+
 def test_it_reads_as_it_was_typed():
-    cells, attempt, _ = CASES["imports, a constant, a table that is filled, helpers, a magic"]
-    source, _ = played(cells, attempt)
-    assert source.startswith("import re\nfrom collections import Counter\nfrom math import floor\n")
+    source, _ = results()["imports, a constant, a table that is filled, helpers, a magic"]
+    assert source.startswith("import os.path\nimport re\nfrom collections import Counter\n\n")
     assert "\n\n# as in the paper\nPAT = r'x+'  # one or more\n\n" in source
     assert source.index("TABLE = {}") < source.index("TABLE[i]") < source.index("TABLE.update")
 
 
-def test_a_cell_that_ran_again_is_written_once():
-    cell = "SIZE = 1\ndef f(k):\n    return f(k - SIZE) if k else 0"
-    source, told = played([cell, "table = [f(3)]", cell, "def g():\n    return f(2), table"], "g")
-    assert told is None and source.count("def f") == source.count("SIZE = 1") == 1
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        ("def f():\n    n = 0\n    n += 1", ""),
+        ("def f(x=i):\n    for i in x:\n        counts[i] += n\n    counts = {}", "i n"),
+        ("def f(x: A) -> B:\n    global n\n    n += 1\n    y: C = lambda n: n + m", "A B C m n"),
+        ("class A:\n    n: int = n\n    k = 0\n    k += 1\n    def f(self): return k", "int k n"),
+        ("x = [i for i in y if (z := i)] + [lambda i: i + k for j in y]", "k y"),
+        ("with a as b:\n    n = 0\n    n += b", "a"),
+        ("if a:\n    for i in k:\n        j = i\n        j += 1", "a k"),
+        ("n += 1", "n"),
+    ],
+)
+def test_local_names_are_not_read_from_around(code, reads):
+    [statement] = solutions._parsed(code, False)
+    found = {name for name in statement.now | statement.later if name[:2] != "__"}
+    assert found == set(reads.split())
 
 
-def test_a_file_that_was_run_is_gathered_too(tmp_path):
-    (tmp_path / "parts.py").write_text("import math\nN = 2.5\ndef low(): return math.floor(N)\n")
-    cells = [f"%run {tmp_path / 'parts.py'}", "from einops import *\nM = low()"]
-    source, told = played([*cells, "def f(): return M, rearrange"], "f")
-    assert told is None and values(source)["f"]()[0] == 2
-    assert "from einops import rearrange" in source
-
-
-def test_what_only_a_notebook_can_do_is_named():
-    words = played(["def f():\n    !ls"], "f")[1]
-    assert "`def f():` contains a magic or a shell command" in words
-
-
-def test_names_of_the_learners_own_files_are_found(tmp_path, monkeypatch):
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / "__init__.py").write_text("")
-    (tmp_path / "parts" / "sizes.py").write_text("N = 2\n")
-    main = loaded(
-        tmp_path,
-        monkeypatch,
-        low_part="def low(x): return x + 1\n",
-        main="import parts.sizes\nfrom low_part import *\n"
-        "def run(x): return low(x) * parts.sizes.N\n",
-    )
-    source = gather(main.run, ("run",))
-    assert why_not_alone(source, "x") is None and values(source)["run"](1) == 4
-
-
-def test_a_name_that_stands_for_something_else_stays():
-    cells = ["def softmax(x):\n    return x", "def stable(x):\n    return softmax(x) + 1"]
-    source, told = played(cells, "stable", "softmax")
-    assert told is None and values(source)["__all__"] == ["stable"]
-    assert values(source)["stable"](1) == 2
-
-
-def test_what_cannot_be_kept_says_why():
-    assert "not your own" in played(["from math import floor"], "floor")[1]
-    assert "it has no name" in played(["def f():\n    def g(): pass\n    return g"], "f()", "x")[1]
-    made = "import sys\ndef f(): return stream\nsys.modules['__main__'].stream = sys.stderr"
-    assert "no statement of a cell or file has made `stream`" in played([made], "f")[1]
-    with pytest.raises(NotKeptError, match="2 objects"):
-        gather((1, 2), ("softmax",))
-
-
-def test_a_module_that_does_not_import_says_why():
-    assert why_not_alone("import no_such_thing", "x") == (
-        "ModuleNotFoundError: No module named 'no_such_thing'"
-    )
-    assert why_not_alone("import os\nos._exit(3)", "x") == "Python ended with status 3"
-    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
-
-
-def test_an_import_that_never_ends_is_stopped(monkeypatch):
-    monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
-    assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
+def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
+    (tmp_path / ".workbook").mkdir()
+    copy.make(tmp_path)
+    path = tmp_path / "02_bpe.ipynb"
+    notebook = notebooks.read(path)
+    old = next(each for each in notebook.cells if notebooks.role(each) == "evidence")
+    old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
+    notebooks.write(path, notebook)
+    ours = solutions._own_cells(tmp_path, problems.get("train_bpe"))
+    assert "0123abcd" in ours
+    for each in copy.fresh(notebooks.find(["02_bpe"])[0]).cells:
+        assert (notebooks.digest(each) in ours) == (notebooks.role(each) not in copy.STUBS)
 
 
 def loaded(tmp_path, monkeypatch, **files):
@@ -285,85 +253,121 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
         high_part="import low_part\nfrom low_part import low as lowest\nN = 2\n"
         "import logging\nlogger = logging.getLogger(__name__)\n"
         "class High:\n    def run(self, x): return logger and lowest(x) + low_part.N\n",
-        main="import json\nfrom high_part import High as Base\nclass Mine(Base):\n    pass\n"
+        main="import json\nimport high_part as high\nclass Mine(high.High):\n"
+        "    def no(low_part): return low_part._low\n"
         "if __name__ == '__main__':\n    print(json)\n",
     )
-    source = gather(main.Mine, ("Mine",))
-    assert why_not_alone(source, "x") is None
-    assert values(source)["Mine"]().run(5) == 12 and "json" not in source
+    source, told = gather(main.Mine, ("Mine",))
+    assert told == "" and why_not_alone(source, "x") is None
+    assert values(source)["Mine"]().run(5) == 12
+    assert "json" not in source and "def _low" not in source
 
 
-def test_a_file_may_import_itself(tmp_path, monkeypatch):
-    text = "import main as own\ndef low(x): return x + 1\ndef run(x): return own.low(x)\n"
-    source = gather(loaded(tmp_path, monkeypatch, main=text).run, ("run",))
-    assert why_not_alone(source, "x") is None and values(source)["run"](1) == 2
+@pytest.mark.parametrize(
+    ("other", "main", "said"),
+    [
+        (
+            "def helper(x): return 1\ndef use(x): return helper(x)\n",
+            "from other import use\ndef helper(x): return 2\ndef run(x): return helper(use(x))\n",
+            "two of your files mean different things by `helper`",
+        ),
+        (
+            "def helper(x): return 1\n",
+            "def run(x):\n    from other import helper\n    return helper(x)\n",
+            "`from other import helper` is not at the top of your file",
+        ),
+        ("", "import other\ndef run(x): return vars(other)\n", "`import other` takes a whole file"),
+    ],
+)
+def test_what_several_files_cannot_share_is_told(tmp_path, monkeypatch, other, main, said):
+    found = loaded(tmp_path, monkeypatch, other=other, main=main)
+    found.run(1)
+    assert said in gather(found.run, ("run",))[1]
 
 
-def test_two_meanings_of_one_name_are_refused(tmp_path, monkeypatch):
+def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
     main = loaded(
         tmp_path,
         monkeypatch,
-        other="def helper(x): return 1\ndef use(x): return helper(x)\n",
-        main="from other import use\ndef helper(x): return 2\n"
-        "def run(x): return helper(x) + use(x)\n",
+        main="import regex\nfrom workbook.tokenization import bpe, pretokens\n"
+        "from workbook.tokenization.pretokens import PATTERN as SAME\n"
+        "def f(text): return regex.findall(pretokens.PATTERN, text), SAME\n"
+        "def g(text): return bpe.train_bpe\n",
     )
-    with pytest.raises(NotKeptError, match="mean different things by `helper`"):
-        gather(main.run, ("run",))
+    source, told = gather(main.f, ("f",))
+    assert told == "" and "workbook" not in source and why_not_alone(source, "x") is None
+    assert values(source)["f"]("a b") == (["a", " b"], values(source)["SAME"])
+    assert "from workbook.tokenization import bpe\n" in gather(main.g, ("g",))[0]
 
 
-def test_what_a_function_imports_from_another_file_is_found(tmp_path, monkeypatch):
-    main = loaded(
-        tmp_path,
-        monkeypatch,
-        inner="# a file of its own\nfrom __future__ import annotations\n"
-        "N: NoSuchName = 2\ndef helper(x): return x * N\ndef more(x: NoSuchName): return x + 1\n",
-        main="def run(x):\n    from inner import (\n        helper,\n        more as plus,\n    )\n"
-        "    return plus(helper(x))\n",
-    )
-    assert main.run(3) == 7
-    source = gather(main.run, ("run",))
-    assert why_not_alone(source, "x") is None and values(source)["run"](3) == 7
+def test_a_name_that_stands_for_something_else_stays(tmp_path, monkeypatch):
+    text = "def softmax(x):\n    return x\ndef stable(x):\n    return softmax(x) + 1\n"
+    main = loaded(tmp_path, monkeypatch, main=f"{text}def load(): pass\ndef keep(): pass\n")
+    assert values(gather(main.stable, ("softmax",))[0])["__all__"] == ["stable"]
+    assert values(gather(main.stable, ("steady",))[0])["steady"](1) == 2
+    pair = gather((main.load, main.keep), ("save", "read"))[0]
+    assert values(pair)["save"].__name__ == "keep"
+    assert "got 2 objects" in gather((1, 2), ("softmax",))[1]
 
 
-def test_a_module_that_is_imported_inside_a_function_is_told(tmp_path, monkeypatch):
-    main = loaded(
-        tmp_path,
-        monkeypatch,
-        inner="def helper(x): return x\n",
-        main="def run(x):\n    import inner\n    return inner.helper(x)\n",
+def test_a_module_that_does_not_import_says_why(monkeypatch):
+    assert why_not_alone("import no_such_thing", "x") == (
+        "ModuleNotFoundError: No module named 'no_such_thing'"
     )
-    assert main.run(3) == 3
-    with pytest.raises(NotKeptError, match="import inner` is not at the top"):
-        gather(main.run, ("run",))
-    (source, trouble), said = solutions.keep(
-        tmp_path, problems.get("softmax"), main.run, "correct", Part()
+    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
+    monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
+    assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
+
+
+def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
+    text = (
+        "# -*- coding: latin-1 -*-\r\nNAME = 'caf\xe9'\r\n\x0cM = 5\r\ndef f(): return NAME, M\r\n"
     )
-    assert "return inner.helper(x)" in source and "not at the top" in trouble and trouble in said
-    assert (
-        solutions.keep(tmp_path, problems.get("softmax"), math.floor, "correct", Part())[0] is None
-    )
+    (tmp_path / "accented.py").write_bytes(text.encode("latin-1"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert values(gather(__import__("accented").f, ("f",))[0])["f"]() == ("caf\xe9", 5)
+
+
+SOFTMAX = problems.get("softmax")
 
 
 def square(x, dim):
     return x * x
 
 
+def cube(x, dim):
+    return x * x * x
+
+
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
-    softmax = problems.get("softmax")
-    (kept, trouble), said = solutions.keep(tmp_path, softmax, square, "correct", Part())
+    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
     assert trouble == "" and "imported on its own" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
     monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
-    solutions.keep(tmp_path, softmax, square, "correct", Part(source=kept, trouble=""))
-    monkeypatch.undo()
-    solutions.keep(tmp_path, softmax, partial(square, dim=1), "correct", Part(source=kept))
+    solutions.keep(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: None)
+    solutions.keep(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    solutions.keep(tmp_path, softmax, square, "almost", Part(source=kept))
+    solutions.keep(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
     assert solutions.status_of(file.read_text(), "softmax") == "almost"
     assert solutions.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
+
+
+def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatch):
+    (kept, _), _ = solutions.keep(tmp_path, SOFTMAX, square, "almost", Part())
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
+    before = Part(source=kept, trouble="")
+    again, said = solutions.keep(tmp_path, SOFTMAX, cube, "almost", before)
+    assert again is None and "What was kept before stays" in said
+    assert (tmp_path / "mine" / "softmax.py").read_text() == kept
+    (source, trouble), said = solutions.keep(tmp_path, SOFTMAX, cube, "correct", before)
+    assert "def cube" in source and trouble == "OSError: no such file" and trouble in said
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["softmax-1.py"]
+    none, said = solutions.keep(tmp_path, SOFTMAX, math.floor, "correct", Part())
+    assert none is None and "It is not kept" in said
 
 
 @pytest.mark.parametrize("id", [each.id for each in problems.PROBLEMS.values() if each.form])
@@ -373,46 +377,7 @@ def test_the_first_line_says_nothing_to_python(id):
     assert solutions.status_of(first, id) == "correct"
 
 
-def test_what_works_by_itself_stays(tmp_path, monkeypatch):
-    softmax = problems.get("softmax")
-    (kept, _), _ = solutions.keep(tmp_path, softmax, square, "correct", Part())
-    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
-    before = Part(source=kept, trouble="")
-    again, said = solutions.keep(tmp_path, softmax, partial(square, dim=1), "correct", before)
-    assert again is None and "What was kept before stays" in said
-    assert (tmp_path / "mine" / "softmax.py").read_text() == kept
-
-
-def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
-    text = "# -*- coding: latin-1 -*-\r\nNAME = 'caf\xe9'\r\ndef f(): return NAME\r\n"
-    (tmp_path / "accented.py").write_bytes(text.encode("latin-1"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    source = gather(__import__("accented").f, ("f",))
-    assert values(source)["f"]() == "caf\xe9"
-
-
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
-    (kept, trouble), said = solutions.keep(
-        tmp_path, problems.get("softmax"), square, "correct", Part()
-    )
+    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
     assert "def square" in kept and trouble == "" and "not as a file" in said
-
-
-def test_what_does_not_import_by_itself_is_kept_and_told(tmp_path):
-    hidden = tmp_path / "hidden.py"
-    hidden.write_text(
-        "import sys\nN = sys.modules['conftest_of_nobody']\ndef f(x, dim): return N\n"
-    )
-    sys.modules["conftest_of_nobody"] = sys
-    try:
-        sys.path.append(str(tmp_path))
-        from hidden import f
-    finally:
-        sys.path.remove(str(tmp_path))
-        del sys.modules["conftest_of_nobody"]
-    (source, trouble), said = solutions.keep(
-        tmp_path, problems.get("softmax"), f, "correct", Part()
-    )
-    assert trouble == "KeyError: 'conftest_of_nobody'" and trouble in said
-    assert Path(tmp_path, "mine", "softmax.py").read_text() == source

@@ -425,20 +425,24 @@ def test_what_cannot_be_ticked_is_told(study, place, said):
         verbs.tick(*place)
 
 
+def squared(n):
+    return n * n
+
+
 def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
-    assert check("train_bpe", lambda n: n * n)._repr_mimebundle_() == {
+    assert check("train_bpe", squared)._repr_mimebundle_() == {
         answers.CHECK_MIME: {
             "problem": "train_bpe",
             "part": None,
             "status": "correct",
             "source": "# train_bpe, kept when its check said correct\n"
-            'train_bpe = (lambda n: n * n)\n\n__all__ = ["train_bpe"]\n',
+            'def squared(n):\n    return n * n\n\ntrain_bpe = squared\n\n__all__ = ["train_bpe"]\n',
             "trouble": "",
         }
     }
     (study / "mine" / "train_bpe.py").unlink()
     monkeypatch.chdir(study.parent)
-    assert check("train_bpe", lambda n: n * n)._repr_mimebundle_() == {}
+    assert check("train_bpe", squared)._repr_mimebundle_() == {}
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():

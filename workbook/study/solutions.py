@@ -1,75 +1,49 @@
 """Solved code, kept as files that run on their own: `study/mine/softmax.py`.
 
-An attempt needs more than its own lines: imports, constants, helpers and base classes, often from
-other cells or files. `gather` finds the statements that made them, and writes these alone, in the
-order in which they ran; `why_not_alone` imports the file in a clean process.
+An attempt needs more than its own lines: imports, constants, helpers, base classes. One rule finds
+them, starting from the name of the attempt: each statement at the top level of a cell, or of one of
+the learner's files, that binds or changes a needed name is needed, and so are the names that it
+reads. Of several definitions the last one counts. Imports come first, the rest in the order in
+which it ran. What the rule does not find is told, and no file is written: `gather` sees what is
+missing or stale, and `why_not_alone` imports the result in a clean process.
 """
 
 import ast
 import builtins
+import dis
 import inspect
-import linecache
 import re
 import subprocess
-import symtable
 import sys
 import sysconfig
 import tempfile
-import textwrap
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.util import decode_source
-from itertools import accumulate, count, pairwise
+from itertools import count
 from pathlib import Path
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-from workbook.checks.guard import TimedOut, limited
 from workbook.files import atomic_write
 from workbook.study.problems import Problem
-from workbook.study.progress import SIGNS, Part
+from workbook.study.progress import MARK, SIGNS, Part
 
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
-GATHER_SECONDS = 5
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
-MOST_CHARACTERS = 10_000  # of a value that no statement of a cell has made
-LIBRARIES = tuple(
-    {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib")}
-    | {Path(sysconfig.get_path("platlib")).resolve(), Path(__file__).resolve().parents[1]}
-)
+LIBRARIES = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
+OURS = __name__.partition(".")[0]
+# A kernel adds to Python's own names some that only a notebook has.
+BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
+MAGIC = re.compile(r"\A\s*%%(time|capture|prun)\b.*\n")  # of cells that are Python below it
 CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
-Place = tuple[int, int, int]  # the cell that ran, and the line and column in it
-END = (sys.maxsize, 0, 0)
-COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}  # as a table of symbols names them
-MAY_SKIP = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # may not run what is inside
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-RUN_AS_CODE = {"time", "timeit", "capture", "prun"}  # cell magics whose cell is plain Python
-
-
-class NotKeptError(ValueError):
-    """Why an attempt cannot be written as a file, in a sentence."""
-
-
-def gather(attempt: Any, names: tuple[str, ...]) -> str:
-    """Write a module that holds an attempt and all that it needs, and nothing else.
-
-    Arguments:
-        attempt: a function, a class, or a pair of these (a dict of two counts as one).
-        names: what the problem calls them; the module has them under these names, and in `__all__`.
-
-    Raises: NotKeptError if no statement of a cell or file made what is needed.
-    """
-    attempts = _each(attempt)
-    if len(attempts) != len(names):
-        raise NotKeptError(f"expected {' and '.join(names)}, got {len(attempts)} objects")
-    if len(names) == 2:  # in the order of the names, as the check takes them
-        attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
-    gathered = _Gathered(attempts=frozenset(getattr(a, "__name__", "") for a in attempts))
-    homes = [_home(each) for each in attempts]
-    held = [gathered.expression(*each) for each in zip(attempts, homes, strict=True)]
-    return gathered.module(dict(zip(names, held, strict=True)))
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # may not run what is inside
+READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}  # of names that are not local
 
 
 def status_of(source: str, problem: str) -> str | None:
@@ -83,26 +57,20 @@ def why_not_alone(source: str, name: str) -> str | None:
 
     The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
     """
+    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / f"{name}.py").write_text(source, encoding="utf-8")
+        Path(folder, f"{name}.py").write_text(source, encoding="utf-8")
         # First in the path: a library may have the name of a problem.
         code = f"import sys; sys.path.insert(0, {folder!r}); import {name}"
+        run = [sys.executable, "-c", code]
         try:
-            ended = subprocess.run(
-                [sys.executable, "-c", code],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=IMPORT_SECONDS,
-            )
+            ended = subprocess.run(run, cwd=folder, timeout=IMPORT_SECONDS, **quiet)
         except subprocess.TimeoutExpired:
             return f"the import takes longer than {IMPORT_SECONDS} s"
     if ended.returncode == 0:
         return None
-    lines = ended.stderr.strip().splitlines()
-    return lines[-1] if lines else f"Python ended with status {ended.returncode}"
+    said = ended.stderr.strip().splitlines()
+    return said[-1] if said else f"Python ended with status {ended.returncode}"
 
 
 def keep(
@@ -115,413 +83,301 @@ def keep(
         before: the record of what was kept last; a file that says something else was edited by
             hand, and is not overwritten but moved aside.
 
-    If not all that it needs is found, its own lines are kept. Returns a pair: the source and why it
-    cannot be imported on its own ("": it can), or None if it is not the learner's own code, or if
-    what was kept before works and this does not; and a sentence for the learner.
+    Returns a pair: the source and why it cannot be imported on its own ("": it can), or None if
+    nothing of it can be kept, or if what was kept before works and this does not; and a sentence
+    for the learner. A source that does not work on its own is for the write-up: no file is written.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
-    first = KEPT.format(problem.id, status)
-    try:
-        source = f"{first}\n{limited(GATHER_SECONDS, lambda: gather(attempt, names))}"
-        is_known = (source, "") == (before.source, before.trouble)
-        trouble = "" if is_known else why_not_alone(source, problem.id) or ""
-        advice = "Define all that it needs in this notebook or file, and check again."
-    except (NotKeptError, TimedOut) as error:
-        advice = "Change that, and check again."
-        source, trouble = f"{first}\n{_as_written(attempt)}", str(error)
-        if source == f"{first}\n":
-            return None, f"It is not kept: {trouble}."
+    ours = _own_cells(folder, problem) if _shell() is not None else frozenset()
+    source, trouble = gather(attempt, names, ours)
+    if not source:
+        return None, f"It is not kept: {trouble}."
+    source = f"{KEPT.format(problem.id, status)}\n{source}"
+    if not trouble and (source, "") != (before.source, before.trouble):
+        trouble = why_not_alone(source, problem.id) or ""
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     try:
-        _write(path, source, before.source)
+        _make_way(path, set() if trouble else {before.source, source})
+        if trouble:
+            return (source, trouble), (
+                f"It is not kept as a file, as it does not work on its own: {trouble}. Define all"
+                " that it needs in cells or a file of your own, run them from top to bottom, and"
+                " check again."
+            )
+        with atomic_write(path) as file:
+            file.write(source)
     except OSError as error:
         return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
     # As JupyterLab shows it; in full only for a command that was called somewhere else.
     is_near = Path.cwd() in (folder, folder.parent)
-    where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
-    if trouble:
-        return (source, trouble), f"{where}, but it does not work on its own: {trouble}. {advice}"
-    return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
+    said = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
+    return (source, ""), f"{said}: it holds all that it needs, and can be imported on its own."
 
 
-def _write(path: Path, source: str, before: str) -> None:
-    if path.exists() and path.read_text("utf-8", errors="replace") not in (before, source):
+def _make_way(path: Path, known: set[str]) -> None:
+    """Rename a file that holds something else than is known."""
+    if path.exists() and path.read_text("utf-8", errors="replace") not in known:
         names = (path.with_name(f"{path.stem}-{n}.py") for n in count(1))
         path.replace(next(name for name in names if not name.exists()))
-    with atomic_write(path) as file:
-        file.write(source)
 
 
-@dataclass(frozen=True, eq=False)
+def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
+    """List digests of the workbook's own cells, of this version and of those copied before."""
+    from workbook.study import copy, notebooks  # not in each kernel: they load nbformat
+
+    found = [copy.fresh(path) for path in notebooks.find([problem.notebook])]
+    for path in [*folder.glob("*.ipynb"), *(folder / MARK / "backup").glob("*.ipynb")]:
+        with suppress(OSError, ValueError):
+            found.append(notebooks.read(path))
+    notes = [cell.metadata.get("workbook", {}) for each in found for cell in each.cells]
+    ours = [note for note in notes if "original" in note and note.get("role") not in copy.STUBS]
+    return frozenset(note["original"][:8] for note in ours)
+
+
+def gather(attempt: Any, names: tuple[str, ...], ours: frozenset[str] = frozenset()) -> tuple:
+    """Write a module that holds an attempt and all that it needs, and nothing else.
+
+    Arguments:
+        attempt: a function, a class, or a pair of these (a dict of two counts as one).
+        names: what the problem calls them; the module has them under these names, and in `__all__`.
+        ours: digests of cells that are not the learner's: only their imports are taken.
+
+    Returns the source ("" if there is none), and what is missing from it ("" if nothing is known).
+    """
+    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    if len(attempts) != len(names):
+        return "", f"expected {' and '.join(names)}, got {len(attempts)} objects"
+    if len(names) == 2:  # in the order of the names, as the check takes them
+        attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
+    gathered, held = _Gathered(ours), {}
+    for name, each in zip(names, attempts, strict=True):
+        home = _home(each)
+        if home is None:
+            return "", "it is imported, not your own code"
+        own = getattr(each, "__name__", "")
+        if home.get(own) is not each:
+            called = (key for key, value in home.items() if value is each and key[:1] != "_")
+            own = next(called, "")
+        if not own:
+            return "", f"it has no name; write `{name} = ...` in a cell or file, and check `{name}`"
+        held[name] = own
+        gathered.need(gathered.space(home), own)
+    return gathered.module(held)
+
+
+@dataclass(frozen=True)
 class Statement:
     """One statement of a cell, or of the top level of a file."""
 
-    place: Place
     node: ast.stmt
     text: str
-    cell: str  # all of the cell's code
-    binds: frozenset[str]
-    surely: frozenset[str]  # those that it binds whatever happens, unlike under an `if`
-    now: frozenset[str]  # names of the namespace that it reads when it runs
-    later: frozenset[str]  # names that its functions read when they are called
-    sets: frozenset[str]  # names whose items or attributes it sets
-    calls: frozenset[str]  # names whose methods it calls without using the result
-    asks: frozenset[str]  # names that it calls when it runs, by a decorator too
-
-    def makes(self, name: str, value: Any) -> bool:
-        """True if it binds a name, or changes the value that the name stands for."""
-        if name in self.binds:
-            return True
-        if isinstance(value, type) and name in self.now:
-            own = (each for each in value.__mro__ if each.__module__ == value.__module__)
-            if any(map(self.holds, own)):
-                return True  # a method that a decorator, or `setattr`, adds to a class
-        is_set = name in self.sets and not isinstance(value, ModuleType)
-        return is_set or (name in self.calls and isinstance(value, CONTAINERS))
-
-    def sets_global(self, name: str) -> bool:
-        """True for a function that says `global` of a name."""
-        says = (each for each in ast.walk(self.node) if isinstance(each, ast.Global))
-        is_function = isinstance(self.node, ast.FunctionDef)
-        return is_function and name in self.later and any(name in each.names for each in says)
-
-    @property
-    def is_call(self) -> bool:
-        """True for a call whose result is not used."""
-        return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call)
-
-    @property
-    def is_plain(self) -> bool:
-        """True for a number or string that gets a name."""
-        return isinstance(self.node, ast.Assign) and isinstance(self.node.value, ast.Constant)
+    is_ours: bool  # of a cell that is not the learner's
+    binds: set[str]
+    now: set[str]  # names that it reads when it runs
+    later: set[str]  # names that functions and classes inside it read
+    sets: set[str]  # names whose items or attributes it sets
+    calls: set[str]  # names whose methods it calls without using the result
+    sets_later: set[str]  # names that its functions set, by `global`
 
     @property
     def is_import(self) -> bool:
         return isinstance(self.node, ast.Import | ast.ImportFrom)
 
-    def is_beside(self, value: Any) -> bool:
-        """True for a function or class whose code is in the same cell or file."""
-        return any(_code_around(each) == self.cell.strip() for each in _functions(value))
-
-    def holds(self, value: Any) -> bool:
-        """True for a function or class whose code is this very statement's."""
-        lines = {each.__code__.co_firstlineno for each in _functions(value)}
-        first = min([self.node.lineno, *(each.lineno for each in _decorators(self.node))])
-        inside = any(first <= line <= self.node.end_lineno for line in lines)
-        return inside and self.is_beside(value)
+    def changes(self, name: str, value: Any) -> bool:
+        """Whether it changes the value that a name stands for: a module's settings do not count."""
+        is_set = name in self.sets and not isinstance(value, ModuleType)
+        return is_set or (name in self.calls and isinstance(value, CONTAINERS))
 
     def binds_anew(self, name: str) -> bool:
-        """True if nothing of what the name stood for before is left."""
-        return name in self.surely and name not in self.now
-
-    def says_otherwise(self, name: str, value: Any) -> bool:
-        """True if it assigns a number or string other than the one that the name stands for."""
-        match self.node:
-            case ast.Assign([ast.Name(target)], ast.Constant(constant)) if target == name:
-                return type(constant) is not type(value) or constant != value
-        return False
+        """Whether nothing of what the name stood for before is left."""
+        # `import torch.nn` and `import torch.optim` both make `torch`.
+        adds = isinstance(self.node, ast.Import) and name not in {a.asname for a in self.node.names}
+        may_run = isinstance(self.node, BRANCHES)
+        return name in self.binds and name not in self.now and not (adds or may_run)
 
 
-@dataclass(frozen=True, eq=False)
-class _Namespace:
+@dataclass(eq=False)
+class _Space:
     """The names of a notebook's kernel or of a module, and the statements that made them."""
 
     names: dict[str, Any]
     statements: list[Statement]
+    needed: set[str] = field(default_factory=set)
+    taken: set[int] = field(default_factory=set)  # by their place in the list
+    stand_ins: dict[str, str] = field(default_factory=dict)  # for imports, by name: the import
 
-    def makers_of(self, name: str, moment: Place, attempts: frozenset[str]) -> list[Statement]:
-        """Find the statements that made what a name stood for at a moment, in the order they ran.
-
-        Mere calls of the `attempts` are left out: they only filled what every call fills.
-        """
-        value = self.names.get(name)
-        setters = {each.node.name for each in self.statements if each.sets_global(name)}
-        here = [
-            each
-            for each in self.statements
-            if each.place < moment
-            and (each.makes(name, value) or (each.is_call and setters & each.asks))
-            and (name in each.binds or name in attempts or not attempts & each.asks)
-        ]
-        if any(name in e.surely and not e.says_otherwise(name, value) for e in here):
-            here = [e for e in here if not e.says_otherwise(name, value)]
-        for holds in (Statement.holds, Statement.is_beside):
-            # Other cells hold other versions of it, or raised before they came to theirs.
-            if any(holds(each, value) for each in here if name in each.binds):
-                here = [e for e in here if name not in e.binds or holds(e, value)]
-                break
-        found: list[Statement] = []
-        for statement in reversed(here):
-            found.insert(0, statement)
-            if statement.binds_anew(name):
-                break
-        return found
+    def makers_of(self, name: str) -> list[int]:
+        """Find the statements that made what a name stands for, from its last definition on."""
+        value, made = self.names.get(name), []
+        for place, each in enumerate(self.statements):
+            if each.binds_anew(name):
+                made = []
+            if name in each.binds or (each.changes(name, value) and not each.is_ours):
+                made.append(place)
+        return made
 
 
 @dataclass
 class _Gathered:
-    """The statements taken so far, by namespace, and what is written above and between them."""
+    """The statements taken so far, by namespace, and what is written above them."""
 
-    spaces: dict[int, _Namespace] = field(default_factory=dict)  # by the id of the dict of names
-    taken: dict[Statement, _Namespace] = field(default_factory=dict)
-    seen: set[tuple] = field(default_factory=set)  # names by moment, and statements
-    attempts: frozenset[str] = frozenset()  # the names of what is gathered
-    imports: dict[str, None] = field(default_factory=dict)
-    values: dict[int, dict[str, str]] = field(default_factory=dict)  # that nobody wrote, by space
-    texts: dict[Statement, str] = field(default_factory=dict)  # of those that are not as typed
-    owners: dict[str, tuple] = field(default_factory=dict)  # of names in the new module
-    fields: dict[str, dict] = field(default_factory=dict)  # asked of the learner's modules
+    ours: frozenset[str]
+    spaces: dict[int, _Space] = field(default_factory=dict)  # by the id of the dict of names
+    imports: set[str] = field(default_factory=set)
+    owners: dict[str, tuple[_Space, str]] = field(default_factory=dict)  # of the names
+    troubles: list[str] = field(default_factory=list)
 
-    def expression(self, attempt: Any, names: dict[str, Any]) -> str:
-        """Gather what an attempt needs, and return the expression that stands for it."""
-        space = self._space(names)
-        own_name = getattr(attempt, "__name__", None)
-        held = [key for key, value in names.items() if value is attempt and key[:1] != "_"]
-        if own_name in held or held:
-            name = own_name if own_name in held else held[0]
-            self._need(space, name)
-            return name
-        if isinstance(attempt, partial):
-            self.imports["from functools import partial"] = None
-            arguments = [self.expression(attempt.func, names)]
-            arguments += [_literal(each) for each in attempt.args]
-            arguments += [f"{key}={_literal(each)}" for key, each in attempt.keywords.items()]
-            return f"partial({', '.join(arguments)})"
-        if isinstance(attempt, MethodType):
-            return f"{self.expression(attempt.__self__, names)}.{attempt.__name__}"
-        path = getattr(attempt, "__qualname__", "").split(".")
-        if path[0] in names and _attribute(names[path[0]], path[1:]) is attempt:
-            self._need(space, path[0])
-            return ".".join(path)
-        if isinstance(attempt, FunctionType) and (written := _lambda(attempt)):
-            for read in frozenset.union(*_reads(written)):
-                self._need(space, read)
-            return f"({written})"
-        raise NotKeptError("it has no name; give it one before the check")
-
-    def _space(self, names: dict[str, Any]) -> _Namespace:
+    def space(self, names: dict[str, Any]) -> _Space:
         """Find the namespace of a dict of names; those of the files it imports come before it."""
         if id(names) not in self.spaces:
-            statements = _statements(names)
-            self.spaces[id(names)] = space = _Namespace(names, statements)
-            for module in (m for each in statements for m in _imported(each.node, names)):
-                if not _is_library(module):
-                    self._space(vars(module))
-            del self.spaces[id(names)]  # so that it moves to the end
-            self.spaces[id(names)] = space
+            found = self.spaces[id(names)] = _Space(names, list(_statements(names, self.ours)))
+            for node in (each.node for each in found.statements if each.is_import):
+                modules = [names.get(alias.asname or alias.name) for alias in node.names]
+                modules += [_module(node, names)] if isinstance(node, ast.ImportFrom) else []
+                for module in filter(_is_own, modules):
+                    self.space(vars(module))
+            self.spaces[id(names)] = self.spaces.pop(id(names))  # to the end
         return self.spaces[id(names)]
 
-    def _need(self, space: _Namespace, name: str, moment: Place = END) -> None:
-        """Take the statements that made a name up to a moment, and those that made what they read.
-
-        A statement that ran needed what its names stood for then, such as the base of a class; a
-        function needs what they stand for when it is called.
-        """
-        if (id(space.names), name, moment) in self.seen:
-            return
-        self.seen.add((id(space.names), name, moment))
-        value = space.names.get(name)
-        if isinstance(value, ModuleType) and not _is_library(value):
-            self._own(space, name, value)
-            self._give(space, name, "")  # written when all that is asked of it is known
-            return
-        makers = space.makers_of(name, moment, self.attempts)
-        if not makers and moment != END:
-            self._need(space, name)
-            return
-        if not makers and (name not in space.names or re.fullmatch("__.*__", name)):
-            if name == "display" and _shell() is not None:
-                self.imports["from IPython.display import display"] = None
-            return  # Python's own, every module's own, or a name that no call has asked for
-        if not makers and hasattr(builtins, name):
-            return  # a kernel has an `open` of its own
-        others = value.__globals__ if isinstance(value, FunctionType) else space.names
-        is_theirs = others is not space.names and not _is_library_file(others.get("__file__"))
-        if not makers and is_theirs and others.get(name) is value:
-            self._need(self._space(others), name)  # of a file that `%run` ran, before this
-            self.spaces = {id(others): self.spaces.pop(id(others)), **self.spaces}
-            return
-        if not makers or any(statement.is_import for statement in makers):
-            self._import(space, name, value, makers)
-            return
-        self._own(space, name, value, "\n".join(statement.text for statement in makers))
-        for statement in makers:
-            self._take(space, statement)
-
-    def _take(self, space: _Namespace, statement: Statement, moment: Place = END) -> None:
-        """Take a statement, and what its functions need when they are called at a moment."""
-        if (statement, moment) in self.seen:
-            return
-        self.seen.add((statement, moment))
-        self.taken[statement] = space
-        reads = statement.now | statement.later
-        if "get_ipython" in reads:
-            raise NotKeptError(
-                f"`{_first_line(statement.text)}` contains a magic or a shell command, which only a"
-                " notebook can run; write it without one"
-            )
-        for name in sorted(statement.now):
-            self._need(space, name, statement.place)
-        for name in sorted(statement.later):
-            self._need(space, name, moment)
-        for name in statement.asks:  # whose functions are called at this moment already
-            for maker in space.makers_of(name, statement.place, self.attempts):
-                if maker in self.taken:
-                    self._take(space, maker, statement.place)
-        for node in ast.walk(statement.node):
-            if isinstance(node, ast.Attribute):
-                self._need_of_module(space, _dotted(node))
-            elif (
-                isinstance(node, ast.Constant) and "globals" in reads and node.value in space.names
-            ):
-                self._need(space, node.value)  # as in `globals()["SIZE"]`
-            elif not all(map(_is_library, _imported(node, space.names))):
-                self._need_inside(space, statement, node)
-
-    def _need_inside(
-        self, space: _Namespace, statement: Statement, node: ast.Import | ast.ImportFrom
-    ) -> None:
-        """Take what a function imports from the learner's own files, which the module then has."""
-        module = _module(node, space.names) if isinstance(node, ast.ImportFrom) else None
-        if module is None or any(
-            isinstance(vars(module).get(a.name), ModuleType) for a in node.names
-        ):
-            raise NotKeptError(f"`{ast.unparse(node)}` is not at the top of its file; put it there")
-        for alias in node.names:
-            self._need(self._space(vars(module)), alias.name)
-        renamed = [f"{a.asname} = {a.name}" for a in node.names if a.asname not in (None, a.name)]
-        written = ast.get_source_segment(statement.cell, node)
-        text = self.texts.get(statement, statement.text)
-        self.texts[statement] = text.replace(written, "; ".join(renamed) or "pass")
-
-    def _need_of_module(self, space: _Namespace, path: list[str]) -> None:
-        """Take what `module.name` asks of the learner's own modules, also of one inside another."""
-        names, fields = space.names, self.fields
-        for name, asked in pairwise(path):
-            module = names.get(name)
-            if not isinstance(module, ModuleType) or _is_library(module):
-                return
-            fields = fields.setdefault(name, {})
-            fields.setdefault(asked, {})
-            names = vars(module)
-            if not isinstance(names.get(asked), ModuleType) or _is_library(names[asked]):
-                self._need(self._space(names), asked)
-
-    def _give(self, space: _Namespace, name: str, value: str) -> None:
-        """Have a name assigned before the statements of its namespace."""
-        self.values.setdefault(id(space.names), {})[name] = value
-
-    def _import(self, space: _Namespace, name: str, value: Any, makers: list[Statement]) -> None:
-        """Take a name that was imported, or that is there although no statement has made it."""
-        self._own(space, name, value)
-        for statement in makers:
-            for alias in statement.node.names if statement.is_import else ():
-                if (alias.asname or alias.name.partition(".")[0]) != name:
-                    continue
-                if isinstance(statement.node, ast.Import):
-                    # `import torch.nn` and `import torch.optim` both make `torch`
-                    self.imports[f"import {_named(alias)}"] = None
-                    continue
-                module = _module(statement.node, space.names)
-                if module is not None and not _is_library(module):
-                    self._need(self._space(vars(module)), alias.name)
-                    if alias.name != name:
-                        self._give(space, name, alias.name)
-                else:
-                    source = "." * statement.node.level + (statement.node.module or "")
-                    self.imports[f"from {source} import {_named(alias)}"] = None
-        if makers:
-            return
-        if isinstance(value, ModuleType):
-            as_name = "" if value.__name__ == name else f" as {name}"
-            self.imports[f"import {value.__name__}{as_name}"] = None
-        elif (found := _importable(name, value, space.statements)) is not None:
-            module, there = found
-            as_name = "" if there == name else f" as {name}"
-            self.imports[f"from {module} import {there}{as_name}"] = None
-        elif (names := _starred(name, value, space)) is not None:
-            self._need(self._space(names), name)
-        else:
-            try:
-                self._give(space, name, _literal(value))
-            except NotKeptError:
-                raise NotKeptError(
-                    f"no statement of a cell or file has made `{name}`; assign it in one"
-                ) from None
-
-    def _own(self, space: _Namespace, name: str, value: Any, text: str = "") -> None:
-        """Note what a name of the new module stands for; NotKeptError if it is two things.
-
-        One thing is one object, equal numbers or strings, or what the same `text` made.
-        """
-        owner, other, made_by = self.owners.setdefault(name, (space, value, text))
-        is_equal = isinstance(value, str | bytes | int | float) and other == value
-        is_one = owner is space or other is value or is_equal or (text and made_by == text)
-        if not is_one:
-            raise NotKeptError(f"two of your files mean different things by `{name}`: rename one")
-
-    def module(self, held: dict[str, str]) -> str:
-        """Write the module; `held` has the expression for each name to hand out."""
-        handed_out, last = [], []
-        for name, expression in held.items():
-            if name == expression or name not in self.owners:
-                handed_out.append(name)
-                last += [f"{name} = {expression}"] if name != expression else []
-            elif expression.isidentifier():
-                handed_out.append(expression)  # what it needs is called `name` already
-            else:
-                raise NotKeptError(f"`{name}` is the name of something else that it needs")
-        if not self.taken and not last:
-            raise NotKeptError("it is imported, not your own code")
-        blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
-        top = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
-        ran = (
-            ast.unparse(e.node) for s in self.spaces.values() for e in s.statements if e.is_import
-        )
-        if (future := "from __future__ import annotations") in ran:  # holds in the cells below too
-            top.insert(0, future)
-        names = ", ".join(f'"{name}"' for name in handed_out)
-        parts = ["\n".join(top), *blocks, *last, f"__all__ = [{names}]"]
-        return "\n\n".join(filter(None, parts)) + "\n"
-
-    def _blocks(self, space: _Namespace) -> Iterator[str]:
-        """Write what was taken from a namespace, in the order in which it ran."""
-        itself: list[str] = []
-        for name, value in self.values.get(id(space.names), {}).items():
-            if not value:
-                self.imports["from types import SimpleNamespace"] = None
-                value = _written(self.fields.get(name, {}))
-                if vars(space.names[name]) is space.names:  # a module that imports itself
-                    itself.append(f"{name} = {value}")
-                    continue
-            yield f"{name} = {value}"
-        taken = [statement for statement, owner in self.taken.items() if owner is space]
-        written: dict[str, str] = {}  # by name, the last definition of it
-        for each in sorted(taken, key=lambda each: each.place):
-            # The same cell may have run before and after another one that needs it.
-            if {written.get(name) for name in each.binds} == {each.text} and not each.sets:
+    def need(self, space: _Space, name: str) -> None:
+        """Take the statements that made a name, and those that made what they read."""
+        todo = [(space, name)]
+        while todo:
+            space, name = todo.pop()
+            if name in space.needed:
                 continue
-            yield self.texts.get(each, each.text)
-            for name in each.binds | each.sets | each.calls:
-                is_whole = isinstance(each.node, DEFINITIONS) or each.is_plain
-                written[name] = each.text if is_whole and name in each.binds else ""
-        yield from itself
+            space.needed.add(name)
+            makers = space.makers_of(name)
+            is_known = name in space.names or hasattr(builtins, name)
+            if not makers and is_known and name not in BUILTINS and name[:2] != "__":
+                self.troubles.append(f"no statement of your cells or files makes `{name}`")
+            for place in makers:
+                each = space.statements[place]
+                if each.is_import:
+                    todo += self._import(space, each.node, name)
+                elif each.is_ours:
+                    self.troubles.append(f"it uses `{name}`, which the notebook's own cell makes")
+                elif place not in space.taken:
+                    space.taken.add(place)
+                    todo += self._take(space, each)
+
+    def _take(self, space: _Space, statement: Statement) -> Iterator[tuple[_Space, str]]:
+        """List what a statement needs."""
+        for name in statement.binds:
+            self._own(space, name, statement.text)
+        reads = statement.now | statement.later
+        yield from ((space, name) for name in sorted(reads))
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = space.names.get(node.value.id)
+                if node.value.id in reads and _is_own(module):
+                    yield self.space(vars(module)), node.attr
+            elif isinstance(node, ast.ImportFrom) and _is_own(_module(node, space.names)):
+                self.troubles.append(f"`{ast.unparse(node)}` is not at the top of your file")
+
+    def _own(self, space: _Space, name: str, text: str) -> None:
+        owner = self.owners.setdefault(name, (space, text))
+        if owner[0] is not space and owner[1] != text:
+            self.troubles.append(f"two of your files mean different things by `{name}`")
+
+    def _import(self, space: _Space, node: ast.stmt, name: str) -> Iterator[tuple[_Space, str]]:
+        """Note the import of a name; of the learner's own files it lists what is needed instead."""
+        alias = next(a for a in node.names if name == (a.asname or a.name.partition(".")[0]))
+        line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+        value = space.names.get(name)
+        if isinstance(node, ast.ImportFrom):
+            module = _module(node, space.names)
+            if _is_own(module) and not isinstance(value, ModuleType):
+                yield self.space(vars(module)), alias.name
+                if alias.asname:
+                    space.stand_ins[name] = alias.name
+                return
+            line = f"from {'.' * node.level}{node.module or ''} {line}"
+        self._own(space, name, line)
+        if _is_own(value) or line.split()[1].partition(".")[0] == OURS:
+            space.stand_ins[name] = line
+        else:
+            self.imports.add(line)
+
+    def module(self, held: dict[str, str]) -> tuple[str, str]:
+        """Write the module; `held` has what each name to hand out is called in it."""
+        if not any(space.taken for space in self.spaces.values()):
+            return "", next(iter(self.troubles), "it is imported, not your own code")
+        blocks = []
+        for space in self.spaces.values():
+            taken = [space.statements[place] for place in sorted(space.taken)]
+            nodes = [node for each in taken for node in ast.walk(each.node)]
+            for name, line in space.stand_ins.items():
+                blocks += self._stand_in(name, line, space.names.get(name), nodes)
+            blocks += (each.text for each in taken)
+            for each in space.statements:
+                if each not in taken and space.needed & each.sets_later:
+                    first = each.text.partition("\n")[0]
+                    self.troubles.append(f"`{first}` sets what it needs, by `global`")
+        renamed = {name: own for name, own in held.items() if name not in self.owners}
+        blocks += [f"{name} = {own}" for name, own in renamed.items()]
+        handed_out = [name if name in renamed else own for name, own in held.items()]
+        future = "from __future__ import annotations"  # holds in the cells below too
+        texts = {each.text for space in self.spaces.values() for each in space.statements}
+        top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
+        names = ", ".join(f'"{name}"' for name in handed_out)
+        source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
+        for space in self.spaces.values():
+            for name in space.needed:
+                self._compare(space.names.get(name), source)
+        return source, next(iter(self.troubles), "")
+
+    def _stand_in(self, name: str, line: str, value: Any, nodes: list[ast.AST]) -> Iterator[str]:
+        """Write what an import brings in from the learner's files, or from our package.
+
+        The course does not install that: where only plain values of it are used, these are kept.
+        """
+        uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+        asked = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.value in uses]
+        values = {each: getattr(value, each, None) for each in sorted(asked)}
+        are_plain = all(type(each) in (str, int) for each in values.values())
+        if _is_own(value) or (isinstance(value, ModuleType) and are_plain):
+            self.imports.add("from types import SimpleNamespace")
+            own = _is_own(value)
+            fields = [f"{each}={each if own else repr(values[each])}" for each in values]
+            yield f"{name} = SimpleNamespace({', '.join(fields)})"
+            if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
+                self.troubles.append(f"`{line}` takes a whole file")
+        elif type(value) in (str, int):
+            yield f"{name} = {value!r}"
+        elif line.isidentifier():
+            yield f"{name} = {line}"
+        else:
+            self.imports.add(line)
+
+    def _compare(self, value: Any, source: str) -> None:
+        """See that the code that a name stands for now is in the new module."""
+        for each in value.__mro__ if isinstance(value, type) else [value]:
+            for function in filter(lambda f: _is_file_own(f.__globals__), _functions(each)):
+                with suppress(OSError, TypeError):  # no source: generated, or below `%%time`
+                    text = re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
+                    if text not in source and function.__name__ != "<lambda>":
+                        self.troubles.append(
+                            f"`{function.__qualname__}` is another version than your cells or file"
+                            " define last, or was put into its class later"
+                        )
 
 
-def _statements(names: dict[str, Any]) -> list[Statement]:
+def _statements(names: dict[str, Any], ours: frozenset[str]) -> Iterator[Statement]:
     """List the statements that ran in a namespace: of a kernel's cells, or of a module's file."""
     shell = _shell()
     if shell is not None and shell.user_ns is names:
-        cells = list(shell.user_ns.get("In", ()))
-        return [statement for place, cell in enumerate(cells) for statement in _parsed(cell, place)]
-    file = names.get("__file__")  # None for a folder without an `__init__.py`
-    try:
-        source = decode_source(Path(file).read_bytes()) if file else ""
-    except (OSError, SyntaxError, UnicodeError):
-        return []
-    return list(_parsed(source, 0))
+        from workbook.study.notebooks import digest
+
+        for raw in shell.history_manager.input_hist_raw:
+            is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in ours
+            yield from _parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
+        return
+    with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
+        yield from _parsed(decode_source(Path(names.get("__file__")).read_bytes()), False)
 
 
 def _shell() -> Any:
@@ -531,40 +387,23 @@ def _shell() -> Any:
 
 
 @lru_cache(maxsize=1000)
-def _parsed(cell: str, place: int) -> tuple[Statement, ...]:
+def _parsed(cell: str, is_ours: bool) -> list[Statement]:
     """Split the code of a cell into statements; a cell that is not Python has none."""
-    try:
-        nodes = ast.parse(cell).body
-    except (SyntaxError, ValueError):
-        return ()
-    found: list[Statement] = []
-    for node in nodes:
-        if body := _in_magic(node):
-            found += _parsed(_shell().transform_cell(body), place)
-        elif not _is_main_guard(node):
-            text = _text(cell, node)
-            where = (place, node.lineno, node.col_offset)
-            found.append(Statement(where, node, text, cell, *_analyse(text), *_changes(node)))
-    return tuple(found)
-
-
-def _in_magic(node: ast.stmt) -> str | None:
-    """Return the code below `%%time` and its like; None for any other statement."""
-    match node:
-        case ast.Expr(ast.Call(ast.Attribute(attr="run_cell_magic"), arguments)):
-            values = [each.value for each in arguments if isinstance(each, ast.Constant)]
-            return values[2] if len(values) == 3 and values[0] in RUN_AS_CODE else None
-    return None
-
-
-def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+    found = []
+    with suppress(SyntaxError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python has warned when the cell ran
+        for node in ast.parse(cell).body:
+            test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+            if test != "__name__ == '__main__'":
+                text = _text(cell, node)
+                found.append(Statement(node, text, is_ours, *_names(node, text), *_changes(node)))
+    return found
 
 
 def _text(cell: str, node: ast.stmt) -> str:
     """Return a statement as it was typed, with its decorators and the comments right above it."""
     lines = re.split("\r\n?|\n", cell)  # `splitlines` knows more line ends than Python's parser
-    first = min([node.lineno, *(each.lineno for each in _decorators(node))])
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
     before = lines[node.lineno - 1].encode()[: node.col_offset]
     after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()
     if before.strip() or after.startswith(b";"):  # not alone on its lines
@@ -574,101 +413,52 @@ def _text(cell: str, node: ast.stmt) -> str:
     return "\n".join(lines[first - 1 : node.end_lineno])
 
 
-def _decorators(node: ast.stmt) -> list[ast.expr]:
-    return getattr(node, "decorator_list", [])
+def _names(node: ast.stmt, text: str) -> tuple[set[str], set[str], set[str]]:
+    """List the names that a statement binds, reads when it runs, and reads in code inside it."""
+    code = compile(text, "<statement>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    inside = [each for each in code.co_consts if isinstance(each, CodeType)]
+    for inner in inside:  # which grows
+        inside += [each for each in inner.co_consts if isinstance(each, CodeType)]
+    binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
+    # A function does not evaluate the annotations of its local names, but its reader does.
+    notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
+    noted = {e.id for note in notes for e in ast.walk(note) if isinstance(e, ast.Name)}
+    return binds, _reads(code), noted.union(*map(_reads, inside))
 
 
-@lru_cache(maxsize=10_000)
-def _analyse(text: str) -> tuple[frozenset[str], ...]:
-    """List the names that a statement binds, surely binds, reads now, and reads later."""
-    try:
-        table, node = symtable.symtable(text, "<statement>", "exec"), ast.parse(text).body[0]
-    except SyntaxError:  # such as `await` at the top level, which only IPython runs
-        return (frozenset(),) * 4
-    binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
-    binds = set() if isinstance(node, ast.Delete) else binds
-    return frozenset(binds), frozenset(() if isinstance(node, MAY_SKIP) else binds), *_reads(text)
+def _reads(code: CodeType) -> set[str]:
+    """List the names that code takes from around it, and has not stored before; no local names."""
+    reads, stored = set(), set()
+    for each in dis.get_instructions(code):
+        if each.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            stored.add(each.argval)
+        elif each.opname in READS and each.argval not in stored:
+            reads.add(each.argval)
+    return reads
 
 
-def _reads(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """List the names that code takes from around it when it runs, and when it is called."""
-    now, later, targets = set(), set(), []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.AugAssign):
-            now |= set(_root(node.target))  # which the table of symbols does not say
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            targets.append(node.target)
-        elif isinstance(node, ast.withitem) and node.optional_vars:
-            targets.append(node.optional_vars)
-    tables = [(symtable.symtable(text, "<statement>", "exec"), now)]
-    while tables:
-        table, reads = tables.pop()
-        is_inner = table.get_type() != "module"
-        reads |= {
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if (symbol.is_global() if is_inner else symbol.is_referenced())
-        }
-        for inner in table.get_children():
-            is_function = inner.get_type() == "function" and inner.get_name() not in COMPREHENSIONS
-            tables.append((inner, later if is_function else reads))
-    made = {node.id for each in targets for node in ast.walk(each) if _is_stored(node)}
-    return frozenset(now - made), frozenset(later)
-
-
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _changes(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """List the names that a statement changes or calls, as `Statement` has them.
-
-    These are `sets`, `calls` and `asks`. What a function would do if it were called does not count.
-    """
-    sets, calls, asks = [], [], []
-    for each in ast.walk(node) if not isinstance(node, DEFINITIONS) else ():
+def _changes(node: ast.AST) -> tuple[set[str], set[str], set[str]]:
+    """List the names that a statement changes or calls, as `Statement` has them."""
+    sets, calls, todo = set(), set(), [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, SCOPES):  # what a function would do if it were called
+            continue
+        todo += ast.iter_child_nodes(each)
         is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
         if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
-            sets += _root(each)
+            sets |= _root(each)
         elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
-            call = each.value
-            if isinstance(call.func, ast.Name) and call.func.id == "setattr" and call.args:
-                sets += _root(call.args[0])
-            calls += _root(call.func)
-        if isinstance(each, ast.Call):
-            asks += _root(each.func)
-    asks += [name for each in _decorators(node) for name in _root(getattr(each, "func", each))]
-    return frozenset(sets), frozenset(calls), frozenset(asks)
+            calls |= _root(each.value.func)
+    sets_later = {name for e in ast.walk(node) if isinstance(e, ast.Global) for name in e.names}
+    return sets, calls, sets_later
 
 
-def _root(node: ast.expr) -> list[str]:
-    """Return the name that an expression such as `a.b[0].c` begins with, in a list, or []."""
+def _root(node: ast.expr) -> set[str]:
+    """Return the name that an expression such as `a.b[0].c` begins with, in a set, or none."""
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
-    return [node.id] if isinstance(node, ast.Name) else []
-
-
-def _dotted(node: ast.expr) -> list[str]:
-    """Return the names of an expression such as `a.b.c`; [] if it does not begin with a name."""
-    path = []
-    while isinstance(node, ast.Attribute):
-        path.insert(0, node.attr)
-        node = node.value
-    return [node.id, *path] if isinstance(node, ast.Name) else []
-
-
-def _written(fields: dict[str, dict]) -> str:
-    """Write an object with the fields that are asked of a module."""
-    values = [f"{name}={_written(own) if own else name}" for name, own in sorted(fields.items())]
-    return f"SimpleNamespace({', '.join(values)})"
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
-
-
-def _code_around(function: FunctionType) -> str:
-    return "".join(linecache.getlines(function.__code__.co_filename)).strip()
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
@@ -680,70 +470,30 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             yield each
 
 
-def _each(attempt: Any) -> list:
-    """List the objects of an attempt: those of a pair or a dict, or the one that it is."""
-    values = list(attempt.values()) if isinstance(attempt, dict) else attempt
-    return list(values) if isinstance(values, list | tuple) else [values]
-
-
-def _as_written(attempt: Any) -> str:
-    """Return the learner's own lines of an attempt, and no more, or else the cell around them."""
-    texts = []
-    for each in _each(attempt):
-        own = [f for f in _functions(each) if not _is_library_file(f.__globals__.get("__file__"))]
-        try:
-            texts += [textwrap.dedent(inspect.getsource(each))] if own else []
-        except (TypeError, OSError):
-            texts += [_code_around(own[0])]
-    return "\n\n".join(texts)
-
-
-def _home(attempt: Any) -> dict[str, Any]:
+def _home(attempt: Any) -> dict[str, Any] | None:
     """Find the names around an attempt: of the kernel, or of the file that it was written in."""
-    while isinstance(attempt, partial | MethodType):
-        attempt = attempt.func if isinstance(attempt, partial) else attempt.__func__
-    for each in (attempt, type(attempt)):
-        for function in _functions(each):
-            if not _is_library_file(function.__globals__.get("__file__")):
-                return function.__globals__
-    module = sys.modules.get(getattr(attempt, "__module__", None) or "")
-    if module is not None and not _is_library(module):
-        return vars(module)
-    if (shell := _shell()) is None:
-        raise NotKeptError("it was not written in a cell or a file")
-    return shell.user_ns
+    if isinstance(attempt, type | FunctionType):
+        for function in _functions(attempt):
+            return function.__globals__ if _is_file_own(function.__globals__) else None
+        module = sys.modules.get(attempt.__module__)
+        return vars(module) if _is_own(module) else None
+    shell = _shell()
+    return shell.user_ns if shell is not None else None
 
 
-def _is_library(module: ModuleType) -> bool:
-    """Tell whether a module is installed or comes with Python, and is not the learner's own."""
-    file = getattr(module, "__file__", None)
-    if file is None:  # built in, a package without a file of its own, or the notebook itself
-        paths = list(getattr(module, "__path__", []))
-        return all(map(_is_library_file, paths)) and module.__name__ != "__main__"
-    return _is_library_file(file)
+def _is_own(module: Any) -> bool:
+    """Tell whether something is a module of the learner's, not Python's, ours or installed."""
+    return isinstance(module, ModuleType) and _is_file_own(vars(module))
 
 
-def _is_library_file(file: str | None) -> bool:
-    if file is None:
-        return False
-    path = Path(file).resolve()
+def _is_file_own(names: dict[str, Any]) -> bool:
+    places = [names.get("__file__"), *names.get("__path__", [])]
+    path = next((Path(each).resolve() for each in places if each), None)
+    if path is None:  # built in, or the notebook itself
+        return names["__name__"] == "__main__"
+    folders = {*LIBRARIES, Path(__file__).resolve().parents[1]}
     installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return bool(installed) or any(path.is_relative_to(each) for each in LIBRARIES)
-
-
-def _imported(node: ast.AST, names: dict[str, Any]) -> Iterator[ModuleType]:
-    """List the modules that a node imports and that are loaded; none if it is not an import."""
-    modules: list[Any] = []
-    if isinstance(node, ast.ImportFrom):
-        modules = [_module(node, names), *(names.get(_bound(alias)) for alias in node.names)]
-    elif isinstance(node, ast.Import):
-        above = [accumulate(alias.name.split("."), "{}.{}".format) for alias in node.names]
-        modules = [sys.modules.get(name) for names in above for name in names]
-    yield from (module for module in modules if isinstance(module, ModuleType))
-
-
-def _bound(alias: ast.alias) -> str:
-    return alias.asname or alias.name
+    return not installed and not any(path.is_relative_to(each) for each in folders)
 
 
 def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
@@ -753,79 +503,3 @@ def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
         above = (names.get("__package__") or "").split(".")
         name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [name])])
     return sys.modules.get(name)
-
-
-def _named(alias: ast.alias) -> str:
-    return alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
-
-
-def _importable(name: str, value: Any, statements: list[Statement]) -> tuple[str, str] | None:
-    """Name a library's module that holds a value, and the name it has there."""
-    starred = [
-        statement.node.module
-        for statement in statements
-        if isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*"
-    ]
-    own = getattr(value, "__name__", name)
-    own = own if isinstance(own, str) else name
-    for module_name in [*starred, getattr(value, "__module__", None)]:
-        module = sys.modules.get(module_name) if isinstance(module_name, str) else None
-        if module is not None and _is_library(module) and module_name != "__main__":
-            for there in (name, own):
-                if getattr(module, there, None) is value:
-                    return module_name, there
-    return None
-
-
-def _starred(name: str, value: Any, space: _Namespace) -> dict[str, Any] | None:
-    """Return the names of the learner's file whose star import has brought in a value."""
-    for statement in reversed(space.statements):
-        if isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*":
-            module = _module(statement.node, space.names)
-            if module is not None and not _is_library(module) and vars(module).get(name) is value:
-                return vars(module)
-    return None
-
-
-def _literal(value: Any) -> str:
-    """Write a plain value as Python. Raises: NotKeptError if it is not one."""
-    try:
-        written = repr(value) if type(value).__module__ == "builtins" else ""
-        if len(written) <= MOST_CHARACTERS and ast.literal_eval(written) == value:
-            return written
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
-    raise NotKeptError("a value in it cannot be written as text; name it in a cell of its own")
-
-
-def _attribute(value: Any, path: list[str]) -> Any:
-    for name in path:
-        value = getattr(value, name, None)
-    return value
-
-
-def _lambda(function: FunctionType) -> str | None:
-    """Return the code of a lambda that was written where it was handed over."""
-    code, cell = function.__code__, "".join(linecache.getlines(function.__code__.co_filename))
-    try:
-        nodes = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Lambda)]
-    except SyntaxError:
-        return None
-    # The first and the last instruction have no columns.
-    asked = [(line, column) for line, _, column, end in code.co_positions() if end]
-    here = [
-        node
-        for node in nodes
-        if all(_start(node.body) <= each < _end(node.body) for each in asked)
-        and node.lineno == code.co_firstlineno
-    ]
-    here.sort(key=_start)  # the innermost last
-    return ast.get_source_segment(cell, here[-1]) if here else None
-
-
-def _start(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset
