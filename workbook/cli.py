@@ -170,7 +170,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.make:
         copy.make(study)
     if options.reset is not None:
-        copy.reset(options.reset)
+        update.reset(options.reset)
     if options.update is not None:
         update.update(options.update, study)
     if options.tick:

@@ -216,7 +216,7 @@ def test_it_reads_as_it_was_typed():
     ],
 )
 def test_local_names_are_not_read_from_around(code, reads):
-    [statement] = solutions._parsed(code, False)
+    [statement] = solutions.parsed(code)
     found = {name for name in statement.now | statement.later if name[:2] != "__"}
     assert found == set(reads.split())
 

@@ -85,8 +85,17 @@ def read(path: str | Path) -> NotebookNode:
 
 
 def write(path: str | Path, notebook: NotebookNode) -> None:
-    """Store a notebook in the layout that JupyterLab writes, whole or not at all."""
-    nbformat.validate(notebook)
+    """Store a notebook in the layout that JupyterLab writes, whole or not at all.
+
+    Raises: ValueError if it is not a valid notebook; OSError that names it.
+    """
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} is not a valid notebook ({reason}); open it in JupyterLab and save it"
+        ) from error
     with atomic_write(path) as file:
         file.write(nbformat.writes(notebook) + "\n")
 

@@ -374,10 +374,10 @@ def _statements(names: dict[str, Any], ours: frozenset[str]) -> Iterator[Stateme
 
         for raw in shell.history_manager.input_hist_raw:
             is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in ours
-            yield from _parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
+            yield from parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
         return
     with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
-        yield from _parsed(decode_source(Path(names.get("__file__")).read_bytes()), False)
+        yield from parsed(decode_source(Path(names.get("__file__")).read_bytes()))
 
 
 def _shell() -> Any:
@@ -387,7 +387,7 @@ def _shell() -> Any:
 
 
 @lru_cache(maxsize=1000)
-def _parsed(cell: str, is_ours: bool) -> list[Statement]:
+def parsed(cell: str, is_ours: bool = False) -> list[Statement]:
     """Split the code of a cell into statements; a cell that is not Python has none."""
     found = []
     with suppress(SyntaxError, ValueError), warnings.catch_warnings():
