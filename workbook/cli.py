@@ -816,14 +816,13 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     "notebooks",
     "run the worked notebooks again and store their outputs",
     argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument("--fresh", action="store_true", help="store the new run even if only noise differs"),
     argument("--check", action="store_true", help="run nothing; list the cells not in normal form"),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
 
     if not options.check:
-        notebooks.run(options.names, fresh=options.fresh)
+        notebooks.run(options.names)
         return 0
     paths = notebooks.find(options.names)
     found = [f"{path}: {line}" for path in paths for line in notebooks.complaints(path)]

@@ -7,7 +7,6 @@ gives it the same replacements.
 """
 
 import hashlib
-import json
 import re
 import time
 import warnings
@@ -41,9 +40,7 @@ PICTURES = ("image/png", "image/jpeg")
 PICTURE_METADATA = ("alt", "height", "width")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
-NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
 CELL_SECONDS = 3600  # only a cell that hangs takes so long
-NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def find(names: Sequence[str] = ()) -> list[Path]:
@@ -207,16 +204,12 @@ def _clean_bundle(output: NotebookNode) -> None:
     for mime, value in output.data.items():
         if isinstance(value, str):
             output.data[mime] = value.replace("\n", "") if mime in PICTURES else _plain(value)
-    if PROGRESS.search(output.data.get("text/plain", "")) and not set(PICTURES) & set(output.data):
-        output.data = NotebookNode()
-    notes = {mime: output.metadata.get(mime, {}) for mime in PICTURES if mime in output.data}
-    output.metadata = nbformat.from_dict(
-        {
-            mime: {key: note[key] for key in PICTURE_METADATA if key in note}
-            for mime, note in notes.items()
-            if set(PICTURE_METADATA) & set(note)
-        }
-    )
+    kept = {}
+    for mime in filter(output.data.__contains__, PICTURES):
+        note = output.metadata.get(mime, {})
+        if known := {key: note[key] for key in PICTURE_METADATA if key in note}:
+            kept[mime] = known
+    output.metadata = nbformat.from_dict(kept)
 
 
 def _plain(text: str) -> str:
@@ -269,49 +262,8 @@ def execute(path: str | Path) -> NotebookNode:
     return normalise(notebook)
 
 
-def is_same_run(old: NotebookNode, new: NotebookNode) -> bool:
-    """Tell whether two runs of one notebook say the same, apart from measuring noise.
-
-    Cells must agree exactly; those tagged `nbval-ignore-output` may differ in their pictures,
-    and in numbers by less than a factor of `NOISE`.
-    """
-    if len(old.cells) != len(new.cells):
-        return False
-    for before, after in zip(old.cells, new.cells, strict=True):
-        if before == after:
-            continue
-        varies = VARIES in after.metadata.get("tags", [])
-        bare = [{**cell, "outputs": None} for cell in (before, after)]
-        if not varies or bare[0] != bare[1] or not _is_noise(before.outputs, after.outputs):
-            return False
-    return True
-
-
-def _is_noise(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
-    """Tell whether outputs have the same words, and numbers close to each other."""
-    texts = []
-    for outputs in (old, new):
-        shown = deepcopy(outputs)
-        for output in shown:
-            for mime in PICTURES:
-                if mime in output.get("data", {}):
-                    output.data[mime] = ""
-        texts.append(json.dumps(shown, sort_keys=True, ensure_ascii=False))
-    words = [NUMBER.sub("0", re.sub(r"\s+", " ", text)) for text in texts]
-    if words[0] != words[1]:
-        return False
-    numbers = [[float(n.replace(",", "")) for n in NUMBER.findall(text)] for text in texts]
-    return all(a == b or max(a, b) < NOISE * min(a, b) for a, b in zip(*numbers, strict=True))
-
-
-def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
-    """Run notebooks and store them; print what became of each.
-
-    What is stored is always one whole run. If a new run says the same as the stored one apart from
-    measuring noise, the stored one stays, and the line printed says so; `fresh` stores the new one.
-
-    Raises: ValueError without a checkout.
-    """
+def run(names: Sequence[str] = ()) -> None:
+    """Run notebooks and store them; print what became of each. Raises: ValueError if installed."""
     if config.checkout() is None:
         raise ValueError(
             "`workbook notebooks` runs the worked notebooks of a checkout, and this is an installed"
@@ -319,12 +271,8 @@ def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
         )
     for path in find(names):
         start = time.perf_counter()
-        old, new = read(path), execute(path)
-        if old == new:
-            outcome = "unchanged"
-        elif not fresh and is_same_run(old, new):
-            outcome = "kept as stored: only measuring noise is new (--fresh stores this run)"
-        else:
+        new = execute(path)
+        outcome = "unchanged" if new == read(path) else "stored"
+        if outcome == "stored":
             write(path, new)
-            outcome = "stored"
         print(f"{path.stem}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)
