@@ -8,7 +8,7 @@ import pytest
 
 from workbook import __version__, cli
 from workbook.corpora import corpora
-from workbook.study import copy, lab, notebooks, verbs
+from workbook.study import lab, notebooks, update, verbs
 from workbook.study.progress import Progress
 
 SOFTMAX = """
@@ -331,7 +331,7 @@ def test_data_list_names_every_corpus(capsys):
 
 def test_study_starts_a_problem_over_and_says_what_comes_next(monkeypatch, capsys):
     again = []
-    monkeypatch.setattr(copy, "reset", again.append)
+    monkeypatch.setattr(update, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
     said = capsys.readouterr().out

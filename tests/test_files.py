@@ -56,6 +56,22 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_full_disk_names_the_file(tmp_path):
+    named = pytest.raises(OSError, match=r"No space left on device: '.*a\.txt'")
+    with named, atomic_write(tmp_path / "a.txt"):
+        raise OSError(28, "No space left on device")
+
+
+def test_what_a_killed_process_left_long_ago_is_removed(tmp_path):
+    for name in (".[a].txt.1.tmp", ".[a].txt.2.tmp", ".b.txt.1.tmp"):
+        (tmp_path / name).touch()
+        if "2" not in name:
+            os.utime(tmp_path / name, (0, 0))
+    with atomic_write(tmp_path / "[a].txt") as file:
+        file.write("new")
+    assert sorted(os.listdir(tmp_path)) == [".[a].txt.2.tmp", ".b.txt.1.tmp", "[a].txt"]
+
+
 @pytest.fixture
 def umask():
     """Sets the umask, and puts it back."""

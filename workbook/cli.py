@@ -183,8 +183,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.make or options.reset or options.update is not None or options.tick:
         print(progress.summary(record))  # what was done just now stays in sight
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(progress.overview(record, columns))
+        print(progress.overview(record))
     for notice in update.notices(study):
         print(notice)
 

@@ -5,8 +5,10 @@ import os
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +16,7 @@ from filelock import FileLock, Timeout
 
 LOCK = ".lock"
 PATIENCE = 1  # seconds that a process waits before it says so
+LEFT_OVER = 24 * 3600  # seconds after which no process writes a file any more
 
 
 @contextmanager
@@ -32,6 +35,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             f"{path} is a folder, but a file is to be written there; rename the folder"
         )
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    _remove_leftovers(path)
     # `tempfile` would let only the owner read it, whatever the umask.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -42,9 +46,19 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which file it was for
         raise
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed long ago have left of earlier writes."""
+    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > LEFT_OVER:
+                left.unlink()
 
 
 def write_json(path: Path, content) -> None:

@@ -294,7 +294,7 @@ def _parts(folder: Path, found: Found) -> dict[Place, Part]:
         source = path.read_text(encoding="utf-8", errors="replace")
         said = solutions.status_of(source, path.stem)
         if said and path.stem in PROBLEMS:
-            parts.setdefault((path.stem, ""), Part(best=said, last=said))
+            parts.setdefault((path.stem, ""), Part(best=said))
         part = parts.get((path.stem, ""))
         if part is None or not (part.source or said):
             continue  # a file of the learner's own
