@@ -362,15 +362,11 @@ def test_an_attempt_that_cannot_tell_its_signature_is_called():
         ("transformer_accounting", "a", numpy.array(2127057600)),
         ("transformer_accounting", "a", torch.tensor(2127057600)),
         ("transformer_accounting", "a", Decimal(2127057600)),
-        ("adamwAccounting", "c", "14 times the number of parameters"),
-        ("learning_rate", "b", numpy.array([0.003, 0.1])),
-        ("batch_size_experiment", None, numpy.array([1, 8, 64, 128])),
-        ("main_experiment", None, defaultdict(float, stories=1.6, owt=torch.tensor(4.1))),
-        ("swiglu_ablation", None, {"swiglu": 1344, "silu": 2048}),
-        ("unicode2", "c", numpy.array([0xC3, 0x28])),
+        ("tokenizer_experiments", "c", numpy.array([1e6, 229.2])),
+        ("main_experiment", None, [defaultdict(float, corpus="owt", loss=torch.tensor(4.1))]),
     ],
 )
-def test_an_answer_may_come_in_any_container(problem, part, attempt):
+def test_a_number_may_come_in_any_container(problem, part, attempt):
     assert check(problem, attempt, part).status == "correct"
 
 

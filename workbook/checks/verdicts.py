@@ -102,11 +102,20 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
             self.rows.append(("got", shown(got)))
 
 
-class Unreadable(Wrong):
-    """A form that a part does not take; `study.verbs` adds what it takes; for a text, the facts."""
+class Unreadable(NotAttempted):
+    """A value in another form than a part takes; `study.verbs` adds the form that it takes.
 
-    def __init__(self, attempt: Any):
-        super().__init__("That cannot be read.", got=Words(kind_of(attempt)))
+    `why` says in a sentence what is not of that form, where that is not plain to see.
+    """
+
+    def __init__(self, attempt: Any, why: str | None = None):
+        super().__init__(why or f"The check cannot read {kind_of(attempt)}.")
+
+
+def expect(holds: Any, claim: str, mistake: str | None = None, **values: Any) -> None:
+    """Raise `Wrong` with this claim and the likely mistake, and with `values`, unless it holds."""
+    if not holds:
+        raise Wrong(claim, mistake=mistake, **values)
 
 
 class Findings:

@@ -142,11 +142,10 @@ _RECORDS = (
         points=1, chapter=2, notebook="01_unicode", check="written",
         parts=("a", "b", "c"),
         takes={
-            "a": 'a code point, such as "U+0041", or a sentence',
-            "b": "the repr and what print shows, or their lengths, as a pair or as a dict such as "
-                 '{"repr": 5, "print": 2}; or a sentence',
-            "c": "a text with it inside, its length, or a dict such as {text: length}; or a "
-                 "sentence",
+            "a": 'its code point, such as "U+0041", or a sentence',
+            "b": "a pair of its repr and what print shows, such as (\"'A'\", \"A\"), or a sentence",
+            "c": 'a pair of a text with it inside and the length of that text, such as ("a-b", 3), '
+                "or a sentence",
         },
         facts={
             "a": (
@@ -191,12 +190,10 @@ _RECORDS = (
         points=3, chapter=2, notebook="01_unicode", check="written",
         parts=("a", "b", "c"),
         takes={
-            "a": 'sizes of "hello", such as {"UTF-8": 5, "UTF-16": ...}, or of several texts, such '
-                 'as {"hello": {"UTF-8": 5}}; or a sentence',
-            "b": "bytes on which the function fails, or the text that they encode, alone or first "
-                 "in a pair with the reason; or a sentence",
-            "c": "two bytes, such as bytes([0x68, 0x69]), alone or first in a pair with the "
-                 "reason; or a sentence",
+            "a": 'the sizes of "hello" in bytes, such as {"UTF-8": 5, "UTF-16": ..., "UTF-32": '
+                "...}, or a sentence",
+            "b": 'bytes on which the function fails, written like b"hello", or a sentence',
+            "c": "two bytes, such as bytes([0x68, 0x69]), or a sentence",
         },
         requires={
             "b": Requirement(quantities=("example in bytes",)),
@@ -265,7 +262,7 @@ _RECORDS = (
         parts=("a", "b"), asks_corpora=("tinystories",),
         takes={
             "a": 'a dict such as {"seconds": 62, "gigabytes": 1.9, "longest": b" hello"}, or with '
-                 "only some of these, or a sentence",
+                "only some of these keys, or a sentence",
             "b": "a sentence: the slowest step, and how you know",
         },
         requires={"a": Requirement(quantities=("time", "memory"))},
@@ -302,8 +299,8 @@ _RECORDS = (
         points=2, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b"), asks_corpora=("tinystories", "owt"),
         takes={
-            "a": 'the longest token as bytes, such as b" hello", its length, a dict such as '
-                 '{"hours": 2, "gigabytes": 20, "longest": b" hello"}, or a sentence',
+            "a": 'a dict such as {"longest": b" hello"}, with "hours" and "gigabytes" if you like, '
+                "or a sentence",
             "b": "a sentence or two",
         },
         facts={
@@ -355,11 +352,12 @@ _RECORDS = (
         points=4, chapter=2, notebook="02_bpe", check="written",
         parts=("a", "b", "c", "d"), asks_corpora=("tinystories", "owt"),
         takes={
-            "a": "bytes per token: a number, or a dict by corpus; or a sentence",
-            "b": "bytes per token: a number, or a dict by tokenizer; or a sentence",
-            "c": 'a pair, bytes per second and hours, or {"mb_per_s": 2.5, "days": 12}; or a '
-                 "sentence",
-            "d": "the largest number in uint16, or a sentence",
+            "a": 'bytes per token by corpus ("stories", "docstrings", "tinystories", "owt"), such '
+                'as {"stories": 2.5, "docstrings": 2.5}, a number alone for the stories, or a '
+                "sentence",
+            "b": "bytes per token, such as 2.5, or a sentence",
+            "c": "a pair of bytes per second and hours, such as (2.5e6, 12), or a sentence",
+            "d": "the largest number in uint16, such as 1000, or a sentence",
         },
         requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
         facts={
@@ -563,17 +561,14 @@ _RECORDS = (
         parts=("a", "b", "c", "d", "e"),
         differs="the inner width of the feed-forward layer",
         takes={
-            "a": 'the number of parameters, such as 124e6, or {"parameters": 124e6, "gb": 0.5}; or '
-                 "a sentence",
-            "b": 'FLOPs, such as 1.2e12, a list with those of each matmul, or {"total": 1.2e12, '
-                 '"head": 1e11}; or a sentence',
-            "c": 'a part, such as "the output head", a pair such as ("head", 12) with its share in '
-                 'percent, shares such as {"head": 12, "attention": 50}, or a sentence',
-            "d": "FLOPs of small, medium and large, in this order, XL after them if you like, or "
-                 '{"small": {"total": 1e11, "head": 12}} with shares in percent; or a sentence',
-            "e": "FLOPs, such as 5e13, the factor by which they grew, or both and the share of "
-                 "the scores in percent, as a triple (5e13, 12, 40) or as "
-                 '{"flops": 5e13, "growth": 12, "scores": 40}; or a sentence',
+            "a": '{"parameters": 124e6, "gb": 0.5}, the number of parameters alone, or a sentence',
+            "b": "the total of the FLOPs, such as 1.2e12, or a sentence",
+            "c": 'the part ("ffn", "projections", "scores", "attention" or "head"), or shares in '
+                'percent, such as {"head": 12, "attention": 50}; or a sentence',
+            "d": 'FLOPs and shares in percent by size, such as {"small": {"flops": 1e11, "ffn": '
+                '12, "head": 34}, "medium": {...}, "large": {...}}, or a sentence',
+            "e": '{"flops": 5e13, "growth": 12, "scores": 40}, with the share of the scores in '
+                "percent, the FLOPs alone, or a sentence",
         },
         requires={"a": Requirement(quantities=("memory",))},
         facts={
@@ -656,8 +651,8 @@ _RECORDS = (
         "learning_rate_tuning", "Three learning rates",
         points=1, chapter=4, notebook="05_optimizer", check="written",
         takes={
-            "": "a dict from each learning rate to its losses over ten steps, such as {10: [...], "
-                "100: [...]}, or to the last loss alone; or a sentence",
+            "": "the losses of ten steps by learning rate, such as {10: [...], 100: [...], 1000: "
+                "[...]}, or a sentence",
         },
         facts={
             "": (
@@ -703,14 +698,12 @@ _RECORDS = (
         parts=("a", "b", "c", "d"),
         differs="the feed-forward layer, the GPU and the unit of time",
         takes={
-            "a": 'the bytes of all but the activations, such as 5e9, "5 GB", or a multiple of P '
-                 'such as "7 P"; {"parameters_gb": 5, "gradients_gb": 5, "optimizer_gb": 5}; or a '
-                 "sentence",
-            "b": 'the largest batch, or {"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB, or '
-                 "these three as a triple; or a sentence",
-            "c": "FLOPs per parameter, those of its steps as a list or a dict, or FLOPs of the "
-                 "whole step; or a sentence",
-            "d": 'days (edition 2025) or hours (2026), a text such as "12 days", or a sentence',
+            "a": '{"parameters_gb": 5, "gradients_gb": 5, "optimizer_gb": 5}, all three together, '
+                'such as 5e9 or "5 GB", or a sentence',
+            "b": '{"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB, the largest batch alone, '
+                "or a sentence",
+            "c": "FLOPs per parameter, such as 7, or a sentence",
+            "d": 'days (edition 2025) or hours (2026), such as 12 or "12 days", or a sentence',
         },
         requires={"d": Requirement(quantities=("time",))},
         facts={
@@ -874,8 +867,8 @@ _RECORDS = (
         "experiment_log", "Keep a log",
         points=3, chapter=7, notebook="08_experiments", check="runs",
         takes={
-            "": 'a dict per run, such as {"name": "base", "loss": 1.41, "seconds": 80}, a pandas '
-                "table with such columns, the log of one run, or a text",
+            "": 'a list with a dict per run, such as [{"name": "base", "loss": 1.41, "seconds": '
+                "80}, ...], a pandas table with these columns, or a text",
         },
         facts={
             "": (
@@ -903,11 +896,11 @@ _RECORDS = (
         points=3, chapter=7, notebook="08_experiments", check="runs",
         parts=("a", "b"), asks_corpora=("tinystories",),
         takes={
-            "a": "a dict {learning rate: validation loss}, a dict per run such as "
-                '{"learning_rate": 3e-3, "loss": 1.41}, a pandas table with such columns, the best '
-                "loss, or a text",
-            "b": "a dict {learning rate: loss or nan}, a table as in (a), a tuple of the best "
-                "learning rate and one that diverges, or a text",
+            "a": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
+                "...], a pandas table with these columns, or a text",
+            "b": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
+                '...], with the loss float("nan") for a run that diverged, a pandas table with '
+                "these columns, or a text",
         },
         facts={
             "a": (
@@ -948,9 +941,8 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": "a dict {batch size: validation loss}, a dict per run such as "
-                '{"batch_size": 64, "tokens": 819200, "loss": 1.41}, a pandas table with such '
-                "columns, the list of sizes, or a text",
+            "": 'a list with a dict per run, such as [{"batch_size": 64, "tokens": 819200, '
+                '"loss": 1.41}, ...], a pandas table with these columns, or a text',
         },
         facts={
             "": (
@@ -978,8 +970,8 @@ _RECORDS = (
         points=1, chapter=7, notebook="07_generation", check="written",
         asks_corpora=("tinystories",),
         takes={
-            "": 'the text and what you say about it, or its tokens, or just their number, such as '
-                '300 or {"tokens": 300}',
+            "": "the number of its tokens, such as 300, or the text and what you say about it, in "
+                "one string",
         },
         requires={"": Requirement(tokens_at_least=256)},
         facts={
@@ -1006,9 +998,9 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": 'a dict {("pre", learning rate): loss, ("none", learning rate): loss or nan, ...}, '
-                'a dict per run such as {"norm": "none", "learning_rate": 3e-3, "loss": 1.41}, a '
-                "pandas table with such columns, or a text",
+            "": 'a list with a dict per run, such as [{"norm": "none", "learning_rate": 3e-3, '
+                '"loss": 1.41}, ...], where "norm" is "pre" or "none", a pandas table with these '
+                "columns, or a text",
         },
         facts={
             "": (
@@ -1034,9 +1026,8 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": 'a dict {"pre": loss, "post": loss} or with lists, one loss per seed, a dict '
-                'per run such as {"norm": "post", "loss": 1.41}, a pandas table with such '
-                "columns, or a text",
+            "": 'a list with a dict per run, such as [{"norm": "post", "loss": 1.41}, ...], where '
+                '"norm" is "pre" or "post", a pandas table with these columns, or a text',
         },
         facts={
             "": (
@@ -1063,9 +1054,9 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": 'a dict {"rope": loss, "none": loss} or with lists, one loss per seed, a dict '
-                'per run such as {"position": "none", "loss": 1.41}, a pandas table with such '
-                "columns, or a text",
+            "": 'a list with a dict per run, such as [{"position": "none", "loss": 1.41}, ...], '
+                'where "position" is "rope" or "none", a pandas table with these columns, or a '
+                "text",
         },
         facts={
             "": (
@@ -1091,10 +1082,9 @@ _RECORDS = (
         points=1, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("tinystories",),
         takes={
-            "": "the inner width at which the plain layer has as many parameters, both widths, "
-                'a dict {"swiglu": loss, "silu": loss} or with lists, one loss per seed, a dict '
-                'per run such as {"ffn": "silu", "loss": 1.41}, a pandas table with such '
-                "columns, or a text",
+            "": 'a list with a dict per run, such as [{"ffn": "silu", "d_ff": 512, "loss": 1.41}, '
+                '...], where "ffn" is "swiglu" or "silu", at first without the losses, a pandas '
+                "table with these columns, or a text",
         },
         facts={
             "": (
@@ -1120,9 +1110,9 @@ _RECORDS = (
         points=2, chapter=7, notebook="08_experiments", check="runs",
         asks_corpora=("owt",),
         takes={
-            "": 'a dict {"stories": loss, "docstrings": loss} or {"tinystories": loss, '
-                '"owt": loss}, a dict per run such as {"corpus": "owt", "loss": 3.9}, a pandas '
-                "table with such columns, the loss on the web text, or a text",
+            "": 'a list with a dict per run, such as [{"corpus": "owt", "loss": 3.9}, ...], where '
+                '"corpus" is "tinystories", "owt", "stories" or "docstrings", a pandas table with '
+                "these columns, or a text",
         },
         facts={
             "": (
@@ -1150,8 +1140,8 @@ _RECORDS = (
         asks_corpora=("owt",),
         differs="the time allowed",
         takes={
-            "": 'the loss, a tuple (loss, minutes), a dict per run such as {"name": "tied", '
-                '"loss": 3.4, "minutes": 44}, a pandas table with such columns, or a text',
+            "": 'a list with a dict per run, such as [{"name": "tied", "loss": 3.4, "seconds": '
+                "2640}, ...], a pandas table with these columns, or a text",
         },
         facts={
             "": (

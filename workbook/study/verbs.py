@@ -365,16 +365,16 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
+    except Unreadable as other:
+        if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
+            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
+        claim = f"{other} Hand in {_taken(problem, part)}."
+        return Report("not attempted", problem.id, part, claim)
     except NotAttempted as nothing:
         claim = str(nothing) or _how_to_begin(problem, part)
         return Report("not attempted", problem.id, part, claim)
     except Wrong as error:
         wrong = error
-        if isinstance(error, Unreadable) and isinstance(attempt, str):
-            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
-        if isinstance(error, Unreadable) and _holds_values(attempt):  # which may be right
-            claim = f"The check does not know this form of answer. Hand in {_taken(problem, part)}."
-            return Report("not attempted", problem.id, part, claim)
     except EndedProcess as error:
         wrong = ended_process(error)
     except TimedOut as error:
@@ -389,16 +389,9 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     return _refusal(problem, part, wrong)
 
 
-def _holds_values(attempt: Any) -> bool:
-    """True for an object that may hold an answer, though in a form that no part takes."""
-    return isinstance(attempt, dict | list | tuple) or hasattr(attempt, "to_dict")
-
-
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
     """Report what is wrong: "almost" if only a corner case or the manner is."""
     claim = wrong.claim
-    if isinstance(wrong, Unreadable):
-        wrong.rows.insert(0, ("expected", _taken(problem, part)))
     if wrong.weight == "corner":
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
