@@ -349,6 +349,11 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
 
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
+    assert cli.main(["study", "--tick", "unicode1", "b"]) == 2
+    said = capsys.readouterr().err
+    assert "no text for unicode1 (b) was handed in yet" in said and "01_unicode.ipynb" in said
+    verbs.answer("unicode1", "b", "The one shows what the other hides.")
+    capsys.readouterr()
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     said = capsys.readouterr().out
     assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said

@@ -238,6 +238,7 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path, monkeypat
     [
         (None, "there is no folder"),
         ({}, "has no notebooks"),
+        ({"._a.ipynb": "x", ".~a.ipynb": ""}, "has no notebooks"),
         ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb is not a complete notebook \(Unterminated"),
         ({"a.ipynb": "[" * 100_000}, "not a complete notebook"),
         ({"a.ipynb": "[]"}, "not a notebook of format 4"),
@@ -252,6 +253,29 @@ def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, co
     assert cli.main(["export", str(folder), "--to", str(tmp_path / "build")]) == 2
     said = capsys.readouterr().err
     assert re.search(message, said) and said.count("\n") == 1
+
+
+def test_a_notebook_that_cannot_be_read_is_left_aside_and_hidden_files_are_none(tmp_path, capsys):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    whole = (folder / "01_unicode.ipynb").read_text(encoding="utf-8")
+    for name, text in {
+        "._01_unicode.ipynb": "x\0",
+        ".~01_unicode.ipynb": "",
+        "02_bpe.ipynb": whole[: len(whole) // 2],
+        "03_transformer.ipynb": f"<<<<<<< HEAD\n{whole}",
+        "04_accounting.ipynb": "",
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "05_optimizer.ipynb").symlink_to("nowhere")
+    assert cli.main(["export", str(folder), "--to", str(tmp_path / "build")]) == 0
+    said = capsys.readouterr().err
+    named = re.findall(r"left aside: \S+/(\S+) (?:is not a complete|cannot be read)", said)
+    assert [name[:2] for name in named] == ["02", "03", "04", "05"]
+    assert "It is NUL." in (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="nothing was written") as error:
+        export(folder, strict=True, to=tmp_path / "strict")
+    assert "02_bpe.ipynb is not a complete notebook" in str(error.value)
+    assert "._01" not in str(error.value) and not (tmp_path / "strict").exists()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,31 @@ def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, 
     assert "carries no name" in capsys.readouterr().err
 
 
+def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
+    stories = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
+    folder = learner(
+        tmp_path / "study",
+        answered("train_bpe_tinystories", "a", "It took 5 s and 47 MB.", **stories),
+        answered("train_bpe_tinystories", "b", "The merges."),
+        answered("tokenizer_experiments", "a", "4.2 bytes per token.", **stories),
+        answered("learning_rate_tuning", None, "They grow."),
+    )
+
+    def first_page():
+        export(folder, to=tmp_path / "build")
+        text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+        return " ".join(text.split("# The state")[0].split())
+
+    first = first_page()
+    assert "worth 3 of 107 points" in first  # with learning_rate_tuning, and no part alone
+    assert (
+        "**Stand-ins** 2 of 107 points rest on stand-in texts made offline, not on TinyStories or"
+        " OpenWebText" in first
+    )
+    notebook(folder / "01_unicode.ipynb", answered("learning_rate_tuning", None, "They grow."))
+    assert "Stand-ins" not in first_page()
+
+
 @pytest.mark.parametrize("edition", config.EDITIONS)
 def test_the_reference_write_up_has_no_name_and_no_date(written, edition):
     text = (written[edition][0] / "writeup.md").read_text(encoding="utf-8")

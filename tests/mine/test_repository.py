@@ -427,6 +427,10 @@ if __name__ == "__main__":
         {"cell_type": "code", "source": "print(1 / 0)"},
         {"cell_type": "code", "source": "def softmax(x, dim):\\n    return x.softmax(dim) * SCALE"}
     ]}""",
+    # A save that Jupyter did not finish.
+    "parts/.~work.ipynb": """{"cells": [
+        {"cell_type": "code", "source": "def softmax(x, dim):\\n    return x"}
+    ]}""",
     "scripts/train_lm.py": "import nothing_of_this_runs\nopen('x', 'w').write('x')\n",
 }
 

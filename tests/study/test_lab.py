@@ -178,7 +178,8 @@ def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", os.environ["PATH"])
     for name in ("study", "copied"):
         (tmp_path / name / MARK).mkdir(parents=True)
-        (tmp_path / name / "01_unicode.ipynb").touch()
+        for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
+            (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
         monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
         lab.start()
     assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)

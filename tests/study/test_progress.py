@@ -91,6 +91,24 @@ def test_a_week_in_the_table(study):
     assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
 
 
+def test_only_a_text_that_was_handed_in_is_ticked_off(study):
+    def refuse(*place):
+        with pytest.raises(ValueError, match=r"no text for \w+ \(\w\) was handed in yet"):
+            tick(*place)
+
+    refuse("unicode2", "a")
+    assert not study.path.exists()
+    answer("unicode2", "a", "UTF-8 is shorter.")
+    tick("unicode2", "a")
+    check("unicode1", "The one shows what the other hides.", "b")
+    tick("unicode1", "b", 1)
+    tick("unicode1", "b")
+    check("tokenizer_experiments", 70_000, "d")
+    assert study.of("tokenizer_experiments", "d").best == "wrong"
+    refuse("tokenizer_experiments", "d")
+    assert "a ✓ ticked" in lines(study)["unicode2"] and "b ✓ ticked" in lines(study)["unicode1"]
+
+
 def test_the_table_follows_the_edition(study, monkeypatch):
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     assert "adamw_accounting" in lines(study)

@@ -414,6 +414,8 @@ def test_facts_are_ticked_by_number_or_all(study):
         (("unicode1", "c", 0), "no fact 0"),
         (("unicode1", "c", "1"), "no fact '1'"),
         (("softmax",), "nothing to tick off"),
+        (("unicode1", "b"), r"no text for unicode1 \(b\) was handed in yet"),
+        (("unicode1", "a"), "nothing to tick off"),
     ],
 )
 def test_what_cannot_be_ticked_is_told(study, place, said):

@@ -1,6 +1,6 @@
 """The write-up as one syntax tree: the first page, the table of states, then every problem."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
@@ -104,6 +104,9 @@ def _lead(write_up: WriteUp) -> list[Node]:
     if devices := sorted({visible(answer.device) for answer in answers if answer.device}):
         facts.append(("Measured on", "; ".join(devices)))
     facts.append(("Done", _done(write_up)))
+    if replaced := _points(entry for entry in write_up.entries if entry.state == STAND_IN):
+        rest = f"{replaced} of {_points(write_up.entries)} points rest on stand-in texts"
+        facts.append(("Stand-ins", f"{rest} made offline, not on TinyStories or OpenWebText"))
     lines = [para(strong(words(name)), node("Space"), *words(value)) for name, value in facts]
     return [*blocks, box("facts", lines), para(*_legend())]
 
@@ -115,10 +118,14 @@ def _corpus(name: str) -> str:
 
 def _done(write_up: WriteUp) -> str:
     done = [entry for entry in write_up.entries if entry.is_done]
-    points, most = (
-        sum(entry.points or 0 for entry in entries) for entries in (done, write_up.entries)
+    most = _points(write_up.entries)
+    return (
+        f"{len(done)} of {len(write_up.entries)} problems, worth {_points(done)} of {most} points"
     )
-    return f"{len(done)} of {len(write_up.entries)} problems, worth {points} of {most} points"
+
+
+def _points(entries: Iterable[Entry]) -> int:
+    return sum(entry.points or 0 for entry in entries)
 
 
 def _legend() -> list[Node]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.export.stored import Answer, Found, Place, named, read_folder
+from workbook.files import notebooks_in
 from workbook.study import solutions
 from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
@@ -96,6 +97,7 @@ class WriteUp:
     entries: list[Entry]
     name: str  # whose it is; "" where nobody said
     notes: list[str]  # what the writer should know; none of it is an error
+    left_aside: list[str]  # notebooks that cannot be read, and why
 
     @property
     def short(self) -> list[str]:
@@ -108,13 +110,14 @@ class WriteUp:
 
     @property
     def missing(self) -> list[str]:
-        """What keeps the write-up from being complete: open, wrong and short answers."""
-        return [
+        """What keeps the write-up from being complete: also open, wrong and short answers."""
+        answers = [
             f"{named((entry.id, part))}: {state}"
             for entry in self.entries
             for state, parts in ((UNANSWERED, entry.open), (WRONG, entry.wrong))
             for part in parts
-        ] + self.short
+        ]
+        return self.left_aside + answers + self.short
 
     @property
     def summary(self) -> str:
@@ -132,7 +135,8 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
     """
     found = read_folder(folder)
     worked = config.shipped() / "notebooks"
-    ours = read_folder(worked).answers if any(worked.glob("*.ipynb")) else []
+    shipped = read_folder(worked) if notebooks_in(worked) else Found()
+    ours = shipped.answers
     is_reference = not found.checks and _is_reference(folder, found.answers, ours, worked)
     notes = list(found.notes)
     answers = found.answers if is_reference else _without_ours(found.answers, ours, notes)
@@ -200,6 +204,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         entries=entries,
         name="" if is_reference or not (folder / MARK).is_dir() else Progress(folder).name,
         notes=notes,
+        left_aside=list(dict.fromkeys(found.left_aside + shipped.left_aside)),
     )
 
 

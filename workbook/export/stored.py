@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from workbook.config import EDITIONS
 from workbook.corpora.corpora import CORPORA
+from workbook.files import notebooks_in
 from workbook.study import problems
 from workbook.study.answers import CHECK_MIME, MIME
 from workbook.study.progress import RISING, Part
@@ -71,6 +72,7 @@ class Found:
     checks: dict[Place, Part] = field(default_factory=dict)  # from the outputs of checks alone
     prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)
+    left_aside: list[str] = field(default_factory=list)  # files that cannot be read, and why
 
 
 def named(place: Place) -> str:
@@ -79,18 +81,28 @@ def named(place: Place) -> str:
 
 
 def read_folder(folder: Path) -> Found:
-    """Read the notebooks of a folder; raise ValueError if there are none."""
+    """Read the notebooks of a folder, and leave aside those that cannot be read.
+
+    Raises: ValueError if there are none, or if none can be read.
+    """
     if not folder.is_dir():
         raise ValueError(
             f"there is no folder {folder}; name the one with your notebooks, such as study"
         )
-    paths = sorted(folder.glob("*.ipynb"))
+    paths = notebooks_in(folder)
     if not paths:
         raise ValueError(f"{folder} has no notebooks; name the folder with yours, such as study")
     found = Found()
     for path in paths:
-        for cell in cells_of(path):
+        try:
+            cells = cells_of(path)
+        except ValueError as error:
+            found.left_aside.append(str(error))
+            continue
+        for cell in cells:
             _collect(cell, path.name, found)
+    if len(found.left_aside) == len(paths):
+        raise ValueError("\n  ".join(found.left_aside))
     return found
 
 

@@ -1,6 +1,7 @@
 """The export itself: from a folder of notebooks to Markdown, HTML, PDF and an archive of code."""
 
 import re
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ def export(
     it holds the learner's answers and code alone, with their `name`, which a study folder keeps for
     the next time. `strict` raises ValueError if anything is missing, wrong, short of what is asked
     or cannot be shown, or if code does not import by itself in a clean process, and writes nothing.
+    Without it, a notebook that cannot be read is named on standard error, and left aside.
     Returns what was written and what the writer should know, line by line.
     """
     edition = edition or config.edition()
@@ -64,6 +66,8 @@ def export(
     notes = [*document.notes, *said]
     if strict and notes:
         _refuse("cannot be shown", notes)
+    for line in write_up.left_aside:
+        print(f"workbook: left aside: {line}", file=sys.stderr)
     _save(Path(to), {**formats, "code.zip": code_zip(write_up)})
     notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
     return [

@@ -61,7 +61,8 @@ class Checkout:
                 if not (name.startswith(".") or name in SKIPPED)
                 and not Path(folder, name, "pyvenv.cfg").exists()
             )
-            found += [Path(folder, n) for n in sorted(names) if n.endswith((".py", ".ipynb"))]
+            shown = (name for name in sorted(names) if not name.startswith("."))
+            found += [Path(folder, n) for n in shown if n.endswith((".py", ".ipynb"))]
             if len(found) > MOST_FILES:
                 raise ValueError(
                     f"{self.folder} has more than {MOST_FILES} Python files and notebooks; name the"

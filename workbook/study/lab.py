@@ -12,6 +12,7 @@ import nbformat
 import zmq
 
 from workbook import config
+from workbook.files import notebooks_in
 from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
 from workbook.study.progress import MARK, home
@@ -36,7 +37,7 @@ def start(port: int | None = None) -> None:
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     found = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
-    first = min(folder.glob("*.ipynb"))  # by number
+    first = notebooks_in(folder)[0]  # by number
     serve(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
 
 

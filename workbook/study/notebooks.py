@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import config
-from workbook.files import atomic_write
+from workbook.files import atomic_write, notebooks_in
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
 REPLACEMENTS = (
@@ -46,7 +46,7 @@ CELL_SECONDS = 3600  # only a cell that hangs takes so long
 def find(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
     folder = config.shipped() / "notebooks"
-    worked = sorted(folder.glob("*.ipynb"))
+    worked = notebooks_in(folder)
     if not names:
         return worked
     paths = [Path(name) if name.endswith(".ipynb") else folder / f"{name}.ipynb" for name in names]

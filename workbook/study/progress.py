@@ -44,6 +44,11 @@ class Part:
     def is_solved(self) -> bool:
         return self.best in SOLVED
 
+    @property
+    def has_text(self) -> bool:
+        """Whether a text was handed in: one that `check` read, or that `answer` stored."""
+        return self.answered or self.is_solved or self.best == "read"
+
     def reach(self, state: str) -> None:
         """Note the outcome of a check, or that all facts are ticked."""
         self.best = max(self.best, state, key=RISING.index)

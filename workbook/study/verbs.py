@@ -274,7 +274,8 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         part: such as "b"; None if the problem has no parts.
         facts: their numbers, from 1 on, in the order in which `check` shows them; none: all.
 
-    Raises: ValueError if the problem has no such part or fact, or this is not a study folder.
+    Raises: ValueError if the problem has no such part or fact, if no text for it was handed in, or
+        if this is not a study folder.
     """
     found, part = problems.place(problem, part)
     known = found.facts.get(part or "", ())
@@ -287,6 +288,11 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
+    if not study.of(found.id, part).has_text:
+        raise ValueError(
+            f"no text for {found.id}{f' ({part})' if part else ''} was handed in yet, so there is"
+            f" nothing to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+        )
     with study.changing(found.id, part) as entry:
         entry.tick([known[each - 1] for each in facts] or list(known), known)
     status = "ticked" if len(entry.ticked) == len(known) else "read"
