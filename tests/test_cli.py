@@ -356,7 +356,7 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
     capsys.readouterr()
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     said = capsys.readouterr().out
-    assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said
+    assert "2 of 3 ticked off" in said and said.count("☑") == 2 and "Solved: 0 of" in said
     assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
     said = capsys.readouterr().out
     assert "✓ unicode1 (b): ticked" in said and "Solved: 0.3 of" in said
