@@ -815,7 +815,11 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     "notebooks",
     "run the worked notebooks again and store their outputs",
     argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument("--check", action="store_true", help="run nothing; list the cells not in normal form"),
+    argument(
+        "--check",
+        action="store_true",
+        help="run nothing; list the notebooks that are not in normal form",
+    ),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
@@ -823,7 +827,7 @@ def run_notebooks(options: argparse.Namespace) -> int:
     if not options.check:
         notebooks.run(options.names)
         return 0
-    paths = notebooks.find(options.names)
-    found = [f"{path}: {line}" for path in paths for line in notebooks.complaints(path)]
-    print(*found, sep="\n", end="\n" if found else "")
+    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    for path in found:
+        print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
     return 1 if found else 0

@@ -182,11 +182,7 @@ def _outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
                 streams[output.name].text += output.text
                 continue
             streams[output.name] = output
-        elif output.output_type == "error":
-            output.evalue = _plain(output.evalue)
-            output.traceback = [_plain(line) for line in output.traceback]
-            streams = {}
-        else:
+        elif "data" in output:  # what a cell shows, and no error: none is stored
             _clean_bundle(output)
             if not output.data:
                 continue
@@ -228,20 +224,9 @@ def _without_progress(text: str) -> str:
     return "\n".join(kept) if any(line.strip() for line in kept) else ""
 
 
-def complaints(path: str | Path) -> list[str]:
-    """Name what in a file is not in normal form, one line per cell."""
-    stored = read(path)
-    normal = normalise(stored)
-    found = []
-    for place, (cell, wanted) in enumerate(zip(stored.cells, normal.cells, strict=True)):
-        fields = [key for key in {**cell, **wanted} if cell.get(key) != wanted.get(key)]
-        if fields:
-            found.append(f"cell {place} ({wanted.id}): {', '.join(sorted(fields))}")
-    if stored.metadata != normal.metadata:
-        found.append("the notebook's metadata")
-    if not found and Path(path).read_text(encoding="utf-8") != nbformat.writes(normal) + "\n":
-        found.append("the layout of the file (indents, order of keys, end of file)")
-    return found
+def is_normal(path: str | Path) -> bool:
+    """Tell whether a file is in normal form, to the last indent."""
+    return Path(path).read_text(encoding="utf-8") == nbformat.writes(normalise(read(path))) + "\n"
 
 
 def execute(path: str | Path) -> NotebookNode:
