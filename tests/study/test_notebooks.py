@@ -179,16 +179,6 @@ def test_ids_do_not_move_when_a_cell_is_put_in():
     assert [name for name in after if name in before] == before
 
 
-def test_cells_that_ran_out_of_order_or_never_are_not_covered_up():
-    def counts_of(*stored):
-        some = [new_code_cell("x", execution_count=count) for count in stored]
-        return [c.execution_count for c in normalise(new_notebook(cells=some)).cells]
-
-    assert counts_of(3, 7, 9) == [1, 2, 3]
-    assert counts_of(3, None, 9) == [1, None, 3]
-    assert counts_of(3, 2, 9) == [3, 2, 9]
-
-
 def test_metadata_is_what_the_workbook_knows():
     cell = new_code_cell(
         "x", metadata={"tags": ["b", "a"], "collapsed": True, "workbook": {"x": 1}}

@@ -84,9 +84,9 @@ def test_a_week_in_the_table(study):
     answer("unicode1", "a", "It is the null character, U+0000.")
     assert 'compare your text with its list, then tick("unicode1", "b").' in overview(study)
     tick("unicode1", "b", 1)
-    assert "b ✎ read, 1 ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    assert "a ✓ correct, answered · b ✎ read, 1 ticked · c ○ open" in lines(study)["unicode1"]
     tick("unicode1", "b")
-    assert "a ✓ correct · b ✓ ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    assert "a ✓ correct, answered · b ✓ ticked · c ○ open" in lines(study)["unicode1"]
     assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
     assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
 

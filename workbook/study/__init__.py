@@ -7,18 +7,3 @@ makes the learner's own notebooks in `study/`, `update` brings them up to date, 
 what is solved there, and `solutions` keeps that code as files. `lab` opens JupyterLab on them, and
 `notebooks` runs the worked ones and stores them in normal form.
 """
-
-from workbook import lazy
-
-HOMES = {
-    "PROBLEMS": "problems",
-    "Problem": "problems",
-    "answer": "verbs",
-    "check": "verbs",
-    "hint": "verbs",
-    "look_up": "verbs",
-    "reveal": "verbs",
-    "tick": "verbs",
-}
-__all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)

@@ -37,7 +37,6 @@ ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "reveal", "evidence
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
-PICTURE_METADATA = ("alt", "height", "width")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
 CELL_SECONDS = 3600  # only a cell that hangs takes so long
@@ -114,7 +113,6 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
             cell.outputs = _outputs(cell.outputs)
     for cell, name in zip(result.cells, cell_ids(result.cells), strict=True):
         cell.id = name
-    _renumber([cell for cell in result.cells if cell.cell_type == "code"])
     return result
 
 
@@ -158,20 +156,6 @@ def cell_ids(cells: list[NotebookNode]) -> list[str]:
     return ids
 
 
-def _renumber(cells: list[NotebookNode]) -> None:
-    """Count the cells that ran by their place, unless they ran out of order: that must show."""
-    counts = [cell.execution_count for cell in cells if cell.execution_count is not None]
-    if counts != sorted(set(counts)):
-        return
-    for place, cell in enumerate(cells, start=1):
-        if cell.execution_count is None:
-            continue
-        cell.execution_count = place
-        for output in cell.outputs:
-            if output.output_type == "execute_result":
-                output.execution_count = place
-
-
 def _outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """Clean a cell's outputs, and join streams of one name that follow each other."""
     kept: list[NotebookNode] = []
@@ -200,12 +184,6 @@ def _clean_bundle(output: NotebookNode) -> None:
     for mime, value in output.data.items():
         if isinstance(value, str):
             output.data[mime] = value.replace("\n", "") if mime in PICTURES else _plain(value)
-    kept = {}
-    for mime in filter(output.data.__contains__, PICTURES):
-        note = output.metadata.get(mime, {})
-        if known := {key: note[key] for key in PICTURE_METADATA if key in note}:
-            kept[mime] = known
-    output.metadata = nbformat.from_dict(kept)
 
 
 def _plain(text: str) -> str:

@@ -60,9 +60,9 @@ class Part:
 
     @property
     def in_words(self) -> str:
-        """Sign and state, such as "✎ read, 1 ticked"."""
-        more = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
-        return f"{SIGNS[self.best]} {self.best}{more}"
+        """Sign and state, such as "✎ read, 1 ticked, answered"."""
+        ticked = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
+        return f"{SIGNS[self.best]} {self.best}{ticked}{', answered' if self.answered else ''}"
 
 
 class Progress:
@@ -234,7 +234,7 @@ def overview(study: Progress) -> str:
         lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
         for problem in group:
             worth = "-" if problem.points[edition] is None else problem.points[edition]
-            states = " · ".join(_states(problem, done.get(problem.id, {})))
+            states = _states(problem, done.get(problem.id, {}))
             lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {states}")
     return "\n".join([*lines, "", _summary(done, edition)])
 
@@ -272,18 +272,14 @@ def _number(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def _states(problem: Problem, parts: dict[str, Part]) -> list[str]:
-    """Write the state of each part, those that are alike together: "a, b ✓ correct", "c ○ open"."""
+def _states(problem: Problem, parts: dict[str, Part]) -> str:
+    """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
     shown = []
-    states = [(part, parts.get(part, Part())) for part in parts_of(problem)]
-    for said, group in groupby(states, key=lambda each: each[1].in_words):
+    states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
+    for said, group in groupby(states, key=lambda each: each[1]):
         names = ", ".join(part for part, _ in group if part)
         shown.append(f"{names} {said}".strip())
-    answered = [part for part, entry in states if entry.answered]
-    if answered:
-        shown.append("answered" if problem.parts == tuple(answered) or answered == [""]
-                     else f"answered: {', '.join(answered)}")  # fmt: skip
-    return shown
+    return " · ".join(shown)
 
 
 def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:

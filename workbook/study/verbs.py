@@ -208,11 +208,8 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
             entry.source, entry.trouble = kept
     if report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
-        ticking = f'If it does, run `tick("{found.id}"{part})`.'
-        if len(report.facts) > 1:
-            by_number = f'`tick("{found.id}"{part or ", None"}, 1)`'
-            ticking += f" To tick off only some of them, give their numbers: {by_number}."
-        then += (ticking,)
+        by_number = f'`tick("{found.id}"{part or ", None"}, 1)` for the first one alone'
+        then += (f'If it does, run `tick("{found.id}"{part})`, or {by_number}.',)
     elif entry.is_solved and not then and report.status != "correct":
         then = ("This part is solved already, and stays so.",)
     record = {"problem": found.id, "part": report.part, "status": report.status}
