@@ -9,7 +9,7 @@ import pytest
 
 from workbook import __version__, cli
 from workbook.corpora import corpora
-from workbook.study import copy, lab, notebooks, verbs
+from workbook.study import lab, notebooks, update, verbs
 from workbook.study.progress import Progress
 
 SOFTMAX = """
@@ -342,7 +342,7 @@ def test_data_list_names_every_corpus(capsys):
 
 def test_study_starts_a_problem_over_and_says_what_comes_next(monkeypatch, capsys):
     again = []
-    monkeypatch.setattr(copy, "reset", again.append)
+    monkeypatch.setattr(update, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
     said = capsys.readouterr().out
@@ -367,7 +367,7 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
     capsys.readouterr()
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     said = capsys.readouterr().out
-    assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said
+    assert "2 of 3 ticked off" in said and said.count("☑") == 2 and "Solved: 0 of" in said
     assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
     said = capsys.readouterr().out
     assert "✓ unicode1 (b): ticked" in said and "Solved: 0.3 of" in said
@@ -378,9 +378,9 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
 
 def test_notebooks_are_run_by_name(monkeypatch):
     runs = []
-    monkeypatch.setattr(notebooks, "run", lambda names, fresh: runs.append((names, fresh)))
-    assert cli.main(["notebooks", "02_bpe", "--fresh"]) == 0
-    assert runs == [(["02_bpe"], True)]
+    monkeypatch.setattr(notebooks, "run", runs.append)
+    assert cli.main(["notebooks", "02_bpe"]) == 0
+    assert runs == [["02_bpe"]]
 
 
 @pytest.mark.parametrize("subject", ["tokenizer", "train", "generate", "scaling"])

@@ -166,7 +166,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.make:
         copy.make(study)
     if options.reset is not None:
-        copy.reset(options.reset)
+        update.reset(options.reset)
     if options.update is not None:
         update.update(options.update, study)
     if options.tick:
@@ -179,8 +179,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.make or options.reset or options.update is not None or options.tick:
         print(progress.summary(record))  # what was done just now stays in sight
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(progress.overview(record, columns))
+        print(progress.overview(record))
     for notice in update.notices(study):
         print(notice)
 
@@ -290,9 +289,9 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     In a file that was kept for a learner `__all__` says what that is: the problem's own name may
     stand for something else there.
     """
-    from workbook.study import keeping
+    from workbook.study import solutions
 
-    is_kept = keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id)
+    is_kept = solutions.status_of(path.read_text("utf-8", errors="replace"), problem.id)
     if problem.form == "script" and not (name or is_kept):
         return path  # it is run, not imported
     defined = vars(load_module(path))
@@ -770,16 +769,19 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     "notebooks",
     "run the worked notebooks again and store their outputs",
     argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument("--fresh", action="store_true", help="store the new run even if only noise differs"),
-    argument("--check", action="store_true", help="run nothing; list the cells not in normal form"),
+    argument(
+        "--check",
+        action="store_true",
+        help="run nothing; list the notebooks that are not in normal form",
+    ),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
 
     if not options.check:
-        notebooks.run(options.names, fresh=options.fresh)
+        notebooks.run(options.names)
         return 0
-    paths = notebooks.find(options.names)
-    found = [f"{path}: {line}" for path in paths for line in notebooks.complaints(path)]
-    print(*found, sep="\n", end="\n" if found else "")
+    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    for path in found:
+        print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
     return 1 if found else 0

@@ -50,7 +50,7 @@ def test_a_sentence_is_read_and_facts_are_shown(problem, part, attempts):
     for attempt in attempts:
         report = check(problem, attempt, part)
         assert report.status == "read" and report.facts, (attempt, report)
-        assert report.message.count("[ ]") == len(report.facts)
+        assert report.message.count("☐") == len(report.facts)
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("REFUSED"))

@@ -25,7 +25,7 @@ from attempts import (
 from workbook import cli
 from workbook.checks import worker
 from workbook.export import adapters
-from workbook.study import keeping, problems
+from workbook.study import problems, solutions
 from workbook.study.progress import Part
 
 STYLES = {  # each in other words than the handout's
@@ -66,9 +66,9 @@ torch.save({n: adapter_runs.result(n, adapters, ".") for n in adapter_runs.NAMES
 
 def kept(folder, attempts, status="correct"):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "why_not_alone", lambda *_: "")  # takes seconds for each
+        patch.setattr(solutions, "why_not_alone", lambda *_: "")  # takes seconds for each
         for problem, attempt in attempts.items():
-            (_, trouble), said = keeping.keep(
+            (_, trouble), said = solutions.keep(
                 folder, problems.get(problem), attempt, status, Part()
             )
             assert trouble == "", said

@@ -16,7 +16,7 @@ from textwrap import shorten
 
 from workbook.checks import worker
 from workbook.files import atomic_write, write_json
-from workbook.study import keeping
+from workbook.study import solutions
 from workbook.study.problems import PROBLEMS
 
 PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
@@ -58,11 +58,11 @@ def export(study: Path, to: Path) -> list[str]:
 
 def _kept(study: Path) -> dict[str, str]:
     """The sources of what passed a check, by problem."""
-    folder, kept = study / keeping.FOLDER, {}
+    folder, kept = study / solutions.FOLDER, {}
     for name, problem in PROBLEMS.items():
         path = folder / f"{name}.py"
         source = path.read_text("utf-8", errors="replace") if path.is_file() else ""
-        if problem.form and keeping.status_of(source, name):
+        if problem.form and solutions.status_of(source, name):
             kept[name] = source
     if not kept:
         raise ValueError(
@@ -115,7 +115,7 @@ def _report(to: Path, kept: dict[str, str], found: dict[str, dict]) -> list[str]
             lines.append(f"  {each['name']}{missing}: {' '.join(each['why'].split())}")
     lists = {
         "almost right when checked": [
-            name for name, text in kept.items() if keeping.status_of(text, name) == "almost"
+            name for name, text in kept.items() if solutions.status_of(text, name) == "almost"
         ],
         "import the workbook, which the course does not install": [
             name for name, text in kept.items() if re.search(r"(?m)^ *(from|import) workbook", text)

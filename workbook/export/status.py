@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.export.saved_notebooks import Answer, Place, SavedNotebooks, named, read_folder
-from workbook.study import keeping
+from workbook.study import solutions
 from workbook.study.answers import complaints
 from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, Part, Progress
@@ -143,7 +143,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         elif problem.kind == "code" and kept.source:
             listings = [(f"{id}.py", kept.source.strip("\n"))]
             if prove and kept.trouble is None:
-                kept.trouble = keeping.why_not_alone(kept.source, id)
+                kept.trouble = solutions.why_not_alone(kept.source, id)
         short = [f"{answer}: {line}" for answer in own.values() for line in _complaints(answer)]
         if listings and kept.trouble:
             short.append(f"{id}: its code does not import by itself: {kept.trouble}")
@@ -212,9 +212,9 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     attempts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
     attempts = {**saved.checks, **attempts}
     for id in PROBLEMS:
-        path = folder / keeping.FOLDER / f"{id}.py"
+        path = folder / solutions.FOLDER / f"{id}.py"
         source = path.read_text("utf-8", errors="replace") if path.is_file() else ""
-        status = keeping.status_of(source, id)
+        status = solutions.status_of(source, id)
         if status:  # otherwise it is a file of the learner's own
             part = attempts.setdefault((id, ""), Part(best=status))
             if source != part.source:

@@ -16,7 +16,7 @@ from workbook.files import write_json
 from workbook.mine import repository
 from workbook.mine.checkout import ADAPTERS
 from workbook.mine.finding import CODE
-from workbook.study import keeping, progress, verbs
+from workbook.study import progress, solutions, verbs
 from workbook.study.problems import PROBLEMS
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
@@ -65,7 +65,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
     """
     places = repository.places(study)
     if not places:
-        raise ValueError(NOTHING.format(study=study, kept=study / keeping.FOLDER))
+        raise ValueError(NOTHING.format(study=study, kept=study / solutions.FOLDER))
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]

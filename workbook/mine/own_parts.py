@@ -31,7 +31,7 @@ from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.mine import repository
 from workbook.mine.tracing import TracedModel
 from workbook.optimizer.optimizers import clip_gradients
-from workbook.study import keeping, problems, progress
+from workbook.study import problems, progress, solutions
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices
 from workbook.training.parts import Maker, Parts
@@ -74,7 +74,7 @@ def found(problem: str, study: Path) -> Found | None:
 
     Raises: ValueError if `adopted.toml` is damaged, OSError if the folder that it names is gone.
     """
-    adopted, kept = repository.read(study), study / keeping.FOLDER / f"{problem}.py"
+    adopted, kept = repository.read(study), study / solutions.FOLDER / f"{problem}.py"
     if adopted is None or not (where := adopted.where(problem)):
         return load_kept(kept) if kept.is_file() else None
     repository.enter(adopted)
@@ -88,7 +88,7 @@ def found(problem: str, study: Path) -> Found | None:
 
 def load_kept(path: Path) -> Found:
     """What a file of the study folder defines for its problem, which its `__all__` names."""
-    where, name = f"{keeping.FOLDER}.{path.stem}", f"workbook_study_{path.stem}"
+    where, name = f"{solutions.FOLDER}.{path.stem}", f"workbook_study_{path.stem}"
     try:
         spec = spec_from_file_location(name, path)
         module = sys.modules[name] = module_from_spec(spec)

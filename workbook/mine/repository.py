@@ -18,7 +18,7 @@ from workbook.checks import worker
 from workbook.files import atomic_write, locked, write_json
 from workbook.mine.checkout import ADAPTERS, Checkout, how_to_install
 from workbook.mine.finding import CODE, Adapters
-from workbook.study import keeping, problems
+from workbook.study import problems, solutions
 from workbook.study.progress import MARK
 
 __all__ = ["Adopted", "adapter", "adopt", "enter", "load", "read"]
@@ -93,9 +93,9 @@ def places(study: Path) -> dict[str, str]:
     adopted = read(study)
     found = {name: adopted.where(name) if adopted is not None else "" for name in CODE}
     for name in CODE:
-        if not found[name] and (study / keeping.FOLDER / f"{name}.py").is_file():
+        if not found[name] and (study / solutions.FOLDER / f"{name}.py").is_file():
             names = problems.get(name).names or (name,)
-            found[name] = f"{keeping.FOLDER}.{name}:{', '.join(names)}"
+            found[name] = f"{solutions.FOLDER}.{name}:{', '.join(names)}"
     return {name: place for name, place in found.items() if place}
 
 
