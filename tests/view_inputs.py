@@ -205,8 +205,6 @@ PLOTS = [
     ),
     partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
     partial(experiments.in_bits, {"ours": [run(9, 3, 2)], "yours": [run(9, 4, 3)]}),
-    partial(experiments.standings, {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3],
-                                    "together": [2.0, 2.1]}, ["a"]),
     partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
 ]  # fmt: skip
 PLOTS = {each.func: each for each in PLOTS}

@@ -98,17 +98,6 @@ def test_every_run_is_a_dot_in_the_row_of_its_experiment_or_a_cross():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "two"]
 
 
-def test_standings_have_the_lowest_on_top_and_the_range_of_the_start():
-    ax = drawn(draw.standings)
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    assert names == ["together", "a", "start", "... + b"]
-    assert ax.yaxis_inverted()
-    span = ax.patches[0]
-    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((3.0, 3.2))
-    helped = next(line for line in ax.lines if line.get_marker() == "D")
-    assert list(helped.get_xdata()) == [2.5, 2.7]
-
-
 def test_the_limit_stands_where_time_is_up():
     held_out, limit = drawn(draw.against_time).lines
     assert held_out.get_ydata().tolist() == [3, 2, 2, 2, 1, 1]

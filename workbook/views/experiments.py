@@ -5,7 +5,6 @@ What a colour says, a marker or a kind of line says too. A cross is a run that d
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from statistics import fmean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +16,7 @@ from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 from workbook.experiments.records import Run
 from workbook.experiments.results import BatchCurve, Comparison
 from workbook.views import plots
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, RED, axes, note
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
 
 MARKERS = "osD^vPX*"
 X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
@@ -315,41 +314,6 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("batch size (sequences)")
     ax.grid()
-
-
-def standings(
-    entries: Mapping[str, Sequence[float]], helped: Sequence[str], ax: Axes | None = None
-) -> Axes:
-    """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
-
-    Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
-    are filled circles, the rest open ones.
-    An entry such as "a + b" is named by what was added last.
-    """
-    ax = axes(ax, height=1.0 + 0.23 * len(entries))
-    names = sorted(entries, key=lambda name: fmean(entries[name]))
-    start, *_, final = entries
-    ax.axvspan(
-        min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
-        label=f"range of “{start}”",
-    )  # fmt: skip
-    ends = (start, f"{start} again", final)
-    for row, name in enumerate(names):
-        colour = BLUE if name in ends else GREEN if name in helped else GREY
-        face = "none" if colour == GREY else colour
-        marker = "D" if colour == GREEN else "o"
-        losses = entries[name]
-        ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
-        ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="start, start again, final")
-    ax.plot([], [], "D", color=GREEN, label="helped")
-    ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
-    ax.plot([], [], "|", color=INK, ms=12, label="mean")
-    plots.named_rows(ax, map(short, names))
-    ax.set_xlabel(FINAL)
-    ax.grid(axis="x")
-    ax.figure.legend(loc="outside upper center", ncols=5, fontsize=8)
-    return ax
 
 
 def short(name: str) -> str:
