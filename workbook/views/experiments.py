@@ -316,16 +316,6 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.grid()
 
 
-def short(name: str) -> str:
-    """The name of an entry; of several changes, only the last.
-
-    >>> short("half the context + SiLU")
-    '... + SiLU'
-    """
-    *before, last = name.split(" + ")
-    return f"... + {last}" if before else last
-
-
 def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
     """Validation losses against seconds, and the time at which every run has to end."""
     ax = curves(groups, "seconds", ax=ax)
