@@ -186,7 +186,7 @@ ATTEMPTS = {
     **EXPERIMENTS,
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
     ("training_together", None): (
-        training_together.RIGHT["a dict of settings"],
+        training_together.RIGHT["keyword arguments"],
         training_together.function(("lr=lr)", "lr=0.0)")),
     ),
     ("checkpointing", None): (
