@@ -4,27 +4,13 @@ They are edits of one text, whose model and optimizer are the workbook's: the sc
 not its parts. A script of its own style is written out.
 """
 
-import signal
-from contextlib import suppress
-from pathlib import Path
-
-import numpy as np
-
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
-from workbook.training import train as trainer
-from workbook.training.data import TrainData
-
 PARTS = """
 import argparse
 import os
-import signal
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from workbook.config import ModelConfig
 from workbook.transformer.model import TransformerLM
 
 
@@ -40,12 +26,7 @@ def cross_entropy(logits, targets):
 
 
 def build(vocab_size, context_length, d_model, num_layers, num_heads, d_ff):
-    return TransformerLM.from_config(
-        ModelConfig(
-            vocab_size=vocab_size, context_length=context_length, d_model=d_model,
-            num_layers=num_layers, num_heads=num_heads, d_ff=d_ff,
-        )
-    )
+    return TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, 1e4)
 
 
 @torch.no_grad()
@@ -155,14 +136,6 @@ UPDATE = """        optimizer.zero_grad()
         optimizer.step()
 """
 
-BY_KWARGS = """
-def by_kwargs(**settings):
-    checkpoints.append(settings["checkpoint_path"])
-    train(**settings)
-
-
-checkpoints = []
-"""
 ACCUMULATED = """        optimizer.zero_grad()
         for part in range(4):
             x, y = get_batch(train_data, batch_size // 4, context_length)
@@ -171,28 +144,26 @@ ACCUMULATED = """        optimizer.zero_grad()
         loss = loss * 4
         optimizer.step()
 """
-MODEL_MAKES_LOSS = (
-    "return TransformerLM.from_config(", "return WithLoss("
-), ("@torch.no_grad()\ndef evaluate", """class WithLoss(torch.nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.lm = TransformerLM.from_config(config)
+MINE = "def mine(**settings):\n    train(**settings)\n"
+WINDOWS = """
+class Windows(torch.utils.data.IterableDataset):
+    def __init__(self, *arguments):
+        self.arguments = arguments
 
-    def forward(self, idx, targets=None):
-        logits = self.lm(idx)
-        return logits, None if targets is None else cross_entropy(logits, targets)
+    def __iter__(self):
+        while True:
+            yield get_batch(*self.arguments)
 
 
-@torch.no_grad()
-def evaluate"""), ("cross_entropy(model(x), y)", "model(idx=x, targets=y)[1]")  # fmt: skip
+def train("""
+LOADER = """windows = Windows(train_data, batch_size, context_length)
+    batches = iter(torch.utils.data.DataLoader(windows, batch_size=None, num_workers=2))
+    """
 
 RIGHT = {
     "a function": function(),
-    "keyword arguments": function(name="by_kwargs", parts=PARTS + TRAIN + BY_KWARGS),
-    "bare numbers": function(
-        ('np.load(train_path, mmap_mode="r")', "np.memmap(train_path, np.uint16, 'r')"),
-        ('np.load(valid_path, mmap_mode="r")', "np.memmap(valid_path, np.uint16, 'r')"),
-    ),
+    "keyword arguments": function(name="mine", parts=PARTS + TRAIN + MINE),
+    "bare numbers": function(("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16')),
     "by logging": function(
         (PRINTED, 'logging.info("Iter %d loss=%.3f", step, loss)'),
         (PRINTED_VALID, 'logging.info("[Eval] Iter=%d Val_loss=%.3f", step, valid_loss)'),
@@ -209,7 +180,10 @@ RIGHT = {
         (PRINTED_VALID, 'print(f"{step}: loss {loss.item():7.3f}, val loss {valid_loss:.3f}")'),
     ),
     "gradients accumulated": function((BATCH + UPDATE, ACCUMULATED)),
-    "a model that makes the loss": function(*MODEL_MAKES_LOSS),
+    "a loader with workers": function(
+        ("\ndef train(", WINDOWS), (LOOP, LOADER + LOOP),
+        ("get_batch(train_data, batch_size, context_length)", "next(batches)"),
+    ),
     "compiled": function(("    optimizer =", "    model = torch.compile(model)\n    optimizer =")),
     "a progress bar": function(
         (PRINTED, "bar.set_postfix(loss=loss.item())"), (LOOP, "for step in bar:"),
@@ -224,11 +198,9 @@ RIGHT = {
         ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
     ),
     "blocks beside other modules": function(
-        ("return TransformerLM.from_config(", "return in_one_list("),
-        ("def build(", "def in_one_list(config):\n"
-         "    lm = TransformerLM.from_config(config)\n"
-         "    parts = [lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head]\n"
-         "    return torch.nn.Sequential(*parts)\n\n\ndef build("),
+        ("return TransformerLM(", "lm = TransformerLM("),
+        ("d_ff, 1e4)", "d_ff, 1e4)\n    return torch.nn.Sequential("
+         "lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head)"),
     ),
     "a main that reads the command line": function(
         ('if __name__ == "__main__":', "def main():"), name="main", parts=PARTS + TRAIN + MAIN
@@ -240,95 +212,38 @@ RIGHT = {
     "the last save is not the last step": function((LAST, "")),
 }  # fmt: skip
 
-DASHED = """
-parser = argparse.ArgumentParser()
-parser.add_argument("--train-path", type=Path, required=True, help="tokens.bin")
-parser.add_argument("--valid-path", type=Path, required=True)
-parser.add_argument("--checkpoint-path", type=Path)
-for name in ("vocab-size", "context-length", "d-model", "num-layers", "num-heads", "batch-size"):
-    parser.add_argument(f"--{name}", type=int, default=8)
-parser.add_argument("--d-ff", type=int)
-parser.add_argument("--steps", type=int, default=10_000)
-parser.add_argument("--lr", type=float, default=3e-4)
-parser.add_argument("--betas", nargs=2, type=float, default=(0.9, 0.95))
-parser.add_argument("--eval-every", type=int, default=100)
-parser.add_argument("--resume")
-parser.add_argument("--wandb-project", default="cs336")
-args = parser.parse_args()
-wandb.init(project=args.wandb_project, config=vars(args))
-steps = args.steps
-train_data = np.memmap(args.train_path, dtype=np.uint16, mode="r")
-valid_data = np.memmap(args.valid_path, dtype=np.uint16, mode="r")
-model = build(
-    args.vocab_size, args.context_length, args.d_model, args.num_layers, args.num_heads, args.d_ff
-)
-optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=args.betas)
-start = load(args.resume, model, optimizer) if args.resume else 0
-for step in range(start, steps):
-    loss = cross_entropy(*(lambda x, y: (model(x), y))(
-        *get_batch(train_data, args.batch_size, args.context_length)))
-    model.zero_grad()
-    loss.backward()
-    optimizer.step()
-    wandb.log({"train/loss": loss.item()}, step=step)
-    if step == steps - 1:
-        wandb.log({"val/loss": evaluate(model, valid_data, args.batch_size, args.context_length)})
-save(model, optimizer, steps, args.checkpoint_path)
-wandb.finish()
-"""
 CLICKED = """
 import click
 
 
-@click.command()
-@click.option("--train-path", required=True)
-@click.option("--valid-path", required=True)
-@click.option("--checkpoint-path", default="run.pt")
-@click.option("--vocab-size", default=10_000)
-@click.option("--context-length", default=256)
-@click.option("--d-model", default=512)
-@click.option("--num-layers", default=4)
-@click.option("--num-heads", default=16)
-@click.option("--d-ff", default=1344)
-@click.option("--batch-size", default=32)
-@click.option("--steps", default=10_000)
-@click.option("--lr", default=3e-4)
-@click.option("--resume", default=None)
-@click.option("--log-every", default=100)
-@click.option("--eval-every", default=100)
-@click.option("--compile/--no-compile", default=False)
-def main(compile, **settings):
+def main(**settings):
     train(**settings)
 
 
-main()
+for name in "train-path valid-path checkpoint-path resume".split():
+    main = click.option(f"--{name}", default=None)(main)
+for name in (
+    "vocab-size", "context-length", "d-model", "num-layers", "num-heads", "d-ff", "batch-size",
+    "steps", "log-every", "eval-every", "save-every",
+):
+    main = click.option(f"--{name}", default=10)(main)
+main = click.option("--lr", default=3e-4)(main)
+main = click.option("--compile/--no-compile", default=False)(main)
+click.command()(main)()
 """
-POOL = (
-    ("def get_batch", """class Windows(torch.utils.data.IterableDataset):
-    def __init__(self, *arguments):
-        self.arguments = arguments
-
-    def __iter__(self):
-        while True:
-            yield get_batch(*self.arguments)
-
-
-def get_batch"""),
-    (LOOP, "windows = Windows(train_data, batch_size, context_length)\n"
-     "    loader = torch.utils.data.DataLoader(windows, batch_size=None, num_workers=2)\n"
-     f"    batches = iter(loader)\n    {LOOP}"),
-    ("        x, y = get_batch(train_data, batch_size, context_length)\n        loss",
-     "        x, y = next(batches)\n        loss"),
-)  # fmt: skip
 RIGHT_SCRIPTS = {
-    "wandb, bare numbers, dashes": script(parts="import wandb" + PARTS + DASHED),
-    "click, a loader with workers": script(*POOL, parts=PARTS + TRAIN + CLICKED),
-}
+    "argparse": script(),
+    "wandb, dashes": script(
+        ('f"--{name}"', '"--" + name.replace("_", "-")'), ("import os\n", "import wandb\n"),
+        (PRINTED, 'wandb.log({"train/loss": loss}, step=step)'),
+        (PRINTED_VALID, 'wandb.log({"val/loss": valid_loss})'),
+        (LAST, LAST + "    wandb.finish()\n"),
+    ),
+    "click": script(("save_every=1_000", "save_every=1_000, compile=False"),
+                    parts=PARTS + TRAIN + CLICKED),
+}  # fmt: skip
 
-IN_MEMORY = function(
-    ('np.load(train_path, mmap_mode="r")', "np.load(train_path)"),
-    ('np.load(valid_path, mmap_mode="r")', "np.load(valid_path)"),
-)
+IN_MEMORY = function((', mmap_mode="r"', ""))
 
 # --- Not right, and a piece of what is said
 
@@ -406,19 +321,14 @@ ALMOST = [
     ("reports seldom", [("    eval_every=100, save", "    save"), ("% eval_every", "% 100")],
      "No validation loss is reported"),
 ]  # fmt: skip
-NO_OPTIONS = (
-    PARTS
-    + """
-train_data = np.resize(np.arange(40), 4_000)
-model = build(61, 16, 32, 2, 4, 64)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-for step in range(10_000):
-    x, y = get_batch(train_data, 8, 16)
-    loss = cross_entropy(model(x), y)
-    loss.backward()
+NO_OPTIONS = """
+import torch
+weight = torch.nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight])
+while True:
+    weight.sum().backward()
     optimizer.step()
 """
-)
 REFUSED_SCRIPTS = [
     ("crashes", script((LAST, LAST + "    sys.stdout.reconfigure(line_buffering=True)\n"
                                      "    np.load(checkpoint_path + '.npy')\n"),
@@ -445,34 +355,3 @@ import socket, time
 socket.create_server(("127.0.0.1", 0))
 time.sleep(600)
 """
-
-
-def ours(
-    train_path, valid_path, checkpoint_path, steps, batch_size, vocab_size, context_length, d_model,
-    num_layers, num_heads, d_ff, lr, warmup_iters, log_every, eval_every, save_every, resume=None,
-):  # fmt: skip
-    """The workbook's own trainer: a run in a folder goes on by itself, to its 30 steps."""
-    config = TrainConfig(
-        name="small",
-        corpus="stories",
-        model=ModelConfig(
-            vocab_size=vocab_size, context_length=context_length, d_model=d_model,
-            num_layers=num_layers, num_heads=num_heads, d_ff=d_ff,
-        ),
-        optimizer=OptimizerConfig(max_learning_rate=lr, warmup_iters=warmup_iters),
-        steps=30, batch_size=batch_size, log_every=log_every, eval_every=eval_every,
-        eval_tokens=128, checkpoint_every=save_every, device="cpu",
-    )  # fmt: skip
-    data = TrainData(
-        train=np.load(train_path, mmap_mode="r"), validation=np.load(valid_path, mmap_mode="r"),
-        token_bytes=np.ones(vocab_size, np.int64), end_id=0,
-    )  # fmt: skip
-
-    def stop(record):
-        if record["step"] == steps - 1:
-            signal.raise_signal(
-                signal.SIGINT
-            )  # after one more it saves, and raises KeyboardInterrupt
-
-    with suppress(KeyboardInterrupt):
-        trainer.train(config, Path(checkpoint_path).parent, data, listeners=[stop])

@@ -427,7 +427,8 @@ if __name__ == "__main__":
         {"cell_type": "code", "source": "print(1 / 0)"},
         {"cell_type": "code", "source": "def softmax(x, dim):\\n    return x.softmax(dim) * SCALE"}
     ]}""",
-    "scripts/train_lm.py": "import nothing_of_this_runs\nopen('x', 'w').write('x')\n",
+    "longest_token_train.py": "for word in []:\n    print(word)\n",
+    "scripts/train_lm.py": "import torch, nothing_of_this_runs\nopen('x', 'w').write('x')\n",
 }
 
 
