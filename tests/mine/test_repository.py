@@ -431,7 +431,8 @@ if __name__ == "__main__":
     "parts/.~work.ipynb": """{"cells": [
         {"cell_type": "code", "source": "def softmax(x, dim):\\n    return x"}
     ]}""",
-    "scripts/train_lm.py": "import nothing_of_this_runs\nopen('x', 'w').write('x')\n",
+    "longest_token_train.py": "for word in []:\n    print(word)\n",
+    "scripts/train_lm.py": "import torch, nothing_of_this_runs\nopen('x', 'w').write('x')\n",
 }
 
 

@@ -31,7 +31,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +42,7 @@ import psutil
 
 from workbook import config
 from workbook.checks import transfer
-from workbook.checks.timeout import Stopped, Stopwatch
+from workbook.checks.timeout import Stopped, Stopwatch, on_swallowed
 
 CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
@@ -228,6 +228,43 @@ def result(function: str, *arguments: Any, seconds: float) -> Any:
     if not values:
         raise EndedError(f"Python {_how(0)} before there was a result", 0)
     return values[-1]
+
+
+def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -> Any:
+    """The one value that a generator function of ours yields in a copy of this worker.
+
+    For a worker that needs another process, and has run nothing of the learner's yet: it has all
+    loaded that a new server would load first. Where a system cannot fork, it asks one.
+
+    Args:
+        printed: the file that the function writes its output to, for the error.
+
+    Raises: EndedError.
+    """
+    if not CAN_FORK:
+        name = f"{function.__module__}:{function.__name__}"
+        return result(name, *arguments, seconds=seconds)
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()  # a group of its own, which can be ended as a whole
+        on_swallowed(lambda _: None)  # a verdict is the worker's to send
+        value = list(function(*arguments))[-1]  # if it raises, `limited` or `answer` ends the copy
+        os.write(writing, json.dumps(value).encode() + b"\n")
+        _leave(0)
+    os.close(writing)
+    watch = Stopwatch(seconds, pid)
+    try:
+        with os.fdopen(reading) as answers:
+            while not select.select([answers], [], [], LOOK_SECONDS)[0]:
+                _expect_in_bounds(pid, watch, printed)
+            line = answers.readline()
+    finally:
+        end(pid)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if not line:
+        raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
+    return json.loads(line)
 
 
 def _expect_in_bounds(pid: int, watch: Stopwatch, printed: Path) -> None:

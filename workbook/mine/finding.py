@@ -236,9 +236,14 @@ class _Search:
             tree = self.checkout.trees.get(file)
             if is_it and isinstance(tree, ast.Module) and not any(map(_does, tree.body)):
                 continue  # it defines functions for others to call
-            if is_it and not re.search("bpe|tok|test", path.lower()):
+            if is_it and not re.search("bpe|tok|test", path.lower()) and _trains(file):
                 return path
         return None
+
+
+def _trains(file: Path) -> bool:
+    """Whether a script may train a model: it names torch, an optimizer or a loss."""
+    return bool(re.search("torch|optim|loss", file.read_text("utf-8", errors="replace"), re.I))
 
 
 def _does(node: ast.stmt) -> bool:

@@ -42,7 +42,15 @@ class Checkpoint:
 save_checkpoint, load_checkpoint = Checkpoint.save, Checkpoint.load
 
 
-def train(config: TrainingConfig):
+def train(**settings):
+    names = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff")
+    model = TransformerConfig(**{name: settings[name] for name in names}, rope_theta=10_000.0)
+    names = ("train_path", "valid_path", "checkpoint_path", "steps", "eval_every", "batch_size")
+    others = {name: settings[name] for name in names}
+    run(TrainingConfig(model, resume_from=settings["resume"], lr=settings["lr"], **others))
+
+
+def run(config: TrainingConfig):
     wandb.init(project=config.project, mode=config.wandb_mode)
     data = np.memmap(config.train_path, dtype=np.uint16, mode="r")
     valid = np.memmap(config.valid_path, dtype=np.uint16, mode="r")
@@ -72,4 +80,4 @@ def train(config: TrainingConfig):
 
 if __name__ == "__main__":
     sizes = TransformerConfig(10_000, 256, 512, 4, 16, 1344, 10_000.0)
-    train(TrainingConfig(sizes, train_path=sys.argv[1], valid_path=sys.argv[2]))
+    run(TrainingConfig(sizes, train_path=sys.argv[1], valid_path=sys.argv[2]))
