@@ -161,7 +161,7 @@ def run_study(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.study import copy, progress, update, verbs
 
-    study = progress.home() if options.make else progress.nearest()
+    study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
         copy.make(study)

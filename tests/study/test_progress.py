@@ -20,7 +20,6 @@ from workbook.study.progress import (
     overview,
     points,
     record_answer,
-    remember,
 )
 from workbook.study.verbs import answer, check, tick
 
@@ -156,19 +155,10 @@ def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
     assert nearest() == tmp_path / "mine"
 
 
-def test_an_installed_package_remembers_the_folder_made_last(tmp_path, monkeypatch):
+def test_an_installed_package_makes_a_folder_where_there_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "checkout", lambda: None)
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    for name in ("here", "elsewhere"):
-        (tmp_path / name).mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert nearest() == tmp_path / "elsewhere" / "study"
-    made = tmp_path / "here" / "study"
-    (made / ".workbook").mkdir(parents=True)
-    remember(made)
-    assert nearest() == made and around() is None
-    made.rename(tmp_path / "moved")
-    assert nearest() == tmp_path / "elsewhere" / "study"
+    monkeypatch.chdir(tmp_path)
+    assert around() is None and nearest() == tmp_path / "study"
 
 
 def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):

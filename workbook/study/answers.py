@@ -88,13 +88,10 @@ def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
 
 
 def display_or_print(thing: Any) -> None:
-    """Show something below the outputs so far, in a notebook in its best form."""
-    if in_notebook():
-        from IPython.display import display
+    """Show something below the outputs so far; outside a notebook, IPython prints it."""
+    from IPython.display import display
 
-        display(thing)
-    else:
-        print(thing)
+    display(thing)
 
 
 @dataclass(frozen=True)
@@ -175,9 +172,8 @@ def _with_footnote(problem: Problem, record: dict) -> str:
         return record["text"]
     sizes: dict[str, list[str]] = defaultdict(list)
     for used in record["corpora"]:
-        sizes[used["name"]] += (
-            [f"{used['bytes'] / 1e6:,.1f} MB"] if used["bytes"] is not None else []
-        )
+        size = used["bytes"]  # None if only the corpus is known
+        sizes[used["name"]] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
     named = []
     for name, of_files in sizes.items():
         size = f" ({' and '.join(of_files)})" if of_files else ""

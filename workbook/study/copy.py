@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell
 from workbook.files import notebooks_in
 from workbook.study import notebooks, problems
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, home, remember
+from workbook.study.progress import MARK, nearest
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -33,9 +33,8 @@ def make(folder: str | Path | None = None) -> list[Path]:
     The folder is by default the one around us, or else the usual one. What is there already is the
     learner's and stays as it is; a line is printed for each addition.
     """
-    folder = Path(folder or home())
+    folder = Path(folder or nearest())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
-    remember(folder)
     there = copies(folder)
     added = [path for path in notebooks.find() if path.stem not in there]
     for path in added:

@@ -15,7 +15,7 @@ from workbook import config
 from workbook.files import notebooks_in
 from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK, home
+from workbook.study.progress import MARK, nearest
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -28,7 +28,7 @@ def start(port: int | None = None) -> None:
     The folder is the one around us, or else the usual one. Without a `port`, the next free one is
     taken.
     """
-    folder = home()
+    folder = nearest()
     copy.make(folder)  # or add to it what an update brought
     for notice in update.notices(folder):
         print(notice)

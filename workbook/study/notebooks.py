@@ -228,10 +228,7 @@ def execute(path: str | Path) -> NotebookNode:
 def run(names: Sequence[str] = ()) -> None:
     """Run notebooks and store them; print what became of each. Raises: ValueError if installed."""
     if config.checkout() is None:
-        raise ValueError(
-            "`workbook notebooks` runs the worked notebooks of a checkout, and this is an installed"
-            " package; clone the repository to use it, or open your copies with `workbook lab`"
-        )
+        raise ValueError("this is an installed package: clone the repository to run its notebooks")
     for path in find(names):
         start = time.perf_counter()
         new = execute(path)

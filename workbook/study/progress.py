@@ -11,17 +11,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
 
 from workbook import config
-from workbook.files import atomic_write, locked, write_json
+from workbook.files import locked, write_json
 from workbook.study.problems import PROBLEMS, Problem
 
 MARK = ".workbook"
-LAST_MADE = "study-folder.txt"  # in the data folder of an installed package
 VERSION = 2
 # What a part has reached, from less to more, with its sign. For a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off.
@@ -175,28 +174,8 @@ def around(beside: Path | None = None) -> Path | None:
 
 
 def nearest(beside: Path | None = None) -> Path:
-    """Find the study folder that a command counts in: the one around, or the one made last."""
-    found = around(beside)
-    if found is None and config.checkout() is None:
-        with suppress(OSError):
-            last = Path((config.data_folder() / LAST_MADE).read_text(encoding="utf-8"))
-            found = last if (last / MARK).is_dir() else None
-    return found or config.study_folder()
-
-
-def home() -> Path:
-    """Find the study folder to make and to open: the one around us, or else the usual one."""
-    return around() or config.study_folder()
-
-
-def remember(study: Path) -> None:
-    """Note a study folder that was made, for commands that are called elsewhere.
-
-    A checkout has its study folder at a known place.
-    """
-    if config.checkout() is None:
-        with atomic_write(config.data_folder() / LAST_MADE) as file:
-            file.write(str(study.resolve()))
+    """Find the study folder to make, open or count in: the one around us, or else the usual one."""
+    return around(beside) or config.study_folder()
 
 
 @contextmanager

@@ -472,13 +472,10 @@ def _functions(value: Any) -> Iterator[FunctionType]:
 
 def _home(attempt: Any) -> dict[str, Any] | None:
     """Find the names around an attempt: of the kernel, or of the file that it was written in."""
-    if isinstance(attempt, type | FunctionType):
-        for function in _functions(attempt):
-            return function.__globals__ if _is_file_own(function.__globals__) else None
-        module = sys.modules.get(attempt.__module__)
-        return vars(module) if _is_own(module) else None
-    shell = _shell()
-    return shell.user_ns if shell is not None else None
+    names = next((function.__globals__ for function in _functions(attempt)), None)
+    if names is None and (shell := _shell()) is not None:
+        names = shell.user_ns
+    return names if names is not None and _is_file_own(names) else None
 
 
 def _is_own(module: Any) -> bool:
