@@ -217,7 +217,6 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", help="with --all: also write the verdicts to this file"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -225,8 +224,6 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.json is not None:
-        raise ValueError("--json needs --all, as in `workbook check --all --json FILE`")
     if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
@@ -280,10 +277,7 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary(outcomes), sep="\n")
-    if options.json is not None:
-        check_all.write(outcomes, Path(options.json))
-        print(f"The full verdict on each is in {options.json}.")
-    return 0 if all(outcome.is_fine for outcome in outcomes) else 1
+    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 
 def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:

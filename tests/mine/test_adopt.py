@@ -15,110 +15,22 @@ from workbook.mine import adopt
 from workbook.mine.adapters import AdoptedModel
 from workbook.transformer import TransformerLM
 
+LM = (FOLDER / "renamed/src/cs336_basics/lm.py").read_text(encoding="utf-8")
+COURSE = (FOLDER / "renamed/tests/adapters.py").read_text(encoding="utf-8")
 MODEL = """
-import torch
 from torch import nn
-
-class Dense(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_out, d_in) / d_in**0.5)
-
-    def forward(self, x):
-        return x @ self.weight.T
-
-class Table(nn.Module):
-    def __init__(self, n, d):
-        super().__init__()
-        self.rows = nn.Parameter(torch.randn(n, d))
-
-    def forward(self, ids):
-        return self.rows[ids]
-
-class Turn(nn.Module):
-    def __init__(self, theta, d_k, n):
-        super().__init__()
-        angles = torch.arange(n)[:, None] * theta ** (-torch.arange(0, d_k, 2) / d_k)
-        self.register_buffer("cos", angles.cos(), persistent=False)
-        self.register_buffer("sin", angles.sin(), persistent=False)
-
-    def forward(self, x, positions):
-        a, b = x[..., ::2], x[..., 1::2]
-        cos, sin = self.cos[positions], self.sin[positions]
-        return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
-
-class Gain(nn.Module):
-    def __init__(self, d, eps=1e-5):
-        super().__init__()
-        self.g, self.eps = nn.Parameter(torch.ones(d)), eps
-
-    def forward(self, x):
-        return x * (x.pow(2).mean(-1, keepdim=True) + self.eps).rsqrt() * self.g
-
-class Mixer(nn.Module):
-    def __init__(self, d, heads, turn=None):
-        super().__init__()
-        self.heads, self.turn = heads, turn
-        self.vqk, self.out = Dense(d, 3 * d), Dense(d, d)
-
-    def forward(self, x):
-        b, n, d = x.shape
-        v, q, k = self.vqk(x).reshape(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        if self.turn is not None:
-            q, k = (self.turn(each, torch.arange(n)) for each in (q, k))
-        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-        seen = torch.ones(n, n, dtype=torch.bool).tril()
-        y = scores.masked_fill(~seen, float("-inf")).softmax(-1) @ v
-        return self.out(y.transpose(1, 2).reshape(b, n, d))
-
-class Gate(nn.Module):
-    def __init__(self, d, d_ff):
-        super().__init__()
-        self.up, self.side, self.down = Dense(d, d_ff), Dense(d, d_ff), Dense(d_ff, d)
-
-    def forward(self, x):
-        return self.down(nn.functional.silu(self.up(x)) * self.side(x))
-
-class Layer(nn.Module):
-    def __init__(self, d, heads, d_ff, turn):
-        super().__init__()
-        self.one, self.two = Gain(d), Gain(d)
-        self.mixer, self.gate = Mixer(d, heads, turn), Gate(d, d_ff)
-
-    def forward(self, x):
-        x = x + self.mixer(self.one(x))
-        return x + self.gate(self.two(x))
-
+class Dense(nn.Linear): ...
+class Gate(nn.Module): ...
 class Net(nn.Module):
-    def __init__(self, sizes, *, turn):
-        super().__init__()
-        d = sizes["d"]
-        self.table, self.last = Table(sizes["v"], d), Gain(d)
-        self.layers = nn.ModuleList(
-            Layer(d, sizes["h"], sizes["f"], turn) for _ in range(sizes["n"])
-        )
-        self.head = Dense(d, sizes["v"])
-
-    def forward(self, ids, cache=None):
-        x = self.table(ids)
-        for layer in self.layers:
-            x = layer(x)
-        return self.head(self.last(x)), cache
-
-    @torch.no_grad()
     def generate(self, prompt, max_new_tokens, temperature=1.0):
         return prompt
 """
-
 ADAPTERS = """
-import torch
 from cs336_basics import model as m
 from cs336_basics.model import Dense as Linear
 
 def run_linear(d_in, d_out, weights, in_features):
-    layer = Linear(d_in, d_out)
-    layer.load_state_dict({"weight": weights})
-    return layer(in_features)
+    return Linear(d_in, d_out)(in_features)
 
 def run_rmsnorm(d_model, eps, weights, in_features):
     raise NotImplementedError
@@ -128,32 +40,14 @@ def run_softmax(in_features, dim):
     return e / e.sum(dim, keepdim=True)
 
 def run_swiglu(d_model, d_ff, w1_weight, w2_weight, w3_weight, in_features):
-    gate = m.Gate(d_model, d_ff)
-    gate.up.weight.data, gate.side.weight.data = w1_weight, w3_weight
-    gate.down.weight.data = w2_weight
-    return gate(in_features)
+    inner = Linear(d_model, d_ff)
+    return m.Gate(inner)(in_features)
 
-def run_transformer_lm(
-    vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta, weights,
-    in_indices,
-):
-    sizes = {"v": vocab_size, "d": d_model, "n": num_layers, "h": num_heads, "f": d_ff}
-    turn = m.Turn(rope_theta, d_model // num_heads, context_length)
-    net = m.Net(sizes, turn=turn)
-    w = weights
-    net.table.rows.data = w["token_embeddings.weight"]
-    net.head.weight.data = w["lm_head.weight"]
-    net.last.g.data = w["ln_final.weight"]
-    for n, layer in enumerate(net.layers):
-        p = f"layers.{n}."
-        vqk = [w[f"{p}attn.{each}_proj.weight"] for each in "vqk"]
-        layer.mixer.vqk.weight.data = torch.cat(vqk)
-        layer.mixer.out.weight.data = w[p + "attn.output_proj.weight"]
-        layer.one.g.data, layer.two.g.data = w[p + "ln1.weight"], w[p + "ln2.weight"]
-        layer.gate.up.weight.data = w[p + "ffn.w1.weight"]
-        layer.gate.down.weight.data = w[p + "ffn.w2.weight"]
-        layer.gate.side.weight.data = w[p + "ffn.w3.weight"]
-    return net(in_indices)[0]
+def run_transformer_lm(vocab_size, weights, in_indices):
+    return helper(m.Net(vocab_size), weights)(in_indices)
+
+def helper(net, weights):
+    return net
 
 def get_tokenizer(vocab, merges, special_tokens=None):
     from cs336_basics.tok import Tokenizer
@@ -163,7 +57,6 @@ def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
     from cs336_basics.tok import Tokenizer
     return Tokenizer.train(input_path, vocab_size, special_tokens)
 """
-
 FILES = {
     "cs336_basics/__init__.py": "import importlib.metadata\n"
     '__version__ = importlib.metadata.version("cs336_basics")\n'
@@ -373,24 +266,24 @@ def test_a_folder_that_moved_or_has_no_code_is_named(tmp_path):
 
 SIZES = {"vocab_size": 29, "context_length": 8, "d_model": 12, "num_layers": 2, "num_heads": 3}
 CONFIG = ModelConfig(**SIZES, d_ff=20, rope_theta=100.0)
-MAKES, CALLS = "m.Net(sizes, turn=turn)", "net(in_indices)[0]"
-BEGINS, FORWARD = "def __init__(self, sizes, *, turn):", "def forward(self, ids, cache=None):"
+MAKES, CALLS = "lm.MyLM(lm.Settings(*sizes))", "return model(in_indices)"
+BEGINS, RETURNS = "self, config: Settings):", "return self.unembed(self.final_norm(x))"
 
 
-def run_transformer_lm(monkeypatch, changes: dict[str, str]):
-    """The adapter of the checkout above, with some of its text and of its model's changed."""
-    model, adapters = MODEL, ADAPTERS
+def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
+    """The model of the repository `renamed`, with some of its text changed."""
+    model, course = LM, COURSE
     for old, new in changes.items():
-        assert old in model + adapters
-        model, adapters = model.replace(old, new), adapters.replace(old, new)
-    module, package = ModuleType("cs336_basics.model"), ModuleType("cs336_basics")
-    package.model = module
+        assert old in model + course, old
+        model, course = model.replace(old, new), course.replace(old, new)
+    package, module = ModuleType("cs336_basics"), ModuleType("cs336_basics.lm")
+    package.lm, package.learn, package.tok = module, None, None
     monkeypatch.setitem(sys.modules, "cs336_basics", package)
-    monkeypatch.setitem(sys.modules, "cs336_basics.model", module)
+    monkeypatch.setitem(sys.modules, "cs336_basics.lm", module)
     exec(model, vars(module))
     names: dict = {}
-    exec(adapters, names)
-    return names["run_transformer_lm"]
+    exec(course, names)
+    return AdoptedModel(names["run_transformer_lm"], CONFIG, None)
 
 
 @pytest.mark.parametrize(
@@ -398,72 +291,67 @@ def run_transformer_lm(monkeypatch, changes: dict[str, str]):
     [
         {},
         {  # RoPE, positions and a mask at the call
-            FORWARD: "def forward(self, ids, turn, at, seen):\n"
-            "        cache = None\n"
-            "        assert at.shape[-1] == seen.shape[-1] == seen.shape[-2] == ids.shape[1]\n"
-            "        for layer in self.layers:\n            layer.mixer.turn = turn",
-            MAKES: "m.Net(sizes, turn=None)",
-            CALLS: "net(in_indices, turn, torch.arange(n := in_indices.shape[1]).expand("
-            "in_indices.shape), seen=torch.ones(1, 1, n, n).tril())[0]",
+            "def forward(self, idx: Tensor) -> Tensor:": "def forward(self, idx, turn, at, seen):\n"
+            "        assert at.shape[-1] == seen.shape[-1] == seen.shape[-2] == idx.shape[1]\n"
+            "        for block in self.blocks:\n            block.attention.rope = turn",
+            CALLS: "turn = lm.RotaryEncoding(rope_theta, d_model // num_heads, context_length)\n"
+            "    return model(in_indices, turn, torch.arange(n := in_indices.shape[1]).expand("
+            "in_indices.shape), seen=torch.ones(1, 1, n, n).tril())",
         },
         {  # the heads one after the other, each with its q, k and v
-            "n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)": "n, self.heads, 3, -1)"
-            ".permute(3, 0, 2, 1, 4)",
-            "= torch.cat(vqk)": "= torch.stack([e.reshape(num_heads, -1, d_model) for e in vqk], 1)"
-            ".reshape(-1, d_model)",
+            "seq, 3, self.num_heads, d_": "seq, self.num_heads, 3, d_",
+            "split.transpose(-4, -2).unbind(-3)": "split.transpose(-4, -3).unbind(-2)",
+            "torch.cat(qkv)": "torch.stack([w.unflatten(0, (layer.attention.num_heads, -1)) for w"
+            " in qkv], 1).flatten(0, 2)",
         },
-        {  # three axes, transposed
-            "self.vqk, self.out = Dense(d, 3 * d), Dense(d, d)": "self.out = Dense(d, d)\n"
-            "        self.vqk = nn.Parameter(torch.randn(3, heads, d, d // heads))",
-            "self.vqk(x).reshape(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)": "torch.einsum("
-            "'bnd,xhde->xbhne', x, self.vqk)",
-            "vqk.weight.data = torch.cat(vqk)": "vqk.data = torch.stack("
-            "[e.reshape(num_heads, -1, d_model).transpose(1, 2) for e in vqk])",
+        {  # transposed
+            "torch.empty(n_out, n_in": "torch.empty(n_in, n_out",
+            "self.kernel.mT": "self.kernel",
+            "kernel.data = ": "kernel.data.T[:] = ",
         },
-        {BEGINS: BEGINS.replace("*", "w, *"), MAKES: "m.Net(sizes, weights, turn=turn)"},
-        {CALLS: "net.forward(in_indices)[0]"},
+        {BEGINS: "self, config, weights):", MAKES: "lm.MyLM(lm.Settings(*sizes), weights)"},
+        {CALLS: "return model.forward(in_indices)"},
         {MAKES: f"torch.compile({MAKES})"},
         {
-            "return self.head(self.last(x)), cache": "return {'logits': self.head(self.last(x))}",
-            CALLS: "net(in_indices)['logits']",
+            RETURNS: "return {'logits': self.unembed(self.final_norm(x))}",
+            CALLS: f"{CALLS}['logits']",
         },
     ],
-    ids=["plain", "call", "heads", "axes", "weights", "forward", "compiled", "dict"],
+    ids=["plain", "call", "heads", "transposed", "weights", "forward", "compiled", "dict"],
 )
 def test_a_model_is_caught(monkeypatch, changes):
-    source = AdoptedModel(run_transformer_lm(monkeypatch, changes), CONFIG, None)
+    adopted = source(monkeypatch, changes)
     torch.manual_seed(3)
-    model, expected = source.make(), torch.rand(1)
+    model, expected = adopted.make(), torch.rand(1)
     torch.manual_seed(3)
     ours = TransformerLM.from_config(CONFIG)
     assert torch.rand(1) == expected  # the adapter's own draws leave no trace
-    assert type(model).__name__ == "Net" and model.training
-    assert model.table.rows.equal(ours.token_embeddings.weight)  # so it starts as ours does
+    assert type(model).__name__ == "MyLM" and model.training
+    assert model.tok_emb.embeddings.equal(ours.token_embeddings.weight)  # so it starts as ours does
     ids = torch.randint(0, 29, (3, 7))
-    torch.testing.assert_close(source.call(model, ids), ours(ids), rtol=1e-3, atol=1e-4)
-    source.call(model, ids).sum().backward()
+    torch.testing.assert_close(adopted.call(model, ids), ours(ids), rtol=1e-3, atol=1e-4)
+    adopted.call(model, ids).sum().backward()
     assert all(each.grad is not None for each in model.parameters())
     other = TransformerLM.from_config(CONFIG)
-    for name, value in source.places(other.state_dict()).items():
+    for name, value in adopted.places(other.state_dict()).items():
         model.get_parameter(name).data.copy_(value)
-    torch.testing.assert_close(source.call(model, ids), other(ids), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(adopted.call(model, ids), other(ids), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"self.layers = nn.ModuleList(": "self.layers = list("}, "plain list; use nn.ModuleList"),
-        ({"self.table, self": "self.extra = Dense(d, 3)\n        self.table, self"}, "`extra.we"),
-        ({CALLS: "net(in_indices)[0] * 2"}, "returns something other than the result of Net.forw"),
+        ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
+        ({"self.n_ctx, d_m": "self.extra = Proj(3, 3)\n        self.n_ctx, d_m"}, "to `extra.kern"),
+        ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
         ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
-        ({CALLS: "weights['lm_head.weight']", MAKES: "net = None"}, "NoneType"),
     ],
 )
 def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
-    source = AdoptedModel(run_transformer_lm(monkeypatch, changes), CONFIG, None)
+    adopted = source(monkeypatch, changes)
     with pytest.raises(ValueError, match=words):
-        source.make()
-        source.places(TransformerLM.from_config(CONFIG).state_dict())
+        adopted.make()
+        adopted.places(TransformerLM.from_config(CONFIG).state_dict())
 
 
 def test_a_model_that_is_no_module_is_named():

@@ -41,18 +41,15 @@ def test_what_is_right_is_all_correct(name, study, tmp_path, capsys):
     root = copied(name, tmp_path)
     before = sorted(root.rglob("*"))
     adopt(root, PARTS[name], study)
-    written = tmp_path / "said.json"
-    assert cli.main(["check", "--all", "--json", str(written)]) == 0, capsys.readouterr()
+    assert cli.main(["check", "--all"]) == 0, capsys.readouterr()
     shown = capsys.readouterr().out
-    assert "✓ transformer_lm                correct\n" in shown and "Worth knowing" not in shown
-    said = {each["problem"]: each for each in json.loads(written.read_text(encoding="utf-8"))}
+    assert "✓ transformer_lm                correct\n" in shown
     number = len(PARTS[name])
     assert f"{number} of 20 code problems found, {number} of them correct." in shown
-    assert {name for name, each in said.items() if each["status"] != "not found"} == {*PARTS[name]}
-    for problem, where in PARTS[name].items():
-        assert said[problem]["where"] == (where if isinstance(where, str) else ", ".join(where))
-        assert said[problem]["status"] == "correct" and said[problem]["message"]
-        assert Progress(study).of(problem, None).best == "correct"
+    assert all(Progress(study).of(problem, None).best == "correct" for problem in PARTS[name])
+    outcomes = checked(study, "rmsnorm", "checkpointing")
+    assert outcomes["checkpointing"].where == ", ".join(PARTS[name]["checkpointing"])
+    assert "Worth knowing" not in outcomes["rmsnorm"].message
     assert sorted(root.rglob("*")) == before
     assert not (study / "mine").exists()
 
@@ -124,47 +121,15 @@ def test_an_adapter_hides_no_bug_of_what_it_calls(study, tmp_path):
 
 
 HELPER = {
-    "cs336_basics/counts.py": """
-from collections import Counter
-
-def merges_of(words, vocab, num_merges):
-    merges = []
-    for _ in range(num_merges):
-        pairs = Counter()
-        for word, n in words.items():
-            pairs.update(dict.fromkeys(zip(word, word[1:]), n))  # each once in a word
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        words = {joined(word, best): n for word, n in words.items()}
-        vocab[len(vocab)] = best[0] + best[1]
-        merges.append(best)
-    return merges
-
-def joined(word, pair):
-    out, i = [], 0
-    while i < len(word):
-        step = 1 + (word[i : i + 2] == pair)
-        out.append(b"".join(word[i : i + step]))
-        i += step
-    return tuple(out)
-""",
+    "cs336_basics/counts.py": "def merges_of(words, number):\n    return words.items() and []\n",
     "tests/adapters.py": """
-from collections import Counter
-import regex
 from cs336_basics.counts import merges_of
 from cs336_basics.plain import Norm, Net, attention, Lost
 
-RULE = r"'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-
 def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
-    text = open(input_path, encoding="utf-8").read()
-    rule = "|".join(map(regex.escape, special_tokens))
-    parts = regex.split(rule, text) if rule else [text]
-    found = (each for part in parts for each in regex.findall(RULE, part))
-    words = Counter(tuple(bytes([b]) for b in each.encode()) for each in found)
-    vocab = {i: bytes([i]) for i in range(256)}
-    for token in special_tokens:
-        vocab[len(vocab)] = token.encode()
-    return vocab, merges_of(words, vocab, vocab_size - len(vocab))
+    words = dict.fromkeys(open(input_path, encoding="utf-8").read().split(), 1)
+    tokens = [*(bytes([i]) for i in range(256)), *(each.encode() for each in special_tokens)]
+    return dict(enumerate(tokens)), merges_of(words, vocab_size - len(tokens))
 
 def run_rmsnorm(d_model, eps, weights, in_features):
     norm = Norm(d_model, eps)
@@ -238,7 +203,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     adopt(root, parts | {"adamw": "cs336_basics.plain:Lost"}, study)
     outcomes = checked(study)
     bpe = outcomes["train_bpe"]
-    assert bpe.status == "wrong" and "As your adapter calls it: Merge" in bpe.message
+    assert bpe.status == "wrong" and "it: There are too few merges" in bpe.message
     norm = outcomes["rmsnorm"]
     assert norm.status == "correct" and norm.message.endswith(
         "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load the weights"

@@ -93,6 +93,7 @@ DECODES = re.compile("decode|generat|sample|complet")
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
+OF_STUBS = ("pass", "...", '"', "'", "raise NotImpl")  # how their lines begin; quotes: a docstring
 Where = str | list[str]
 
 
@@ -143,10 +144,9 @@ class Repository:
     @cached_property
     def roots(self) -> list[Path]:
         """The folders where Python is to look for modules; after the second, for loose ones."""
-        above = {folder for file in self.trees for folder in file.parents}
-        inside = sorted(each for each in above if each.is_relative_to(self.folder))
-        own = [self.folder, self.folder / "src"]
-        return list(dict.fromkeys([*own, *sorted(inside, key=lambda each: len(each.parts))]))
+        inside = {f for file in self.trees for f in file.parents if f.is_relative_to(self.folder)}
+        loose = sorted(inside, key=lambda folder: (len(folder.parts), folder))
+        return list(dict.fromkeys([self.folder, self.folder / "src", *loose]))
 
     def name_of(self, file: Path) -> str:
         """The name by which the module in a file is imported."""
@@ -483,13 +483,8 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
         is_class = isinstance(node, ast.ClassDef)
         for each in node.body if is_class else [node]:
             if isinstance(each, ast.FunctionDef):
-                # Docstrings and `...` are expressions of a constant.
-                texts = [
-                    ast.unparse(line)
-                    for line in each.body
-                    if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-                ]
-                if texts not in ([], ["pass"]) and not texts[0].startswith("raise NotImpl"):
+                lines = (ast.unparse(line) for line in each.body)
+                if not all(line.startswith(OF_STUBS) for line in lines):
                     yield f"{node.name}." * is_class, each
 
 
@@ -540,8 +535,7 @@ class Adopted:
     def __str__(self) -> str:
         how = {**self.how, **dict.fromkeys(self.by_hand, "by hand")}
         rows = [(n, " and ".join(_both(w)), how[n]) for n, w in self.parts.items() if w]
-        width = max((len(where) for _, where, _ in rows), default=0)
-        table = [f"{name:<28}  {where:<{width}}  {said}" for name, where, said in rows]
+        table = [f"{name:<28}  {where}  ({said})" for name, where, said in rows]
         title = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
         return "\n".join([f"{title}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
 

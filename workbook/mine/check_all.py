@@ -6,14 +6,13 @@ wrong with this part, and another process goes on with the next.
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from workbook.checks import apart
 from workbook.checks.guard import TimedOut, limited
-from workbook.files import write_json
 from workbook.mine import adopt
 from workbook.mine.adopt import ADAPTERS, CODE
 from workbook.study import progress, verbs
@@ -22,7 +21,6 @@ from workbook.study.problems import PROBLEMS
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
 IMPORT_SECONDS = 60.0
-NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
@@ -36,19 +34,14 @@ class Outcome:
     """What was found for one problem, and what its check says."""
 
     problem: str
-    where: str | None  # "module:object", two of a pair with a comma between them
-    status: str = NOT_FOUND
-    message: str = ""
-    cause: str = ""  # of what is wrong, in one line
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether it is correct, or is of a kind that no check can judge."""
-        return self.status in ("correct", "read", "ticked")
+    where: str  # "module:object", two of a pair with a comma between them
+    status: str
+    message: str
+    cause: str  # of what is wrong, in one line
 
     def row(self, columns: int | None = None) -> str:
         """A line of the table, cut to this number of columns."""
-        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "·"
+        sign = verbs.LOOKS[self.status][0]
         line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
@@ -89,12 +82,6 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
         except apart.EndedError as error:
             claim = f"Its check was cut short: {error}."
             yield [left.pop(0), "wrong", claim, claim]
-
-
-def write(outcomes: Collection[Outcome], path: Path) -> None:
-    """Write a JSON file with an entry for each code problem, found or not."""
-    known = {each.problem: each for each in outcomes}
-    write_json(path, [asdict(known.get(name, Outcome(name, None))) for name in CODE])
 
 
 def summary(outcomes: Collection[Outcome]) -> str:

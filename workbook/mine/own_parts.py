@@ -70,10 +70,9 @@ def find(problem: str, study: Path) -> Found | None:
         return None
     try:
         return load(problem, study)
-    except ValueError as error:  # of `adopt`, which begins with the name of the module
-        return Found(place, trouble=str(error).partition(" cannot be imported: ")[2] or str(error))
-    except Exception as error:
-        return Found(place, trouble=failure(error))
+    except Exception as error:  # that of `adopt` begins with the name of the module
+        trouble = str(error).partition(" cannot be imported: ")[2] or failure(error)
+        return Found(place, trouble=trouble)
 
 
 def load(problem: str, study: Path) -> Found:
@@ -299,12 +298,11 @@ class NamedModel:
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
-        n = ids.shape[-1]
-        positions = torch.arange(n, device=ids.device)
-        mask = torch.ones(n, n, dtype=torch.bool, device=ids.device).tril()
+        n, device = ids.shape[-1], ids.device
+        mask = torch.ones(n, n, dtype=torch.bool, device=device).tril()
         values, extras = {"token_ids": ids}, {"mask": mask, "rope": None}
         if self.learner.takes_positions():
-            values["token_positions"] = positions
+            values["token_positions"] = torch.arange(n, device=device)
         args, kwargs, _ = bind(module.forward, values, extras=extras, given=NOTHING)
         result = module(*args, **kwargs)
         return result[0] if isinstance(result, tuple) else result
@@ -438,21 +436,23 @@ def rehearsed(config: TrainConfig, parts: Parts) -> TrainConfig:
     """The config, in float32 if the learner's parts work only in that.
 
     One step with two short sequences is tried before a long run begins.
-    Raises: PartError or RuntimeError if it does not work in float32 either.
+    Raises: PartError if it does not work in float32 either.
     """
     device = devices.pick_device(config.device)
     precision = devices.pick_precision(device, config.precision)
     state = checkpoints.random_state()
-    try:
-        _one_step(config, parts, device, precision)
-    except (PartError, RuntimeError):
-        if precision == torch.float32:
-            raise
-        _one_step(config, parts, device, torch.float32)
-        config = replace(config, precision="float32")
+    for tried in dict.fromkeys((precision, torch.float32)):
+        try:
+            _one_step(config, parts, device, tried)
+            break
+        except (PartError, RuntimeError) as error:
+            if tried == torch.float32:
+                raise PartError(f"{error}; `workbook twin` says which part fails") from error
+        finally:
+            checkpoints.restore_random_state(state)
+    if tried != precision:
         print(f"your parts do not work in {devices.name_of(precision)}: float32 is used instead")
-    finally:
-        checkpoints.restore_random_state(state)
+        return replace(config, precision="float32")
     return config
 
 
@@ -464,12 +464,7 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
     inputs, targets = (ids[start:][: 2 * length].reshape(2, length) for start in (0, 1))
     with devices.autocast(device, precision):
         loss = parts.loss(model(inputs), targets)
-    try:
-        loss.backward()
-    except RuntimeError as error:
-        raise PartError(
-            f"no gradient gets through your parts: {error}; `workbook twin` says which part fails"
-        ) from error
+    loss.backward()
     parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
     optimizer.step()
     if isinstance(getattr(model, "source", None), AdoptedModel):

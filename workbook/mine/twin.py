@@ -35,7 +35,6 @@ from workbook.transformer.model import TransformerLM
 
 # The longest silence of a call, and of the process: after it, a part hangs. Its inputs are small.
 CALL_SECONDS, SECONDS = 20.0, 50.0
-CHECK = "`workbook check --all`"
 # What is compared: the part that is named, the field of `Parts`, and the method of `Lockstep`. The
 # batches come last because they cannot make the losses differ: both runs are given ours.
 COMPARED = (
@@ -133,8 +132,7 @@ class Report:
         table = [f"  {part:9}  {outcome:18}  {where}".rstrip() for part, outcome, where in rows]
         title = f"{self.steps} steps with your parts and with ours: {self.preset}, scaled down"
         sizes = ", ".join(f"{name} {n}" for name, n in {**SIZES, "batch_size": BATCH}.items())
-        is_told = not self.differs or CHECK in self.message
-        more = "" if is_told else f" {CHECK} looks at each part more closely."
+        more = " `workbook check --all` looks at each part more closely." * self.differs
         return "\n".join([title, f"({sizes})", "", *table, "", f"{self.message}{more}"])
 
 
@@ -286,9 +284,7 @@ def asked_of_schedule(config: TrainConfig, step: int) -> tuple:
     return (step, *rates, its.warmup_iters, config.cosine_cycle_iters)
 
 
-def losses(
-    config: TrainConfig, parts: Parts, start: Mapping[str, Tensor], batches: Sequence
-) -> Iterator[float]:
+def losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> Iterator[float]:
     """Train with these parts from given weights; yield the loss of each batch."""
     model = filled(parts.model(config.model), start)
     optimizer = parts.optimizer(model.parameters(), config.optimizer)
@@ -319,9 +315,7 @@ class Lockstep:
     raise whatever a learner's code raises.
     """
 
-    def __init__(
-        self, config: TrainConfig, ours: Parts, learners: Parts, start: Mapping[str, Tensor]
-    ):
+    def __init__(self, config: TrainConfig, ours: Parts, learners: Parts, start: Mapping):
         self.config, self.ours, self.learners = config, ours, learners
         self.wrong: set[str] = set()  # the parts that differ, as they are found
         self.model = filled(ours.model(config.model), start)
@@ -478,9 +472,7 @@ class Gap(NamedTuple):
     expected: float
 
 
-def largest_gap(
-    got: Mapping[str, Tensor], expected: Mapping[str, Tensor], allowed: Callable[[Tensor], Any]
-) -> Gap:
+def largest_gap(got: Mapping, expected: Mapping, allowed: Callable[[Tensor], Any]) -> Gap:
     """Find the number that is furthest from what is expected, for what is `allowed` there."""
     gaps = []
     for name, right in expected.items():
@@ -498,9 +490,7 @@ def distances(got: Tensor, expected: Tensor) -> Tensor:
     return (got - expected).abs().nan_to_num(nan=math.inf, posinf=math.inf)
 
 
-def of_gradients(
-    got: Mapping[str, Tensor | None], expected: Mapping[str, Tensor], share: float
-) -> str:
+def of_gradients(got: Mapping, expected: Mapping[str, Tensor], share: float) -> str:
     """In words, where gradients differ most, if by more than a share of the tensor's largest."""
     if missing := [f"`{name}`" for name in expected if got[name] is None]:
         return f"no gradient reaches {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}"
