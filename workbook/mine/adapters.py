@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
@@ -27,17 +28,18 @@ from torch.nn.modules import module as hooks
 from workbook import transformer
 from workbook.checks import apart
 from workbook.checks.calling import SIZES
-from workbook.checks.guard import limited
+from workbook.checks.guard import TimedOut, limited
 from workbook.checks.modules import own_parameters, uncompiled
 from workbook.checks.tensors import alike
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
-from workbook.mine import check_all, course_adapters
-from workbook.mine.adopt import CODE, FUNCTIONS
-from workbook.study import keeping
+from workbook.mine import course_adapters
+from workbook.mine.adopt import CODE, FUNCTIONS, MissingPackage
+from workbook.study import keeping, verbs
 from workbook.study.problems import PROBLEMS
 
 SECONDS = 120.0  # for one run of an adapter, on a busy machine
+UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
 MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
 # Our class with the same weights, and what the adapter calls the arguments that it is made with.
@@ -205,6 +207,19 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
     names = {"__new__": lambda cls, *args, **kwargs: make(*args, **kwargs)}
     names |= {"__signature__": signature, "__module__": kind.__module__}
     return type(kind)(kind.__name__, (kind,), names)
+
+
+def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
+    """The report on what `load` returns; what needs a missing package counts as not attempted."""
+    try:
+        report = verbs.judge(name, limited(SECONDS / 2, load))
+    except TimedOut as error:
+        return verbs.Report("wrong", name, None, f"Its import was {error}.")
+    except Exception as error:
+        status = "not attempted" if isinstance(error, MissingPackage) else "wrong"
+        return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
+    is_missing = "ModuleNotFoundError" in dict(report.rows).get("got", "")
+    return replace(report, status="not attempted") if is_missing else report
 
 
 class AdoptedModel:
@@ -409,7 +424,7 @@ def tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
         functions = {each: getattr(module, each) for each in FUNCTIONS[problem] if each in names}
         words = differs(getattr(module, name), name)
         if words is None:  # not one of tensors
-            report = check_all.report_on(problem, partial(attempt, functions, problem))
+            report = report_on(problem, partial(attempt, functions, problem))
             got = dict(report.rows).get("got", "")
             is_right = report.status in ("correct", "almost")
             words = "" if is_right else f"{report.claim} {got}"

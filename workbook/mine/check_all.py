@@ -5,14 +5,12 @@ wrong with this part, and another process goes on with the next.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from workbook.checks import apart
-from workbook.checks.guard import TimedOut, limited
 from workbook.mine import adopt
 from workbook.mine.adopt import ADAPTERS, CODE
 from workbook.study import progress, verbs
@@ -20,13 +18,11 @@ from workbook.study.problems import PROBLEMS
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
-IMPORT_SECONDS = 60.0
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
 OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
-UNKNOWN = "It cannot be checked"
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
     A None between two attempts shows that it is still running.
     """
     from workbook.mine import own_parts  # with torch
-    from workbook.mine.adapters import attempt, differs
+    from workbook.mine.adapters import UNKNOWN, attempt, differs, report_on
 
     for name in names:
         PROBLEMS[name].checker()  # loaded before an attempt can get in its way
@@ -141,16 +137,3 @@ def _cause(report: verbs.Report) -> str:
     if claim.endswith(SAYS_NOT_WHAT):
         claim += f" {dict(report.rows).get('got', '')}."
     return " ".join(f"{claim} {report.likely or ''}".split())
-
-
-def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
-    """The report on what `load` returns; what needs a missing package counts as not attempted."""
-    try:
-        report = verbs.judge(name, limited(IMPORT_SECONDS, load))
-    except TimedOut as error:
-        return verbs.Report("wrong", name, None, f"Its import was {error}.")
-    except Exception as error:
-        status = "not attempted" if isinstance(error, adopt.MissingPackage) else "wrong"
-        return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
-    is_missing = "ModuleNotFoundError" in dict(report.rows).get("got", "")
-    return replace(report, status="not attempted") if is_missing else report
