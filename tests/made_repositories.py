@@ -5,6 +5,7 @@ They lie in `tests/mine/repositories`, right and complete, each written as other
 a config object, a loss and a trainer that are classes, and asks for a tracker.
 """
 
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +94,14 @@ def copied(repository: str, folder: Path, bug: Bug | None = None) -> Path:
     if bug is not None:
         plant(bug, root)
     return root
+
+
+def adopt(root: Path, parts: dict, study: Path) -> None:
+    """Write down that these are the parts of a learner, as `workbook adopt` does."""
+    study.mkdir(exist_ok=True)
+    lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
+    lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
+    (study / "adopted.toml").write_text("\n".join(lines))
 
 
 def plant(bug: Bug, root: Path) -> None:

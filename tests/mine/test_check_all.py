@@ -1,9 +1,7 @@
 """All code of a learner is checked at once, wherever it is, and whatever it does."""
 
-import json
-
 import pytest
-from made_repositories import BUGS, NAMES, PARTS, RESTS_ON, copied, plant
+from made_repositories import BUGS, NAMES, PARTS, RESTS_ON, adopt, copied, plant
 
 from workbook import cli
 from workbook.mine import check_all
@@ -17,14 +15,6 @@ def study(tmp_path, monkeypatch):
     """A study folder of these tests."""
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     return tmp_path / "study"
-
-
-def adopt(root, parts, study):
-    """Write down that these are the parts of a learner, as `workbook adopt` does."""
-    study.mkdir(exist_ok=True)
-    lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
-    lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
-    (study / "adopted.toml").write_text("\n".join(lines))
 
 
 def checked(study, *only):
