@@ -69,6 +69,7 @@ FILES = {
     "cs336_basics/tok.py": """
 import wandb
 from wandb import sdk
+from torch.utils.tensorboard import SummaryWriter
 
 class Tokenizer:
     def __init__(self, vocab, merges, special_tokens=None):

@@ -84,7 +84,7 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
         kind, made_with = LAYERS[name]
         weights = kind(*(sizes[each] for each in made_with)).state_dict()
         for weight in weights.values():
-            weight += spread * torch.randn_like(weight) if weight.ndim == 1 else 0
+            weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
         values["weights"] = weights if len(weights) > 1 else weights["weight"]
         for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
             values[own.replace("output", "o").replace(".", "_")] = weight
@@ -100,7 +100,7 @@ def differs(adapter: Callable, name: str) -> str | None:
         return None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        expected = getattr(course_adapters, name)(**example(name, spread=0.2))
+        expected = getattr(course_adapters, name)(**example(name, spread=0.2)).detach()
         torch.manual_seed(0)
         try:
             with uncompiled():
@@ -109,7 +109,7 @@ def differs(adapter: Callable, name: str) -> str | None:
             return f"raises {type(error).__name__}: {error}"
     if not isinstance(got, Tensor):
         return f"returns a {type(got).__name__} instead of a tensor"
-    return "" if alike(got.detach(), expected.detach()) else "returns other numbers than ours"
+    return "" if alike(got.detach().cpu(), expected) else "returns other numbers than ours"
 
 
 # A part that is caught while its adapter runs.
@@ -243,8 +243,9 @@ class AdoptedModel:
         run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
         self.args, self.kwargs = run.args or (self.ids,), run.kwargs
         with torch.no_grad():
-            if alike(self.call(run.module, self.ids), run.result.detach(), TOLERANCE):
-                return run.module.train()
+            logits = self.call(run.module, self.ids.to(run.result.device))
+        if alike(logits, run.result.detach(), TOLERANCE):
+            return run.module.train()
         name = f"{type(run.module).__name__}.forward"
         raise ValueError(f"run_transformer_lm returns something other than the result of {name}")
 

@@ -54,7 +54,7 @@ WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
 # They only record what a run does: where one is missing, a stand-in that does nothing will do.
-TRACKERS = ("wandb", "tensorboard", "tensorboardX", "torch.utils.tensorboard", "swanlab", "mlflow")
+TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 # By problem, what is in the names that learners give the part, in lower case and without
 # underscores, and the functions in the course's `tests/adapters.py`. From simple to complex: what a
@@ -185,7 +185,7 @@ class Repository:
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.adapters_file.parent)]
         for name in TRACKERS:
-            if not _is_installed(name):
+            if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
                 sys.modules[name] = tracker = MagicMock(name=name)
                 tracker.__spec__, tracker.__path__ = ModuleSpec(name, None), []
         # A type that older versions of torch have.
@@ -206,9 +206,7 @@ class Repository:
             while True:
                 try:
                     return run()
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:  # a script that ends with sys.exit() too
+                except (Exception, SystemExit) as error:
                     file = self.folder / str(getattr(error, "filename", ""))
                     is_there = isinstance(error, FileNotFoundError) and file.is_file()
                     if is_there and Path.cwd() != self.folder:
