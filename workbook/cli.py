@@ -201,7 +201,6 @@ def run_study(options: argparse.Namespace) -> None:
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", help="with --all: also write the verdicts to this file"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -209,8 +208,6 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.json is not None:
-        raise ValueError("--json needs --all, as in `workbook check --all --json FILE`")
     if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
@@ -259,10 +256,7 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary(outcomes), sep="\n")
-    if options.json is not None:
-        check_all.write(outcomes, Path(options.json))
-        print(f"The full verdict on each is in {options.json}.")
-    return 0 if all(outcome.is_fine for outcome in outcomes) else 1
+    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 
 def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
@@ -358,11 +352,11 @@ def run_adopt(options: argparse.Namespace) -> None:
     Its modules are imported in a separate process; nothing else in it is run. The file
     `adopted.toml` in your study folder says what was found, and you may edit it.
     """
-    from workbook.mine import repository
+    from workbook.mine import adopt
     from workbook.study import progress
 
-    given = repository.given(options.set)
-    print(repository.adopt(options.path, given, progress.nearest()))
+    places = adopt.read_options(options.set)
+    print(adopt.adopt(options.path, places, progress.nearest()))
 
 
 @command("data list", "show the corpora, and which are on this disk")
@@ -454,20 +448,16 @@ def run_train(options: argparse.Namespace) -> int:
     "train your parts beside ours, and name the part that differs",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
     argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
-    argument("--json", metavar="FILE", type=Path, help="also write the findings to this file"),
 )
 def run_twin(options: argparse.Namespace) -> int:
     """Train your parts beside ours at a small size, with equal weights, batches and settings.
 
     Exit status 0: nothing differs.
     """
-    from workbook.files import write_json
     from workbook.mine.twin import twin
 
     report = twin(options.preset, options.steps)
     print(report)
-    if options.json is not None:
-        write_json(options.json, report.as_json())
     return 1 if report.differs else 0
 
 
@@ -668,7 +658,7 @@ def run_export(options: argparse.Namespace) -> None:
     from workbook.study.progress import current, nearest
 
     if options.adapters is not None:
-        from workbook.export import adapters
+        from workbook.mine import adapters
 
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
@@ -736,18 +726,6 @@ def run_bench_generate(options: argparse.Namespace) -> None:
     from workbook.bench import generation, measure
 
     print(generation.run(options.rounds, measure.records_folder(options.record)))
-
-
-@command(
-    "bench mine",
-    "your tokenizer and your training loop beside ours and one library",
-    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-)
-def run_bench_mine(options: argparse.Namespace) -> None:
-    from workbook import mine
-
-    print(mine.bench(options.preset, options.rounds))
 
 
 @command(
