@@ -201,6 +201,7 @@ def run_study(options: argparse.Namespace) -> None:
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
+    argument("--json", metavar="FILE", type=Path, help="with --all: also write the verdicts there"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -208,10 +209,10 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.file is None:
+    if options.file is None or options.json is not None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
-            " `workbook check softmax mine.py`; or --all to check all your code"
+            " `workbook check softmax mine.py`; or --all to check all your code, --json FILE too"
         )
     from workbook.checks import worker
     from workbook.study import verbs
@@ -245,6 +246,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 def check_all_found(options: argparse.Namespace) -> int:
     """Check all the learner's code that can be found; print each problem's line when it is done."""
+    from workbook.files import write_json
     from workbook.mine import check_all
     from workbook.study.progress import nearest
 
@@ -256,6 +258,8 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary(outcomes), sep="\n")
+    if options.json is not None:
+        write_json(options.json, check_all.as_json(outcomes))
     return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 

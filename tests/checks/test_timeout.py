@@ -114,10 +114,17 @@ def test_a_busy_machine_is_not_the_codes_fault(clock):
     assert is_over_after(clock, watch, 5, 0.25)  # ten times as long: in any case
 
 
+def test_looking_at_the_clock_is_no_work(monkeypatch):
+    """Sleep would else be taken for work, and end after ten times as long."""
+    monkeypatch.setattr(timeout, "PATIENCE", 10**6)
+    with pytest.raises(TimedOut):
+        limited(1, lambda: time.sleep(100))
+
+
 def test_processor_time_counts_of_all_children_together(clock):
     watch = Stopwatch(5)
     assert not is_over_after(clock, watch, 1, 4.9)
-    assert is_over_after(clock, watch, 0.1, 0.1)
+    assert is_over_after(clock, watch, 0.1, 0.2)
 
 
 def test_waiting_counts_as_well(clock):

@@ -1,5 +1,7 @@
 """All code of a learner is checked at once, wherever it is, and whatever it does."""
 
+import json
+
 import pytest
 from made_repositories import BUGS, NAMES, PARTS, RESTS_ON, adopt, copied, plant
 
@@ -253,7 +255,7 @@ def test_what_ends_its_process_stops_no_other_check(study, tmp_path, capsys):
     adopt(root, parts | right, study)
     assert cli.main(["check", "--all"]) == 1
     outcomes = {line.split()[1]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert "cut short: Python ended with status -9" in outcomes["softmax"]
+    assert "cut short: Python was ended by signal 9" in outcomes["softmax"]
     assert "cut short: it started" in outcomes["cross_entropy"]
     assert all("✓" in outcomes[name] for name in right)
     assert Progress(study).of("softmax", None).best == "wrong"
@@ -274,9 +276,30 @@ def test_a_thread_that_never_ends_holds_up_nothing(study, tmp_path, capsys):
     adopt(root, {name: PARTS["flat"][name] for name in ("linear", "rope")}, study)
     assert cli.main(["check", "--all", "--json", str(tmp_path / "said.json")]) == 0
     assert "2 of 20 code problems found, 2 of them correct" in capsys.readouterr().out
-    assert (tmp_path / "said.json").is_file()
+    said = {each.pop("problem"): each for each in json.loads((tmp_path / "said.json").read_text())}
+    assert len(said) == 20 and said["softmax"]["status"] == "not found"
+    assert said["rope"]["status"] == "correct" and said["rope"]["found"].endswith(
+        ":RotaryPositionalEmbedding"
+    )
     assert cli.main(["adopt", str(root)]) == 0
     assert "cut short" not in capsys.readouterr().out
+
+
+def test_what_rests_on_a_wrong_part_is_not_judged(study, monkeypatch):
+    verdicts = {"rope": "wrong", "multihead_self_attention": "wrong", "transformer_block": "wrong"}
+
+    def results(folder, names, seconds):
+        yield from ([name, verdicts.get(name, "correct"), "It differs.", ""] for name in names)
+
+    monkeypatch.setattr(check_all, "_apart", results)
+    names = ("rmsnorm", "rope", "multihead_self_attention", "transformer_block", "transformer_lm")
+    adopt(study, dict.fromkeys(names, "model:part"), study)
+    found = {outcome.problem: outcome for outcome in check_all.check_all(study)}
+    assert [found[name].status for name in names] == [
+        *("correct", "wrong", "not judged", "not judged", "correct")
+    ]
+    assert "because rope is not right" in found["multihead_self_attention"].row()
+    assert "It may be this: It differs." in found["multihead_self_attention"].message
 
 
 KEPT = """# softmax, kept when its check said correct

@@ -18,6 +18,14 @@ from workbook.study.problems import PROBLEMS
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
+# What a part is made of. If one of these is wrong, a wrong verdict on the part says nothing.
+RESTS_ON = {
+    "scaled_dot_product_attention": ("softmax",),
+    "multihead_self_attention": ("linear", "rope", "scaled_dot_product_attention"),
+    "transformer_block": ("rmsnorm", "positionwise_feedforward", "multihead_self_attention"),
+    "transformer_lm": ("embedding", "transformer_block"),
+}
+NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
@@ -37,7 +45,7 @@ class Outcome:
 
     def row(self, columns: int | None = None) -> str:
         """A line of the table, cut to this number of columns."""
-        sign = verbs.LOOKS[self.status][0]
+        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "○"
         line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
@@ -56,8 +64,15 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
+    faulty: set[str] = set()  # wrong, or resting on what is wrong
     for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, status, message, cause in _apart(study, group, seconds):
+            below = [part for part in RESTS_ON.get(name, ()) if part in faulty]
+            if status == "wrong":
+                faulty.add(name)
+                if below:
+                    status, cause = NOT_JUDGED, f"because {below[0]} is not right"
+                    message = f"Not judged {cause}. It may be this: {message}"
             if status in progress.RISING:
                 record = progress.Progress(study)
                 with progress.stopping_no_cell(), record.changing(name, None) as entry:
@@ -77,6 +92,17 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
         except worker.EndedError as error:
             report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
         yield [name, report.status, report.message, _cause(report)]
+
+
+def as_json(outcomes: Collection[Outcome]) -> list[dict[str, str | None]]:
+    """For each code problem: problem, found (where, or None), status and message."""
+    known = {outcome.problem: outcome for outcome in outcomes}
+    missing = Outcome("", "", "not found", "", "")
+    listed = [(name, known.get(name, missing)) for name in CODE]
+    return [
+        {"problem": name, "found": out.where or None, "status": out.status, "message": out.message}
+        for name, out in listed
+    ]
 
 
 def summary(outcomes: Collection[Outcome]) -> str:
