@@ -30,7 +30,7 @@ CAPS = {
     "workbook/checks": 8_800,
     "workbook/study": 3_350,
     "workbook/mine": 2_820,
-    "workbook/export": 1_620,
+    "workbook/export": 1_140,
     "workbook/cli": 680,
     "tests": 27_850,
 }

@@ -3,12 +3,13 @@
 import multiprocessing
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from workbook import __version__, cli
 from workbook.corpora import corpora
-from workbook.study import copy, lab, notebooks, verbs
+from workbook.study import lab, notebooks, update, verbs
 from workbook.study.progress import Progress
 
 SOFTMAX = """
@@ -109,12 +110,13 @@ def train_bpe(*arguments):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(
-    ("at_import", "how"), [(True, "with exit status 0"), (False, "by signal 9 (Killed")]
+    ("at_import", "how"), [(True, "ended with status 0"), (False, "signal 9 (Killed")]
 )
 def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, how, capsys):
     attempt.write_text(ENDS.format(at_import=at_import))
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
-    assert f"It ended the Python process {how}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "It ended the Python process" in said and how in said
     assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
@@ -205,10 +207,19 @@ def train_bpe(*arguments):
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys):
+def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys, monkeypatch):
+    tests = str(Path(__file__).parent)  # has a package `mine`
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != tests])
     attempt.write_text(WORKERS.format(method=method))
     cli.main(["check", "train_bpe", str(attempt)])
     assert "the workers say [2, 4]" in capsys.readouterr().out
+
+
+def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
+    sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
+    attempt.write_text(sleeps + SOFTMAX)
+    assert cli.main(["check", "softmax", str(attempt)]) == 0
+    assert "correct" in capsys.readouterr().out
 
 
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
@@ -239,9 +250,8 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check"], "expected a problem and the file"),
         (["check", "softmax"], "expected a problem and the file"),
-        (["check", "softmax", "{file}", "--json", "x.json"], "--json needs --all"),
         (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
-        (["check", "--all"], "`workbook adopt PATH` finds your parts"),
+        (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
@@ -331,7 +341,7 @@ def test_data_list_names_every_corpus(capsys):
 
 def test_study_starts_a_problem_over_and_says_what_comes_next(monkeypatch, capsys):
     again = []
-    monkeypatch.setattr(copy, "reset", again.append)
+    monkeypatch.setattr(update, "reset", again.append)
     assert cli.main(["study", "--reset", "unicode1"]) == 0
     assert again == ["unicode1"]
     said = capsys.readouterr().out
@@ -349,9 +359,14 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
 
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
+    assert cli.main(["study", "--tick", "unicode1", "b"]) == 2
+    said = capsys.readouterr().err
+    assert "no text for unicode1 (b) was handed in yet" in said and "01_unicode.ipynb" in said
+    verbs.answer("unicode1", "b", "The one shows what the other hides.")
+    capsys.readouterr()
     assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
     said = capsys.readouterr().out
-    assert "2 of 3 ticked off" in said and said.count("[x]") == 2 and "Solved: 0 of" in said
+    assert "2 of 3 ticked off" in said and said.count("☑") == 2 and "Solved: 0 of" in said
     assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
     said = capsys.readouterr().out
     assert "✓ unicode1 (b): ticked" in said and "Solved: 0.3 of" in said
@@ -362,9 +377,9 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
 
 def test_notebooks_are_run_by_name(monkeypatch):
     runs = []
-    monkeypatch.setattr(notebooks, "run", lambda names, fresh: runs.append((names, fresh)))
-    assert cli.main(["notebooks", "02_bpe", "--fresh"]) == 0
-    assert runs == [(["02_bpe"], True)]
+    monkeypatch.setattr(notebooks, "run", runs.append)
+    assert cli.main(["notebooks", "02_bpe"]) == 0
+    assert runs == [["02_bpe"]]
 
 
 @pytest.mark.parametrize("subject", ["tokenizer", "train", "generate", "scaling"])

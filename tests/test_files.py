@@ -1,6 +1,7 @@
 """A file written by `atomic_write` is whole or not there; one at a time works in a folder."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -53,6 +54,22 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
         raise error
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    named = pytest.raises(OSError, match=r"No space left on device: '.*a\.txt'")
+    with named, atomic_write(tmp_path / "a.txt"):
+        raise OSError(28, "No space left on device")
+
+
+def test_what_a_killed_process_left_long_ago_is_removed(tmp_path):
+    for name in (".[a].txt.1.tmp", ".[a].txt.2.tmp", ".b.txt.1.tmp"):
+        (tmp_path / name).touch()
+        if "2" not in name:
+            os.utime(tmp_path / name, (0, 0))
+    with atomic_write(tmp_path / "[a].txt") as file:
+        file.write("new")
+    assert sorted(os.listdir(tmp_path)) == [".[a].txt.2.tmp", ".b.txt.1.tmp", "[a].txt"]
 
 
 @pytest.fixture
@@ -127,7 +144,6 @@ def test_an_error_inside_frees_the_folder(tmp_path):
             raise KeyError
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows does not keep processes apart")
 def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     work = [sys.executable, "-c", WORKS, str(tmp_path)]
@@ -138,6 +154,25 @@ def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
     first.communicate("\n")
     assert second.stdout.readline() == "in\n"
     second.communicate("\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path):
+    works = WORKS.replace("input()", "print(os.fork(), flush=True), input()").replace(
+        "sys", "os, sys", 1
+    )
+    work = [sys.executable, "-c", works, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(work, text=True, **pipes) as first:
+        assert first.stdout.readline() == "in\n"
+        forked = max(int(first.stdout.readline()), int(first.stdout.readline()))
+        first.kill()
+        first.wait()
+        try:
+            with locked(tmp_path):
+                os.kill(forked, 0)  # it is still there
+        finally:
+            os.kill(forked, signal.SIGKILL)
 
 
 class Broken:

@@ -71,7 +71,7 @@ def text_of(output):
 
 @every_notebook
 def test_it_is_in_normal_form(name):
-    assert notebooks.complaints(PATHS[name]) == []
+    assert notebooks.is_normal(PATHS[name])
 
 
 @every_notebook

@@ -161,12 +161,12 @@ def run_study(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.study import copy, progress, update, verbs
 
-    study = progress.home() if options.make else progress.nearest()
+    study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
         copy.make(study)
     if options.reset is not None:
-        copy.reset(options.reset)
+        update.reset(options.reset)
     if options.update is not None:
         update.update(options.update, study)
     if options.tick:
@@ -179,8 +179,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.make or options.reset or options.update is not None or options.tick:
         print(progress.summary(record))  # what was done just now stays in sight
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(progress.overview(record, columns))
+        print(progress.overview(record))
     for notice in update.notices(study):
         print(notice)
 
@@ -202,7 +201,6 @@ def run_study(options: argparse.Namespace) -> None:
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", help="with --all: also write the verdicts to this file"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -210,8 +208,6 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.json is not None:
-        raise ValueError("--json needs --all, as in `workbook check --all --json FILE`")
     if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
@@ -260,10 +256,7 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary(outcomes), sep="\n")
-    if options.json is not None:
-        check_all.write(outcomes, Path(options.json))
-        print(f"The full verdict on each is in {options.json}.")
-    return 0 if all(outcome.is_fine for outcome in outcomes) else 1
+    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 
 def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
@@ -290,9 +283,9 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     In a file that was kept for a learner `__all__` says what that is: the problem's own name may
     stand for something else there.
     """
-    from workbook.study import keeping
+    from workbook.study import solutions
 
-    is_kept = keeping.status_of(path.read_text("utf-8", errors="replace"), problem.id)
+    is_kept = solutions.status_of(path.read_text("utf-8", errors="replace"), problem.id)
     if problem.form == "script" and not (name or is_kept):
         return path  # it is run, not imported
     defined = vars(load_module(path))
@@ -322,7 +315,8 @@ def load_module(path: Path):
         raise ValueError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     # If Python has a module of this name, as with random.py, all other code must still get that.
-    if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
+    known = PathFinder.find_spec(path.stem)
+    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
         sys.modules[name] = module  # worker processes look its functions up by name
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
@@ -358,11 +352,11 @@ def run_adopt(options: argparse.Namespace) -> None:
     Its modules are imported in a separate process; nothing else in it is run. The file
     `adopted.toml` in your study folder says what was found, and you may edit it.
     """
-    from workbook.mine import repository
+    from workbook.mine import adopt
     from workbook.study import progress
 
-    given = repository.given(options.set)
-    print(repository.adopt(options.path, given, progress.nearest()))
+    places = adopt.read_options(options.set)
+    print(adopt.adopt(options.path, places, progress.nearest()))
 
 
 @command("data list", "show the corpora, and which are on this disk")
@@ -454,20 +448,16 @@ def run_train(options: argparse.Namespace) -> int:
     "train your parts beside ours, and name the part that differs",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
     argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
-    argument("--json", metavar="FILE", type=Path, help="also write the findings to this file"),
 )
 def run_twin(options: argparse.Namespace) -> int:
     """Train your parts beside ours at a small size, with equal weights, batches and settings.
 
     Exit status 0: nothing differs.
     """
-    from workbook.files import write_json
     from workbook.mine.twin import twin
 
     report = twin(options.preset, options.steps)
     print(report)
-    if options.json is not None:
-        write_json(options.json, report.as_json())
     return 1 if report.differs else 0
 
 
@@ -668,7 +658,7 @@ def run_export(options: argparse.Namespace) -> None:
     from workbook.study.progress import current, nearest
 
     if options.adapters is not None:
-        from workbook.export import adapters
+        from workbook.mine import adapters
 
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
@@ -739,18 +729,6 @@ def run_bench_generate(options: argparse.Namespace) -> None:
 
 
 @command(
-    "bench mine",
-    "your tokenizer and your training loop beside ours and one library",
-    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-)
-def run_bench_mine(options: argparse.Namespace) -> None:
-    from workbook import mine
-
-    print(mine.bench(options.preset, options.rounds))
-
-
-@command(
     "bench scaling",
     "two workers beside one, and memory on more text",
     argument("--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"),
@@ -769,16 +747,19 @@ def run_bench_scaling(options: argparse.Namespace) -> None:
     "notebooks",
     "run the worked notebooks again and store their outputs",
     argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument("--fresh", action="store_true", help="store the new run even if only noise differs"),
-    argument("--check", action="store_true", help="run nothing; list the cells not in normal form"),
+    argument(
+        "--check",
+        action="store_true",
+        help="run nothing; list the notebooks that are not in normal form",
+    ),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks
 
     if not options.check:
-        notebooks.run(options.names, fresh=options.fresh)
+        notebooks.run(options.names)
         return 0
-    paths = notebooks.find(options.names)
-    found = [f"{path}: {line}" for path in paths for line in notebooks.complaints(path)]
-    print(*found, sep="\n", end="\n" if found else "")
+    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    for path in found:
+        print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
     return 1 if found else 0

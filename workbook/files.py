@@ -1,25 +1,22 @@
-"""Files that are written whole or not at all, and folders that one process uses at a time."""
+"""Files that are written whole or not at all, folders for one process at a time, notebooks."""
 
 import json
 import os
 import secrets
 import stat
 import sys
-import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO
 
-try:
-    import fcntl
-except ImportError:  # Windows, where two processes are not kept apart
-    fcntl = None
+from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-_thread_locks: dict[Path, threading.Lock] = {}  # by folder
-if hasattr(os, "register_at_fork"):  # a copy of a held lock would never be released
-    os.register_at_fork(after_in_child=_thread_locks.clear)
+PATIENCE = 1  # seconds that a process waits before it says so
+LEFT_OVER = 24 * 3600  # seconds after which no process writes a file any more
 
 
 @contextmanager
@@ -38,6 +35,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             f"{path} is a folder, but a file is to be written there; rename the folder"
         )
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    _remove_leftovers(path)
     # `tempfile` would let only the owner read it, whatever the umask.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -48,9 +46,19 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which file it was for
         raise
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed long ago have left of earlier writes."""
+    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > LEFT_OVER:
+                left.unlink()
 
 
 def write_json(path: Path, content) -> None:
@@ -58,6 +66,15 @@ def write_json(path: Path, content) -> None:
     with atomic_write(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
         file.write("\n")
+
+
+def notebooks_in(folder: str | os.PathLike) -> list[Path]:
+    """List the notebooks of a folder by name, without hidden files.
+
+    macOS leaves a `._01_unicode.ipynb` beside each file on some disks, and a save of Jupyter's that
+    is cut short a `.~01_unicode.ipynb`. No file browser shows them.
+    """
+    return sorted(path for path in Path(folder).glob("*.ipynb") if not path.name.startswith("."))
 
 
 def make_folder(folder: Path) -> None:
@@ -110,29 +127,22 @@ def changed(path: Path) -> ValueError:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder: one thread of one process works in it at a time.
 
-    Another thread that wants the lock says that it waits, waits, and finds what was made here.
-    A thread must not lock the same folder twice.
-
-    The system releases its lock with the process, however that ends. It is `lockf`, because a lock
-    by `flock` would live on in workers that were forked meanwhile; but all threads of a process
-    share it, so a Python lock keeps those apart.
+    Another thread or process that wants the lock waits, says so if that takes long, and finds what
+    was made here. A thread must not lock the same folder twice. The system releases the lock with
+    the process, however that ends; processes that were forked meanwhile do not hold it.
     """
     folder = Path(folder).resolve()
     make_folder(folder)
-    with ExitStack() as held:
-        thread_lock = _thread_locks.setdefault(folder, threading.Lock())
-        if not thread_lock.acquire(blocking=False):
-            _say_who_waits(folder)
-            thread_lock.acquire()
-        held.callback(thread_lock.release)
-        if fcntl is not None:
-            file = held.enter_context((folder / LOCK).open("w"))
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError):  # held; the system decides which of the two
-                _say_who_waits(folder)
-                fcntl.lockf(file, fcntl.LOCK_EX)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=PATIENCE)
+    except Timeout:
+        _say_who_waits(folder)
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _say_who_waits(folder: Path) -> None:

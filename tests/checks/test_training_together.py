@@ -9,7 +9,7 @@ from attempts import training_together as attempts
 
 from workbook import cli
 from workbook.checks import training_together as checks
-from workbook.study import keeping, problems
+from workbook.study import problems, solutions
 from workbook.study.verbs import check
 
 
@@ -176,7 +176,7 @@ def test_the_command_line_hands_a_script_in_as_a_path_and_a_kept_function_as_suc
     problem, path = problems.get("training_together"), tmp_path / "training_together.py"
     for text, expected in (
         ("raise OSError('it must not be imported')", path),
-        (f"{keeping.KEPT.format(problem.id, 'correct')}\ntrain = 3\n__all__ = ['train']\n", 3),
+        (f"{solutions.KEPT.format(problem.id, 'correct')}\ntrain = 3\n__all__ = ['train']\n", 3),
     ):
         path.write_text(text)
         assert cli.load_attempt(path, "", problem) == expected

@@ -63,21 +63,49 @@ def test_a_pool_finds_the_functions_of_the_notebook(tmp_path):
     assert printed_by(tmp_path, POOL) == "✓ softmax: correct\n"
 
 
-KEPT = f'''
+SHARED = f'''
+import multiprocessing, queue, threading
 from concurrent.futures import ThreadPoolExecutor
 cell("""{SOFTMAX}
 
-POOL = ThreadPoolExecutor(2)
+POOL, BATCHES, LOCK = ThreadPoolExecutor(2), queue.Queue(1), threading.Lock()
+PROCESSES = multiprocessing.get_context("fork").Pool(2)
 
-def with_a_pool(x, dim):
-    list(POOL.map(abs, [1]))
+def shares(x, dim):
+    threading.Thread(target=lambda: [BATCHES.put(n) for n in range(10**6)]).start()
+    with LOCK:
+        list(POOL.map(abs, [1, BATCHES.get()]))
+        PROCESSES.map(abs, [1, 2])
     return softmax(x, dim)
 """)
-print(judge("softmax", with_a_pool))
+for attempt in (shares, softmax, shares):
+    print(judge("softmax", attempt).heading)
+POOL.shutdown()
+PROCESSES.terminate()
+'''
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="a pool that forks")
+def test_a_pool_a_queue_and_a_lock_that_the_notebook_keeps_are_made_again(tmp_path):
+    assert printed_by(tmp_path, SHARED) == "✓ softmax: correct\n" * 3
+
+
+KEPT = f'''
+cell("""{SOFTMAX}
+
+NUMBERS = (n for n in range(9))
+
+def with_numbers(x, dim):
+    next(NUMBERS)
+    return softmax(x, dim)
+""")
+print(judge("softmax", with_numbers))
 '''
 
 
 def test_what_cannot_be_copied_is_named(tmp_path):
     said = printed_by(tmp_path, KEPT)
-    assert said.startswith("○ softmax: not attempted\nNothing was checked: `POOL` is a ThreadPool")
+    assert said.startswith(
+        "○ softmax: not attempted\nNothing was checked: `NUMBERS` is a generator"
+    )
     assert "hand in a file" in said

@@ -97,6 +97,29 @@ def test_a_call_of_c_that_never_returns_is_ended():
         result(HERE + "calls_c", seconds=2)
 
 
+def leaves_a_thread(file):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(file).write_text(str(child.pid))
+    threading.Thread(target=time.sleep, args=[600]).start()
+    yield 1
+
+
+def leaves_a_thread_and_fails():
+    threading.Thread(target=time.sleep, args=[600]).start()
+    yield 1
+    raise KeyError("an error that nobody foresaw")
+
+
+def test_a_thread_that_never_ends_keeps_no_process_alive(tmp_path):
+    file = tmp_path / "pid"
+    assert list(results(HERE + "leaves_a_thread", str(file), seconds=60)) == [1]
+    assert ends(lambda: not is_running(int(file.read_text())))
+    found = results(HERE + "leaves_a_thread_and_fails", seconds=60)
+    assert next(found) == 1
+    with pytest.raises(EndedError, match=r"status 1; (.|\n)*an error that nobody"):
+        next(found)
+
+
 def test_too_many_children_are_all_ended():
     before = {each.pid for each in psutil.process_iter()}
     with pytest.raises(EndedError, match="processes, more than 48"):
@@ -360,6 +383,16 @@ def recurses_deep(x, dim):
 
 def test_a_high_recursion_limit_is_no_mistake():
     assert judge("softmax", recurses_deep).status == "correct"
+
+
+def test_a_request_that_was_given_up_before_it_began_spoils_no_other(monkeypatch):
+    worker.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "START_SECONDS", 0.0)  # a server that takes too long to start
+        patch.setattr(worker, "LOOK_SECONDS", 0.0)
+        with pytest.raises(EndedError, match="stopped after 0 s"):
+            result(HERE + "counts", 3, seconds=60)
+    assert list(results(HERE + "counts", 2, seconds=60)) == [0, 1]
 
 
 def test_the_users_own_interrupt_passes():

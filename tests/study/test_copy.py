@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from workbook import config
 from workbook.study import copy as study
-from workbook.study import notebooks
+from workbook.study import notebooks, update
 from workbook.study.notebooks import role
 from workbook.study.progress import Progress
 
@@ -116,12 +116,12 @@ def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys, mon
         },
     )
     before = sources(path)
-    study.reset("train_bpe")
+    update.reset("train_bpe")
     after = sources(path)
     assert [name for name in before if before[name] != after[name]] == ["train_bpe-try"]
     assert after["train_bpe-try"] == STUB and list(before) == list(after)
     monkeypatch.chdir(folder)
-    study.reset("train_bpe")
+    update.reset("train_bpe")
     first, second = sorted((folder / ".workbook" / "backup").glob("train_bpe-*.ipynb"))
     assert SOLVED in sources(first).values() and STUB in sources(second).values()
     assert str(first) in capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_starting_over_finds_cells_that_were_moved_split_or_deleted(folder):
     kept = [c for c in notebook.cells if c.id not in ("unicode2-answer-c", "unicode2-try-c")]
     notebook.cells = [by_id["unicode2-try-c"], split, mine, *kept]
     notebooks.write(path, notebook)
-    study.reset("unicode2")
+    update.reset("unicode2")
     after = list(sources(path).items())
     assert after[:2] == [("unicode2-try-c", "my_bytes = ..."), (mine.id, "# my own cell")]
     names = [name for name, _ in after]
@@ -149,11 +149,11 @@ def test_starting_over_finds_cells_that_were_moved_split_or_deleted(folder):
 
 def test_starting_over_takes_either_spelling_and_tells_what_is_missing(folder):
     with pytest.raises(ValueError, match="did you mean 'train_bpe'"):
-        study.reset("train_bep")
+        update.reset("train_bep")
     with pytest.raises(ValueError, match="workbook lab"):
-        study.reset("train_bpe")
+        update.reset("train_bpe")
     with pytest.raises(ValueError, match="no notebook '04_accounting'"):
-        study.reset("adamw_accounting")
+        update.reset("adamw_accounting")
 
 
 def test_a_study_is_made_solved_checked_and_started_over(folder):
@@ -178,7 +178,7 @@ def test_a_study_is_made_solved_checked_and_started_over(folder):
     assert "from workbook.tokenization import bpe\n" in record["train_bpe"][""].source
     assert record["unicode2"]["c"].answered and record["unicode2"]["c"].best == "correct"
     kept = (folder / "mine" / "train_bpe.py").read_text()
-    study.reset("train_bpe")
+    update.reset("train_bpe")
     [backup] = (folder / ".workbook" / "backup").glob("train_bpe-*.py")
     assert backup.read_text() == kept and not list((folder / "mine").iterdir())
     assert set(Progress(folder).read()) == {"unicode2"}

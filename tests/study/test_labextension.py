@@ -46,7 +46,7 @@ CELLS = [
     cell("evidence", "b", 'print("and shown", repr(chr(0)))'),
     cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),
     *prose(3),
-    cell("try", "c", "my_observation = 21"),
+    cell("try", "c", "my_observation = (chr(0), 1)"),
     cell("check", "c", 'check("unicode1", my_observation, part="c")'),
 ]
 # How each of the learner's cells begins, from the first to the last.

@@ -20,7 +20,6 @@ from workbook.study.progress import (
     overview,
     points,
     record_answer,
-    remember,
 )
 from workbook.study.verbs import answer, check, tick
 
@@ -84,22 +83,29 @@ def test_a_week_in_the_table(study):
     answer("unicode1", "a", "It is the null character, U+0000.")
     assert 'compare your text with its list, then tick("unicode1", "b").' in overview(study)
     tick("unicode1", "b", 1)
-    assert "b ✎ read, 1 ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    assert "a ✓ correct, answered · b ✎ read, 1 ticked · c ○ open" in lines(study)["unicode1"]
     tick("unicode1", "b")
-    assert "a ✓ correct · b ✓ ticked · c ○ open · answered: a" in lines(study)["unicode1"]
+    assert "a ✓ correct, answered · b ✓ ticked · c ○ open" in lines(study)["unicode1"]
     assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
     assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
 
 
-def test_no_line_of_the_table_is_longer_than_the_terminal(study):
-    check("transformer_accounting", "8.5 GB", "a")
-    for part in "ace":
-        answer("transformer_accounting", part, "4.51 TFLOPs")
-    broad, narrow = overview(study).splitlines(), overview(study, 80).splitlines()
-    table = [line for line in narrow if line[:2] == "  "]
-    assert len(narrow) == len(broad) + 1 and max(map(len, table)) <= 80 < max(map(len, broad))
-    [at] = [i for i, line in enumerate(table) if line.split()[0] == "transformer_accounting"]
-    assert table[at + 1].startswith(" " * 36) and not table[at + 1].startswith(" " * 37)
+def test_only_a_text_that_was_handed_in_is_ticked_off(study):
+    def refuse(*place):
+        with pytest.raises(ValueError, match=r"no text for \w+ \(\w\) was handed in yet"):
+            tick(*place)
+
+    refuse("unicode2", "a")
+    assert not study.path.exists()
+    answer("unicode2", "a", "UTF-8 is shorter.")
+    tick("unicode2", "a")
+    check("unicode1", "The one shows what the other hides.", "b")
+    tick("unicode1", "b", 1)
+    tick("unicode1", "b")
+    check("tokenizer_experiments", 70_000, "d")
+    assert study.of("tokenizer_experiments", "d").best == "wrong"
+    refuse("tokenizer_experiments", "d")
+    assert "a ✓ ticked" in lines(study)["unicode2"] and "b ✓ ticked" in lines(study)["unicode1"]
 
 
 def test_the_table_follows_the_edition(study, monkeypatch):
@@ -149,19 +155,10 @@ def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
     assert nearest() == tmp_path / "mine"
 
 
-def test_an_installed_package_remembers_the_folder_made_last(tmp_path, monkeypatch):
+def test_an_installed_package_makes_a_folder_where_there_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "checkout", lambda: None)
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    for name in ("here", "elsewhere"):
-        (tmp_path / name).mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert nearest() == tmp_path / "elsewhere" / "study"
-    made = tmp_path / "here" / "study"
-    (made / ".workbook").mkdir(parents=True)
-    remember(made)
-    assert nearest() == made and around() is None
-    made.rename(tmp_path / "moved")
-    assert nearest() == tmp_path / "elsewhere" / "study"
+    monkeypatch.chdir(tmp_path)
+    assert around() is None and nearest() == tmp_path / "study"
 
 
 def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
@@ -179,24 +176,15 @@ def test_a_folder_below_the_study_folder_belongs_to_it(study):
     assert current(below).path == study.path
 
 
-def test_the_record_of_the_first_version_is_read(study):
-    solved = {"attempted": ["a", "b"], "correct": ["a"], "answered": ["b"], "source": {"a": "1"}}
-    code = {
-        "attempted": [""],
-        "correct": [],
-        "almost": [""],
-        "answered": [],
-        "source": {"": "x = 1"},
-    }
-    stored = {"version": 1, "problems": {"unicode1": solved, "softmax": code}}
-    study.path.write_text(json.dumps(stored))
-    found = study.read()
-    assert found["unicode1"]["a"].best == "correct" and found["unicode1"]["b"].best == "wrong"
-    assert found["unicode1"]["b"].answered and not found["unicode1"]["a"].answered
-    assert (found["softmax"][""].best, found["softmax"][""].source) == ("almost", "x = 1")
-    record_answer("unicode1", "a", "NUL.")
-    assert json.loads(study.path.read_text())["version"] == progress.VERSION
-    assert study.read()["softmax"] == found["softmax"]
+def test_a_record_of_another_version_is_not_lost(study, capsys):
+    study.path.write_text(json.dumps({"version": 99, "problems": {}}))
+    with pytest.raises(OSError, match="of a later version of the workbook: update this one"):
+        study.read()
+    assert check("unicode1", "U+0000", "a").status == "correct"
+    assert "could not be saved" in capsys.readouterr().err
+    before = {"version": 2, "problems": {"unicode1": {"a": {"best": "correct", "last": "wrong"}}}}
+    study.path.write_text(json.dumps(before))
+    assert study.of("unicode1", "a").best == "correct"
 
 
 @pytest.mark.parametrize(
@@ -207,9 +195,10 @@ def test_the_record_of_the_first_version_is_read(study):
         b"[]",
         b"\xff\xfe",
         b'{"version": 2}',
-        b'{"version": 1, "problems": {"train_bpe": 1}}',
+        b'{"version": 2, "problems": {"train_bpe": 1}}',
+        b"[" * 100_000,
         b'{"version": 2, "problems": {"train_bpe": {"": {"best": "splendid"}}}}',
-        b'{"version": 2, "problems": {"train_bpe": {"": {"points": 3}}}}',
+        b'{"version": 2, "problems": {}, "name": 3}',
         b'{"version": 2, "problems": {"train_bpe": {"": {"ticked": "all"}}}}',
     ],
 )
@@ -245,6 +234,7 @@ def test_two_kernels_lose_nothing_of_each_other(study):
 
 def test_a_name_is_kept_beside_the_progress(study):
     assert study.name == ""
+    study.name = "\ud800"  # as from a terminal that is not UTF-8
     study.name = "Ada Lovelace"
     record_answer("unicode2", "a", "Because.")
     assert study.name == "Ada Lovelace" and study.of("unicode2", "a").answered

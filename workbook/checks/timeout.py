@@ -72,6 +72,13 @@ class Stopwatch:
         )
 
 
+def time_is_up(seconds: float) -> Callable[[], bool]:
+    """A function that tells whether `seconds` have been used, for loops that go on until then."""
+    watch = Stopwatch(seconds)
+    # Looking at processes takes a while, and before that time is up by the wall clock it is not up.
+    return lambda: time.monotonic() - watch.begun >= seconds and watch.is_over()
+
+
 class _Limit:
     """A call that is being timed."""
 

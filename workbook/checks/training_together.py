@@ -19,7 +19,7 @@ from torch import Tensor
 
 from workbook.checks import verdicts, watched, worker
 from workbook.checks.calling import signature_of
-from workbook.checks.verdicts import Findings, NotAttempted, Words, Wrong
+from workbook.checks.verdicts import Findings, NotAttempted, NotJudged, Words, Wrong
 from workbook.checks.watched import SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
@@ -89,13 +89,13 @@ class Trainer:
             parameters = [p for p in signature_of(attempt) or [] if p.kind is not p.VAR_POSITIONAL]
             self.name = f"{getattr(attempt, '__name__', 'train')}(...)"
         else:
-            raise NotAttempted(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
+            raise NotJudged(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
         names, known = [each.name for each in parameters], self._values(STEPS)
         for each in parameters:
             if each.kind is each.VAR_KEYWORD:
                 names += re.findall(r"\w+", CONTRACT)  # all that it names
             elif each.default is each.empty and each.name not in known:
-                raise NotAttempted(f"It asks for `{each.name}`, which is no setting. {CONTRACT}")
+                raise NotJudged(f"It asks for `{each.name}`, which is no setting. {CONTRACT}")
         # A function such as `main()` or `main(argv=None)` reads the command line, as a script does.
         self.has_options = not any(name in known for name in names)
         if self.has_options:
@@ -104,7 +104,7 @@ class Trainer:
         # By setting: the option or parameter.
         self.asked = {name: plain[name] for name in known if name in plain}
         if missing := {"train_path", "checkpoint_path", "steps"} - self.asked.keys():
-            raise NotAttempted(f"It has no setting {' and '.join(sorted(missing))}. {CONTRACT}")
+            raise NotJudged(f"It has no setting {' and '.join(sorted(missing))}. {CONTRACT}")
         self.first = self.run(STEPS)
         self.path, self.saved = watched.checkpoint(folder / "checkpoints")
 
@@ -148,7 +148,7 @@ class Trainer:
             raise NotAttempted
         if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
             advice = INSTALL if "NotFound" in seen.error else CONTRACT
-            raise NotAttempted(f"{seen.error}. {seen.log[-300:].strip()} {advice}")
+            raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {advice}")
         if seen.error:
             is_index = re.search("out of (range|bounds)", seen.error)
             raise self.wrong(seen.claim, seen.error, FOREIGN if is_index else seen.mistake)
@@ -172,7 +172,7 @@ def _command(text: str) -> list[str]:
     while words and not words[0].endswith(".py"):
         words.pop(0)
     if not words or not Path(words[0]).is_file():
-        raise NotAttempted(f"There is no such script. {CONTRACT}")
+        raise NotJudged(f"There is no such script. {CONTRACT}")
     return [str(Path(words[0]).resolve()), *words[1:]]
 
 

@@ -5,17 +5,29 @@ that a verdict can quote the line. What comes from a file goes by its name, and 
 """
 
 import inspect
+import io
 import linecache
 import pickle
 import re
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing.pool import Pool
 from types import FunctionType, MethodType
 from typing import Any
 
 import cloudpickle
 
+# What a notebook makes once and its functions share. It cannot be copied, but made again.
+MADE_AGAIN = {
+    ThreadPoolExecutor: lambda pool: (ThreadPoolExecutor, (pool._max_workers,)),
+    ProcessPoolExecutor: lambda pool: (ProcessPoolExecutor, (pool._max_workers,)),
+    Pool: lambda pool: (Pool, (pool._processes,)),
+    type(threading.Lock()): lambda lock: (threading.Lock, ()),
+    type(threading.RLock()): lambda lock: (threading.RLock, ()),
+}
 ROPE = re.compile("rope|rotar", re.IGNORECASE)
 
 
@@ -23,10 +35,27 @@ class PackError(Exception):
     """An object that cannot be copied into another process; the message names it."""
 
 
+class _Pickler(cloudpickle.Pickler):
+    """Copies what cloudpickle does, and makes pools, locks and the standard output again."""
+
+    def reducer_override(self, value: Any) -> Any:
+        for name in ("stdout", "stderr"):
+            if value is getattr(sys, name):
+                return getattr, (sys, name)
+        again = MADE_AGAIN.get(type(value))
+        return again(value) if again else super().reducer_override(value)
+
+
+def _dumps(value: Any) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
 def pack(arguments: tuple) -> dict[str, Any]:
     """The arguments as a dict of plain values and bytes, for `unpack`. Raises: PackError."""
     try:
-        pickled = cloudpickle.dumps((arguments, _ropes()))
+        pickled = _dumps((arguments, _ropes()))
     except Exception as error:
         raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
     cells = {name: entry for name, entry in linecache.cache.items() if _is_cell(entry)}
@@ -87,7 +116,7 @@ def _culprit(arguments: tuple) -> str:
                 todo += {value} - seen
             elif value is not None:
                 try:
-                    cloudpickle.dumps(value)
+                    _dumps(value)
                 except Exception:
                     return f"`{name}` is {_kind(value)}, which cannot be copied"
     return f"{_kind(arguments[1] if len(arguments) > 1 else arguments)} cannot be copied"

@@ -21,6 +21,7 @@ import json
 import logging
 import os
 import pickle
+import pkgutil
 import queue
 import select
 import signal
@@ -111,18 +112,17 @@ class Server:
         self.process.stdin.write(struct.pack(">Q", len(data)) + data)
         self.process.stdin.flush()
 
-    def next_message(self, seconds: float = LOOK_SECONDS) -> tuple[str, Any] | None:
+    def next_message(self) -> tuple[str, Any] | None:
         """The next message; None if there is none so far."""
         try:
-            return tuple(self.messages.get(timeout=seconds))
+            return tuple(self.messages.get(timeout=LOOK_SECONDS))
         except queue.Empty:
             return None
 
-    def await_end(self) -> None:
-        """Wait until it says that its worker, which was killed, has ended."""
-        for _ in range(100):
-            if (self.next_message() or [""])[0] == "ended":
-                return
+    def end_worker(self, worker: int) -> bool:
+        """Kill its worker, and wait until it says that this has ended; whether it did."""
+        end(worker)
+        return any((self.next_message() or [""])[0] == "ended" for _ in range(100))
 
     def close(self) -> None:
         """End the server, and what it is working on."""
@@ -213,12 +213,10 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             if status:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
-            if status is None and worker is not None:
-                end(worker)
-                server.await_end()
-            if server.is_usable() and not _idle:
+            is_free = status is not None or (worker is not None and server.end_worker(worker))
+            if is_free and server.is_usable() and not _idle:
                 _idle.append(server)
-            else:  # it is dead, or one is enough
+            else:  # it is dead, or still at this request, or one is enough
                 server.close()
             if not CAN_FORK:
                 start()
@@ -334,25 +332,22 @@ def serve() -> None:
             for number in (requests.fileno(), ended, wake):
                 os.close(number)
             answer(request, answers)
-        # Without taking its status yet: until then nobody else gets its number.
-        while os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             readable, _, _ = select.select([ended, requests], [], [])
             if requests in readable:  # nothing is asked meanwhile: whoever asks has ended
                 end(worker)
                 return
             os.read(ended, 512)
-        end(worker)  # what it left behind in its group
-        _send(answers, "ended", os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
+        with suppress(OSError):  # what it left behind in its group
+            os.killpg(worker, signal.SIGKILL)
+        _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
 
 
 def _load() -> None:
     """Import what checks need, before an attempt can get in its way."""
-    import torch  # noqa: F401
-
-    from workbook.study import problems, verbs  # noqa: F401
-
-    for problem in problems.PROBLEMS.values():
-        problem.checker()
+    checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    for name in ("torch", "workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
+        import_module(name)
 
 
 def _read_request(requests: BinaryIO) -> dict | None:
@@ -427,7 +422,11 @@ def answer(request: dict, answers: BinaryIO) -> None:
     pid = os.getpid()
     try:
         module, _, name = request["function"].partition(":")
-        arguments = transfer.unpack(request["arguments"])
+        try:
+            arguments = transfer.unpack(request["arguments"])
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+            raise ValueError(f"your code cannot be loaded in another process ({found})") from error
         for value in getattr(import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)

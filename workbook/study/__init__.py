@@ -4,21 +4,6 @@ Open first: `problems`, with one record for each problem (what is handed in, hin
 must contain, where its check is). `verbs` are what notebooks call: `check`, `tick`, `hint`,
 `reveal`, `answer` and `look_up`. `answers` stores written answers in the notebook itself. `copy`
 makes the learner's own notebooks in `study/`, `update` brings them up to date, `progress` counts
-what is solved there, and `keeping` keeps that code as files. `lab` opens JupyterLab on them, and
+what is solved there, and `solutions` keeps that code as files. `lab` opens JupyterLab on them, and
 `notebooks` runs the worked ones and stores them in normal form.
 """
-
-from workbook import lazy
-
-HOMES = {
-    "PROBLEMS": "problems",
-    "Problem": "problems",
-    "answer": "verbs",
-    "check": "verbs",
-    "hint": "verbs",
-    "look_up": "verbs",
-    "reveal": "verbs",
-    "tick": "verbs",
-}
-__all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)

@@ -7,6 +7,7 @@ enough text. Nobody's prose is graded.
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -22,45 +23,41 @@ from workbook.study import problems
 from workbook.study.problems import Problem, Requirement
 from workbook.tokenization.pretokens import pretokenize
 
+BEGINNING = 300  # characters of a long answer, for what shows plain text only
 MIME = "application/vnd.workbook.answer+json"
 CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 
 
-def compose(
-    problem: str,
+def record_of(
+    problem: Problem,
     part: str | None,
     text: str,
-    has_figure: bool,
     corpora: Iterable[str | Path] | None,
     measured_on: str | None,
-    loss: float | None = None,
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
-    found, part = problems.place(problem, part)
     if not isinstance(text, str):
         raise TypeError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
-    used = _used(found, corpora) if text else []
+    used = _used(problem, corpora) if text else []
     record = {
-        "problem": found.id,
+        "problem": problem.id,
         "part": part,
         "text": text,
         "edition": config.edition(),
         "profile": config.profile().name,
         "corpora": used,
-        "stand_in": any(_replaced(found, each["name"]) for each in used),
-        "figure": has_figure,
+        "stand_in": any(_replaced(problem, each["name"]) for each in used),
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
-    if loss is not None:
-        record["loss"] = _as_loss(loss)
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
     return record
 
 
-def _as_loss(loss: float) -> float:
+def as_loss(loss: float) -> float:
+    """Return a loss as it is recorded. Raises: ValueError if it is none."""
     if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
         raise ValueError(
             "answer expects as `loss` the validation loss of a run in nats per token, a positive"
@@ -84,68 +81,59 @@ def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
 
         plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
     markdown = plain.replace(name, f"**{name}**", 1)
-    display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
+    # The text stands in the record and in the Markdown already: a third copy would only make the
+    # file larger. What shows no Markdown shows the beginning.
+    short = plain if len(plain) <= BEGINNING else f"{plain[:BEGINNING]} …"
+    display({"text/markdown": markdown, "text/plain": short, MIME: record}, raw=True)
 
 
 def display_or_print(thing: Any) -> None:
-    """Show something below the outputs so far, in a notebook in its best form."""
-    if in_notebook():
-        from IPython.display import display
+    """Show something below the outputs so far; outside a notebook, IPython prints it."""
+    from IPython.display import display
 
-        display(thing)
-    else:
-        print(thing)
+    display(thing)
 
 
-def look_up(problem: str, part: str | None = None) -> "LookUp":
+@dataclass(frozen=True)
+class Shown:
+    """A text, and how a notebook shows it."""
+
+    text: str
+    markdown: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+
+def folded(title: str, markdown: str) -> str:
+    """Put something behind a fold; the title is HTML."""
+    return f"<details><summary>{title}</summary>\n\n{markdown}\n\n</details>"
+
+
+def look_up(problem: str, part: str | None = None) -> Shown:
     """Look up our own answer in the worked notebook; in a notebook it is folded away."""
     from workbook.study import notebooks  # not in each kernel: it loads nbformat, for seconds
 
     found = problems.get(problem)
     part = problems.part_of(found, part)
     if found.kind == "code":
-        return LookUp((), f"{found.id} is answered in code: see `reveal` in {found.notebook}.")
+        otherwise = f"{found.id} is answered in code: see `reveal` in {found.notebook}."
+        return Shown(otherwise, otherwise)
+    texts, folds = [], []
     (path,) = notebooks.find([found.notebook])
-    stored = []
     for cell in notebooks.read(path).cells:
         for output in cell.get("outputs", []):
             record = output.get("data", {}).get(MIME)
             if record and record["problem"] == found.id and part in (None, record["part"]):
                 title = f"Our answer to {_name(found, record['part'])}"
                 text = _with_footnote(found, record)
-                stored.append(Stored(title, text, _picture(cell.outputs)))
-    return LookUp(tuple(stored), f"{_name(found, part)} has no answer in {found.notebook}.")
-
-
-@dataclass(frozen=True)
-class Stored:
-    """One answer as stored in a worked notebook."""
-
-    title: str
-    text: str
-    picture: str | None  # PNG in base64
-
-
-@dataclass(frozen=True)
-class LookUp:
-    """Our answers to a problem, each behind a fold; `otherwise` is shown if there is none."""
-
-    answers: tuple[Stored, ...]
-    otherwise: str
-
-    def __str__(self) -> str:
-        texts = [f"{stored.title}\n\n{stored.text}" for stored in self.answers]
-        return "\n\n".join(texts) or self.otherwise
-
-    __repr__ = __str__
-
-    def _repr_markdown_(self) -> str:
-        folds = [
-            f"<details><summary>{escape(stored.title)}</summary>\n\n{stored.text}"
-            f"{_image(stored.picture)}\n\n</details>"
-            for stored in self.answers
-        ]
-        return "\n\n".join(folds) or self.otherwise
+                texts.append(f"{title}\n\n{text}")
+                folds.append(folded(escape(title), text + _picture(cell.outputs)))
+    otherwise = f"{_name(found, part)} has no answer in {found.notebook}."
+    return Shown("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
 
 
 def device() -> str:
@@ -182,14 +170,14 @@ def _with_footnote(problem: Problem, record: dict) -> str:
     """Put below the text of an answer, in italics, the corpora that its figures rest on, if any."""
     if not record["corpora"]:
         return record["text"]
-    sizes: dict[str, list[str]] = {used["name"]: [] for used in record["corpora"]}
+    sizes: dict[str, list[str]] = defaultdict(list)
     for used in record["corpora"]:
-        if used["bytes"] is not None:
-            sizes[used["name"]].append(f"{used['bytes'] / 1e6:,.1f} MB")
+        size = used["bytes"]  # None if only the corpus is known
+        sizes[used["name"]] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
     named = []
     for name, of_files in sizes.items():
-        replaced = _replaced(problem, name)
         size = f" ({' and '.join(of_files)})" if of_files else ""
+        replaced = _replaced(problem, name)
         named.append(name + size + (f", which stands in for {replaced}" if replaced else ""))
     forced = f", precision {record['precision']}" if "precision" in record else ""
     footnote = f"On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}."
@@ -207,16 +195,12 @@ def in_notebook() -> bool:
     return module is not None and module.get_ipython() is not None
 
 
-def _picture(outputs: list) -> str | None:
-    images = (output.get("data", {}).get("image/png") for output in outputs)
-    return next(filter(None, images), None)
-
-
-def _image(picture: str | None) -> str:
-    if picture is None:
-        return ""
-    data = picture.replace("\n", "")
-    return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'
+def _picture(outputs: list) -> str:
+    """Write the first picture among outputs as an image for Markdown."""
+    for output in outputs:
+        if data := output.get("data", {}).get("image/png", "").replace("\n", ""):
+            return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'
+    return ""
 
 
 NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"

@@ -1,4 +1,4 @@
-"""The learner's copy of the notebooks: made once, never overwritten, reset problem by problem.
+"""The learner's copy of the notebooks: made once, and never overwritten.
 
 In a copy the outputs are cleared and our answers replaced by empty ones, each with a folded
 look-up below it. Everything else is as in the worked notebook. A copy notes in its metadata what
@@ -10,22 +10,21 @@ import hashlib
 import json
 import time
 from collections import Counter
+from contextlib import suppress
 from copy import deepcopy
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from workbook.files import notebooks_in
 from workbook.study import notebooks, problems
-from workbook.study.keeping import FOLDER as KEPT
 from workbook.study.notebooks import normalise, role
-from workbook.study.progress import MARK, Progress, home, nearest, remember
+from workbook.study.progress import MARK, nearest
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
-# JupyterLab shows what it once read, and notices a change of the file only when it saves.
-RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
 
 
 def make(folder: str | Path | None = None) -> list[Path]:
@@ -34,14 +33,23 @@ def make(folder: str | Path | None = None) -> list[Path]:
     The folder is by default the one around us, or else the usual one. What is there already is the
     learner's and stays as it is; a line is printed for each addition.
     """
-    folder = Path(folder or home())
+    folder = Path(folder or nearest())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
-    remember(folder)
-    added = [path for path in notebooks.find() if not (folder / path.name).exists()]
+    there = copies(folder)
+    added = [path for path in notebooks.find() if path.stem not in there]
     for path in added:
         notebooks.write(folder / path.name, fresh(path))
         print(f"{folder.name}/{path.name} is new: a copy of your own to work in.")
     return [folder / path.name for path in added]
+
+
+def copies(folder: Path) -> dict[str, Path]:
+    """Find the notebooks of a study folder by the names of their originals, also if renamed."""
+    found = {}
+    for path in notebooks_in(folder):
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+            found[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
+    return found | {path.stem: path for path in notebooks_in(folder)}
 
 
 def fresh(path: Path) -> NotebookNode:
@@ -130,66 +138,8 @@ def _also_named(worked: NotebookNode) -> list[str]:
     return [*(each for each, wanted in empty.items() if wanted), *corpora]
 
 
-def reset(problem: str) -> None:
-    """Start one problem over: its try-it and answer cells are as they were at first.
-
-    The cells as they were go to a notebook in `study/.workbook/backup/`. No other cell changes.
-    """
-    found = problems.get(problem)
-    original = fresh(notebooks.find([found.notebook])[0])
-    folder = nearest()
-    path = folder / f"{found.notebook}.ipynb"
-    if not path.exists():
-        raise ValueError(f"{path} does not exist yet; `workbook lab` creates it")
-    mine = notebooks.read(path)
-    backup = _backup(folder, found.id, mine)
-    mine.cells = _with_fresh_stubs(mine.cells, original.cells, found.id)
-    notebooks.write(path, mine)
-    kept = folder / KEPT / f"{found.id}.py"
-    if kept.is_file():
-        kept.replace(backup.with_suffix(".py"))
-    Progress(folder).forget(found.id)
-    print(f"{found.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
-
-
 def backup_path(folder: Path, name: str) -> Path:
     """Choose an unused file name for a backup of what a study folder holds now."""
     backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
     paths = (backups / f"{name}-{today}-{n}.ipynb" for n in count(1))
     return next(path for path in paths if not path.exists())
-
-
-def _backup(folder: Path, problem: str, study: NotebookNode) -> Path:
-    """Store the learner's cells of one problem, outputs and all, in a new notebook."""
-    path = backup_path(folder, problem)
-    cells = [cell for cell in study.cells if _is_stub_of(cell, problem)]
-    notebooks.write(path, NotebookNode({**study, "cells": cells}))
-    return path
-
-
-def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
-    return role(cell) in STUBS and cell.metadata.workbook.get("problem") == problem
-
-
-def _with_fresh_stubs(
-    mine: list[NotebookNode], fresh: list[NotebookNode], problem: str
-) -> list[NotebookNode]:
-    """Put fresh stubs in the places of the learner's, wherever those were moved to.
-
-    A stub that was deleted comes back after the cell that it follows in the fresh copy.
-    """
-    stubs = {cell.id: cell for cell in fresh if _is_stub_of(cell, problem)}
-    cells = []
-    for cell in mine:
-        if _is_stub_of(cell, problem):
-            if cell.id not in stubs:
-                continue  # a stub that was split or copied: its first part keeps the id
-            cell = stubs.pop(cell.id)
-        elif role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
-            cell.outputs, cell.execution_count = [], None
-        cells.append(cell)
-    for before, cell in pairwise(fresh):
-        if cell.id in stubs:
-            place = next((i for i, c in enumerate(cells, 1) if c.id == before.id), len(cells))
-            cells.insert(place, cell)
-    return cells

@@ -3,18 +3,19 @@
 import os
 import secrets
 import signal
-import socket
 import sys
 import webbrowser
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import zmq
 
 from workbook import config
+from workbook.files import notebooks_in
 from workbook.study import copy, update
 from workbook.study.notebooks import WIDGET_VIEW, normalise
-from workbook.study.progress import MARK, home
+from workbook.study.progress import MARK, nearest
 
 HOST = "127.0.0.1"  # this machine only
 FIRST_PORT = 8888
@@ -24,19 +25,20 @@ NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and a
 def start(port: int | None = None) -> None:
     """Make or complete the study folder, and serve JupyterLab until Ctrl-C or a termination signal.
 
-    The folder is the one around us, or else the usual one. A `port` that was asked for must be
-    free; without one, the next free port is taken.
+    The folder is the one around us, or else the usual one. Without a `port`, the next free one is
+    taken.
     """
-    if port is not None:
-        require_free(port)
-    folder = home()
+    folder = nearest()
     copy.make(folder)  # or add to it what an update brought
     for notice in update.notices(folder):
         print(notice)
+    found, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    # Its import would run Node.js for a setting that only a build needs, which takes seconds.
+    os.environ["PATH"] = here
+    import_module("jupyterlab.labapp")
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
-    found = os.environ.get("PATH", os.defpath)
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found])
-    first = min(folder.glob("*.ipynb"))  # by number
+    os.environ["PATH"] = os.pathsep.join([here, found])
+    first = notebooks_in(folder)[0]  # by number
     serve(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
 
 
@@ -48,8 +50,10 @@ def root_around(study: Path) -> Path:
 
 def serve(study: Path, page: str, port: int | None) -> None:
     """Run the server in this process, so that a signal meant for it reaches it."""
+    from jupyterlab.labapp import LabApp
+
     token = secrets.token_hex(16)
-    server = lab_app().initialize_server(argv=arguments(study, page, port, token))
+    server = LabApp.initialize_server(argv=arguments(study, page, port, token))
     server.web_app.settings["page_config_hook"] = without_news
     if root_around(study) == config.checkout():
         server.contents_manager.register_pre_save_hook(keep_in_normal_form)
@@ -60,21 +64,6 @@ def serve(study: Path, page: str, port: int | None) -> None:
     # The server has already put its own first step, which is to listen, into this queue.
     server.io_loop.add_callback(print, f"JupyterLab: {address}\nCtrl-C stops it.", flush=True)
     server.start()
-
-
-def lab_app() -> type:
-    """Import JupyterLab's application, and hide Node.js from it meanwhile.
-
-    On import it would run Node.js to read a setting that only a build of JupyterLab needs, which
-    takes longer than the rest of the import.
-    """
-    found = os.environ.get("PATH", os.defpath)
-    os.environ["PATH"] = str(Path(sys.executable).parent)
-    try:
-        from jupyterlab.labapp import LabApp
-    finally:
-        os.environ["PATH"] = found
-    return LabApp
 
 
 def arguments(study: Path, page: str, port: int | None, token: str) -> list[str]:
@@ -121,20 +110,6 @@ def drop_live_views(model: dict, **_) -> None:
             for output in cell.get("outputs", []):
                 if "image/png" in output.get("data", {}):
                     output["data"].pop(WIDGET_VIEW, None)
-
-
-def require_free(port: int) -> None:
-    """Raise ValueError if another program listens on `port`."""
-    with socket.socket() as probe:
-        if os.name == "posix":  # elsewhere this option would let two programs share a port
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise ValueError(
-                f"port {port} cannot be used ({error.strerror}); name another, "
-                "or leave out --port to get the next free one"
-            ) from None
 
 
 def has_browser() -> bool:

@@ -7,7 +7,6 @@ gives it the same replacements.
 """
 
 import hashlib
-import json
 import re
 import time
 import warnings
@@ -20,7 +19,7 @@ from nbformat import NotebookNode
 from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import config
-from workbook.files import atomic_write
+from workbook.files import atomic_write, notebooks_in
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
 REPLACEMENTS = (
@@ -38,18 +37,15 @@ ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "reveal", "evidence
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
-PICTURE_METADATA = ("alt", "height", "width")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
 VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
-NOISE = 1.5  # two measurements of one thing on one machine differ by less than this factor
 CELL_SECONDS = 3600  # only a cell that hangs takes so long
-NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def find(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
     folder = config.shipped() / "notebooks"
-    worked = sorted(folder.glob("*.ipynb"))
+    worked = notebooks_in(folder)
     if not names:
         return worked
     paths = [Path(name) if name.endswith(".ipynb") else folder / f"{name}.ipynb" for name in names]
@@ -85,8 +81,17 @@ def read(path: str | Path) -> NotebookNode:
 
 
 def write(path: str | Path, notebook: NotebookNode) -> None:
-    """Store a notebook in the layout that JupyterLab writes, whole or not at all."""
-    nbformat.validate(notebook)
+    """Store a notebook in the layout that JupyterLab writes, whole or not at all.
+
+    Raises: ValueError if it is not a valid notebook; OSError that names it.
+    """
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} is not a valid notebook ({reason}); open it in JupyterLab and save it"
+        ) from error
     with atomic_write(path) as file:
         file.write(nbformat.writes(notebook) + "\n")
 
@@ -108,7 +113,6 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
             cell.outputs = _outputs(cell.outputs)
     for cell, name in zip(result.cells, cell_ids(result.cells), strict=True):
         cell.id = name
-    _renumber([cell for cell in result.cells if cell.cell_type == "code"])
     return result
 
 
@@ -152,20 +156,6 @@ def cell_ids(cells: list[NotebookNode]) -> list[str]:
     return ids
 
 
-def _renumber(cells: list[NotebookNode]) -> None:
-    """Count the cells that ran by their place, unless they ran out of order: that must show."""
-    counts = [cell.execution_count for cell in cells if cell.execution_count is not None]
-    if counts != sorted(set(counts)):
-        return
-    for place, cell in enumerate(cells, start=1):
-        if cell.execution_count is None:
-            continue
-        cell.execution_count = place
-        for output in cell.outputs:
-            if output.output_type == "execute_result":
-                output.execution_count = place
-
-
 def _outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """Clean a cell's outputs, and join streams of one name that follow each other."""
     kept: list[NotebookNode] = []
@@ -176,11 +166,7 @@ def _outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
                 streams[output.name].text += output.text
                 continue
             streams[output.name] = output
-        elif output.output_type == "error":
-            output.evalue = _plain(output.evalue)
-            output.traceback = [_plain(line) for line in output.traceback]
-            streams = {}
-        else:
+        elif "data" in output:  # what a cell shows, and no error: none is stored
             _clean_bundle(output)
             if not output.data:
                 continue
@@ -198,16 +184,6 @@ def _clean_bundle(output: NotebookNode) -> None:
     for mime, value in output.data.items():
         if isinstance(value, str):
             output.data[mime] = value.replace("\n", "") if mime in PICTURES else _plain(value)
-    if PROGRESS.search(output.data.get("text/plain", "")) and not set(PICTURES) & set(output.data):
-        output.data = NotebookNode()
-    notes = {mime: output.metadata.get(mime, {}) for mime in PICTURES if mime in output.data}
-    output.metadata = nbformat.from_dict(
-        {
-            mime: {key: note[key] for key in PICTURE_METADATA if key in note}
-            for mime, note in notes.items()
-            if set(PICTURE_METADATA) & set(note)
-        }
-    )
 
 
 def _plain(text: str) -> str:
@@ -226,20 +202,9 @@ def _without_progress(text: str) -> str:
     return "\n".join(kept) if any(line.strip() for line in kept) else ""
 
 
-def complaints(path: str | Path) -> list[str]:
-    """Name what in a file is not in normal form, one line per cell."""
-    stored = read(path)
-    normal = normalise(stored)
-    found = []
-    for place, (cell, wanted) in enumerate(zip(stored.cells, normal.cells, strict=True)):
-        fields = [key for key in {**cell, **wanted} if cell.get(key) != wanted.get(key)]
-        if fields:
-            found.append(f"cell {place} ({wanted.id}): {', '.join(sorted(fields))}")
-    if stored.metadata != normal.metadata:
-        found.append("the notebook's metadata")
-    if not found and Path(path).read_text(encoding="utf-8") != nbformat.writes(normal) + "\n":
-        found.append("the layout of the file (indents, order of keys, end of file)")
-    return found
+def is_normal(path: str | Path) -> bool:
+    """Tell whether a file is in normal form, to the last indent."""
+    return Path(path).read_text(encoding="utf-8") == nbformat.writes(normalise(read(path))) + "\n"
 
 
 def execute(path: str | Path) -> NotebookNode:
@@ -260,62 +225,14 @@ def execute(path: str | Path) -> NotebookNode:
     return normalise(notebook)
 
 
-def is_same_run(old: NotebookNode, new: NotebookNode) -> bool:
-    """Tell whether two runs of one notebook say the same, apart from measuring noise.
-
-    Cells must agree exactly; those tagged `nbval-ignore-output` may differ in their pictures,
-    and in numbers by less than a factor of `NOISE`.
-    """
-    if len(old.cells) != len(new.cells):
-        return False
-    for before, after in zip(old.cells, new.cells, strict=True):
-        if before == after:
-            continue
-        varies = VARIES in after.metadata.get("tags", [])
-        bare = [{**cell, "outputs": None} for cell in (before, after)]
-        if not varies or bare[0] != bare[1] or not _is_noise(before.outputs, after.outputs):
-            return False
-    return True
-
-
-def _is_noise(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
-    """Tell whether outputs have the same words, and numbers close to each other."""
-    texts = []
-    for outputs in (old, new):
-        shown = deepcopy(outputs)
-        for output in shown:
-            for mime in PICTURES:
-                if mime in output.get("data", {}):
-                    output.data[mime] = ""
-        texts.append(json.dumps(shown, sort_keys=True, ensure_ascii=False))
-    words = [NUMBER.sub("0", re.sub(r"\s+", " ", text)) for text in texts]
-    if words[0] != words[1]:
-        return False
-    numbers = [[float(n.replace(",", "")) for n in NUMBER.findall(text)] for text in texts]
-    return all(a == b or max(a, b) < NOISE * min(a, b) for a, b in zip(*numbers, strict=True))
-
-
-def run(names: Sequence[str] = (), *, fresh: bool = False) -> None:
-    """Run notebooks and store them; print what became of each.
-
-    What is stored is always one whole run. If a new run says the same as the stored one apart from
-    measuring noise, the stored one stays, and the line printed says so; `fresh` stores the new one.
-
-    Raises: ValueError without a checkout.
-    """
+def run(names: Sequence[str] = ()) -> None:
+    """Run notebooks and store them; print what became of each. Raises: ValueError if installed."""
     if config.checkout() is None:
-        raise ValueError(
-            "`workbook notebooks` runs the worked notebooks of a checkout, and this is an installed"
-            " package; clone the repository to use it, or open your copies with `workbook lab`"
-        )
+        raise ValueError("this is an installed package: clone the repository to run its notebooks")
     for path in find(names):
         start = time.perf_counter()
-        old, new = read(path), execute(path)
-        if old == new:
-            outcome = "unchanged"
-        elif not fresh and is_same_run(old, new):
-            outcome = "kept as stored: only measuring noise is new (--fresh stores this run)"
-        else:
+        new = execute(path)
+        outcome = "unchanged" if new == read(path) else "stored"
+        if outcome == "stored":
             write(path, new)
-            outcome = "stored"
         print(f"{path.stem}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)

@@ -11,17 +11,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
 
 from workbook import config
-from workbook.files import atomic_write, locked, write_json
+from workbook.files import locked, write_json
 from workbook.study.problems import PROBLEMS, Problem
 
 MARK = ".workbook"
-LAST_MADE = "study-folder.txt"  # in the data folder of an installed package
 VERSION = 2
 # What a part has reached, from less to more, with its sign. For a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off.
@@ -35,7 +34,6 @@ class Part:
     """How far one part of a problem has come; a problem without parts has the one part ""."""
 
     best: str = "open"  # the most that it has reached
-    last: str = "open"  # what the last check said
     answered: bool = False  # by `answer`, for the write-up
     ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
@@ -45,9 +43,13 @@ class Part:
     def is_solved(self) -> bool:
         return self.best in SOLVED
 
+    @property
+    def has_text(self) -> bool:
+        """Whether a text was handed in: one that `check` read, or that `answer` stored."""
+        return self.answered or self.is_solved or self.best == "read"
+
     def reach(self, state: str) -> None:
         """Note the outcome of a check, or that all facts are ticked."""
-        self.last = state
         self.best = max(self.best, state, key=RISING.index)
 
     def tick(self, some: list[str], facts: tuple[str, ...]) -> None:
@@ -57,9 +59,9 @@ class Part:
 
     @property
     def in_words(self) -> str:
-        """Sign and state, such as "✎ read, 1 ticked"."""
-        more = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
-        return f"{SIGNS[self.best]} {self.best}{more}"
+        """Sign and state, such as "✎ read, 1 ticked, answered"."""
+        ticked = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
+        return f"{SIGNS[self.best]} {self.best}{ticked}{', answered' if self.answered else ''}"
 
 
 class Progress:
@@ -85,30 +87,28 @@ class Progress:
     @name.setter
     def name(self, name: str) -> None:
         with locked(self.path.parent):
-            self._store({**self._stored(), "name": name})
+            writable = name.encode(errors="replace").decode()
+            self._store({**self._stored(), "name": writable})
 
     def _stored(self) -> dict:
         try:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
-            if stored["version"] == 1:
-                stored = _from_version_1(stored)
+            if stored["version"] > VERSION:
+                raise OSError(f"{self.path} is of a later version of the workbook: update this one")
             found = {
                 problem: {part: _part(entry) for part, entry in parts.items()}
                 for problem, parts in stored["problems"].items()
             }
-            name = stored.get("name", "")
-            if not isinstance(name, str):
-                raise ValueError
+            return {"name": stored.get("name", "") + "", "problems": found}
         except FileNotFoundError:
-            return {"name": "", "problems": {}}
-        except (ValueError, KeyError, TypeError, AttributeError):
+            pass
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
             _warn(
                 f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins."
             )
-            return {"name": "", "problems": {}}
-        return {"name": name, "problems": found}
+        return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
         found = {
@@ -135,28 +135,12 @@ class Progress:
 
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
-    part = Part(**entry)
-    kinds = (str, str, bool, list, str, str | None)
-    for each, kind in zip(fields(Part), kinds, strict=True):
+    part = Part(**{each.name: entry[each.name] for each in fields(Part) if each.name in entry})
+    for each, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
         if not isinstance(getattr(part, each.name), kind):
             raise TypeError
-    if part.best not in SIGNS or part.last not in SIGNS:
-        raise ValueError
+    RISING.index(part.best)  # ValueError
     return part
-
-
-def _from_version_1(stored: dict) -> dict:
-    """Turn lists of parts by state, with the sources of functions alone, into today's form."""
-    found: dict[str, dict[str, dict]] = {}
-    for problem, entry in stored["problems"].items():
-        parts = found[problem] = {}
-        for key, state in (("attempted", "wrong"), ("almost", "almost"), ("correct", "correct")):
-            for part in entry.get(key, []):
-                source = entry["source"].get(part, "") if state != "wrong" else ""
-                parts[part] = {"best": state, "last": state, "source": source}
-        for part in entry["answered"]:
-            parts.setdefault(part, {})["answered"] = True
-    return {"problems": found}
 
 
 def current(start: str | os.PathLike | None = None) -> Progress | None:
@@ -190,28 +174,8 @@ def around(beside: Path | None = None) -> Path | None:
 
 
 def nearest(beside: Path | None = None) -> Path:
-    """Find the study folder that a command counts in: the one around, or the one made last."""
-    found = around(beside)
-    if found is None and config.checkout() is None:
-        with suppress(OSError):
-            last = Path((config.data_folder() / LAST_MADE).read_text(encoding="utf-8"))
-            found = last if (last / MARK).is_dir() else None
-    return found or config.study_folder()
-
-
-def home() -> Path:
-    """Find the study folder to make and to open: the one around us, or else the usual one."""
-    return around() or config.study_folder()
-
-
-def remember(study: Path) -> None:
-    """Note a study folder that was made, for commands that are called elsewhere.
-
-    A checkout has its study folder at a known place.
-    """
-    if config.checkout() is None:
-        with atomic_write(config.data_folder() / LAST_MADE) as file:
-            file.write(str(study.resolve()))
+    """Find the study folder to make, open or count in: the one around us, or else the usual one."""
+    return around(beside) or config.study_folder()
 
 
 @contextmanager
@@ -235,12 +199,8 @@ def record_answer(problem: str, part: str | None, text: str) -> None:
                 entry.answered = bool(text.strip())
 
 
-def overview(study: Progress, columns: int | None = None) -> str:
-    """Make the table of a study folder: each problem's points and parts, and what comes next.
-
-    Arguments:
-        columns: of the terminal; a longer line is broken between two states. None: never.
-    """
+def overview(study: Progress) -> str:
+    """Make the table of a study folder: each problem's points and parts, and what comes next."""
     done = study.read()
     edition = config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
@@ -254,8 +214,7 @@ def overview(study: Progress, columns: int | None = None) -> str:
         for problem in group:
             worth = "-" if problem.points[edition] is None else problem.points[edition]
             states = _states(problem, done.get(problem.id, {}))
-            head = f"  {problem.ids[edition]:<29}{worth:>3}  "
-            lines += _in_columns(head, states, columns)
+            lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {states}")
     return "\n".join([*lines, "", _summary(done, edition)])
 
 
@@ -292,29 +251,14 @@ def _number(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def _states(problem: Problem, parts: dict[str, Part]) -> list[str]:
-    """Write the state of each part, those that are alike together: "a, b ✓ correct", "c ○ open"."""
+def _states(problem: Problem, parts: dict[str, Part]) -> str:
+    """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
     shown = []
-    states = [(part, parts.get(part, Part())) for part in parts_of(problem)]
-    for said, group in groupby(states, key=lambda each: each[1].in_words):
+    states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
+    for said, group in groupby(states, key=lambda each: each[1]):
         names = ", ".join(part for part, _ in group if part)
         shown.append(f"{names} {said}".strip())
-    answered = [part for part, entry in states if entry.answered]
-    if answered:
-        shown.append("answered" if problem.parts == tuple(answered) or answered == [""]
-                     else f"answered: {', '.join(answered)}")  # fmt: skip
-    return shown
-
-
-def _in_columns(head: str, states: list[str], columns: int | None) -> list[str]:
-    """Write the states behind the head, on as many lines as they need."""
-    lines, indent = [head + states[0]], " " * len(head)
-    for state in states[1:]:
-        if columns is None or len(f"{lines[-1]} · {state}") <= columns:
-            lines[-1] += f" · {state}"
-        else:
-            lines.append(indent + state)
-    return lines
+    return " · ".join(shown)
 
 
 def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:

@@ -1,348 +1,268 @@
-"""Study notebooks that are older than their originals: found, and brought up to date on request.
+"""Study notebooks, brought up to date with their originals, or started over problem by problem.
 
-An update lays the cells of a new copy in their order, and puts in what the learner has: solutions
-and answers, cells that they changed, cells of their own. A cell of a copy notes the digest of its
-original text, which shows what was changed on which side. Nothing typed is dropped: if both sides
-changed a cell, the learner's version follows the new one.
+There are three versions of a cell: the learner's, today's original, and the original that the copy
+was made from, of which the cell notes the digest. A cell that the learner has not changed gives way
+to today's; one that they changed or added stays. Solutions and answers take the places of their
+stubs; any other cell that both sides changed is followed by ours. A backup is made first.
 """
 
-import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain, takewhile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
-import nbformat
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
-from workbook.files import atomic_write, changed, file_state, locked
-from workbook.study import copy, notebooks
-from workbook.study.notebooks import ONCE, digest
-from workbook.study.progress import MARK, nearest
+from workbook.files import atomic_write, changed, file_state, locked, notebooks_in
+from workbook.study import copy, notebooks, problems
+from workbook.study.notebooks import ONCE, digest, role
+from workbook.study.progress import MARK, Progress, nearest
+from workbook.study.solutions import FOLDER as KEPT
+from workbook.study.solutions import parsed
 
-Place = tuple[str | None, str, str | None]  # problem, role and part of a cell
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A cell, and what is known of the original that it was made from."""
-
-    cell: NotebookNode
-    place: Place | None  # None: it does not say
-    original: str | None  # the note that a copy gets when it is made; None: not known
-
-    @property
-    def is_stub(self) -> bool:
-        return self.place is not None and self.place[1] in copy.STUBS
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the learner changed the cell, as far as anybody can know."""
-        return self.original is None or digest(self.cell) != self.original[:8]
-
-    @property
-    def identity(self) -> tuple | None:
-        """A key that is unique in a fresh copy, and that a pasted cell shares with its original."""
-        if self.is_stub or self.original is None:
-            return self.place if self.is_stub else None
-        return self.place, self.original
-
-
-def outdated(folder: str | Path) -> dict[Path, str]:
-    """Find the notebooks of a study folder that are older than their originals.
-
-    The values say what is new in the original, such as "2 cells of text are new". Files that are
-    not notebooks, or not the workbook's, are skipped.
-    """
-    found = {}
-    for path in sorted(Path(folder).glob("*.ipynb")):
-        try:
-            metadata = json.loads(path.read_bytes())["metadata"]
-            if worked := _worked(path, metadata):
-                original = copy.fresh(worked)
-                if metadata.get("workbook") != original.metadata.workbook:
-                    new = _of_copy(original.cells)
-                    found[path] = _news(_read(path, new)[1], new)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue  # JupyterLab and the export say what is wrong with it
-    return found
+NEWER = "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
+# JupyterLab shows what it once read, and notices a change of the file only when it saves.
+RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
 
 
 def notices(folder: str | Path) -> list[str]:
-    """Say for each notebook that is older than its original, in one line, what is new there."""
-    return [
-        f"{path.parent.name}/{path.name} is older than its original: {news}. `workbook study"
-        " --update` brings it up to date and keeps what you wrote."
-        for path, news in outdated(folder).items()
-    ]
+    """Say which notebooks of a folder are older than their originals, and which are damaged."""
+    lines = []
+    for path in notebooks_in(folder):
+        try:
+            if (news := _news(path)) is not None:
+                lines.append(
+                    f"{path.parent.name}/{path.name} is older than its original ({news}). `workbook"
+                    " study --update` brings it up to date and keeps what you wrote."
+                )
+        except (OSError, ValueError) as error:
+            lines.append(str(error))
+    return lines
 
 
 def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
     """Bring notebooks of a study folder up to date; print what became of each.
 
-    Each is first backed up in `.workbook/backup/` of the study folder.
-
     Arguments:
         names: such as "02_bpe", or paths; default: all that are older than their originals.
         folder: the study folder; default: the nearest one.
 
-    Raises: ValueError if a notebook is missing, cannot be read, or is not the workbook's.
+    Raises: ValueError at the end if any is missing, cannot be read, or is not the workbook's.
     """
     folder = Path(folder or nearest())
     chosen = [_named(folder, name) for name in names]
-    folders = {path.parent for path in chosen} or {folder}
-    older = {path: news for each in folders for path, news in outdated(each).items()}
-    for path in dict.fromkeys(chosen or older):
-        if path in older:
-            print(_update(path, older[path]))
-        else:
-            print(f"{path.parent.name}/{path.name} is up to date.")
-    if not (chosen or older):
+    wrong, done = [], 0
+    for path in dict.fromkeys(chosen or notebooks_in(folder)):
+        try:
+            if (news := _news(path)) is not None:
+                print(_update(path, news))
+            elif chosen:
+                print(f"{path.parent.name}/{path.name} is up to date.")
+            done += news is not None or bool(chosen)
+        except (OSError, ValueError) as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    if not done:
         print(f"There is nothing to update in {folder}.")
 
 
 def _named(folder: Path, name: str) -> Path:
     """Find the notebook that the learner names, by its name or a path."""
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
-    if path.name == str(path):
-        path = folder / path
+    path = folder / path if path.name == str(path) else path
     if not path.is_file():
-        there = ", ".join(sorted(each.stem for each in path.parent.glob("*.ipynb")))
+        there = ", ".join(each.stem for each in notebooks_in(path.parent))
         known = f"pick from {there}" if there else "`workbook lab` creates them"
         raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
-    if not _worked(path, notebooks.read(path).metadata):
-        raise ValueError(
-            f"{path} is not one of the workbook's notebooks, so there is nothing to update it from"
-        )
+    if _original(path, notebooks.read(path)) is None:
+        raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
     return path
 
 
-def _worked(path: Path, metadata: dict) -> Path | None:
-    """Find the worked notebook that a study notebook, of whatever name, was made from."""
-    about = metadata.get("workbook")
+def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
+    """Make a new copy of what a study notebook, of whatever name, was made from."""
+    about = study.metadata.get("workbook")
     name = about.get("notebook", path.stem) if isinstance(about, dict) else path.stem
-    found = (worked for worked in notebooks.find() if worked.stem == name)
-    return next((worked for worked in found if worked.resolve() != path.resolve()), None)
+    worked = next((each for each in notebooks.find() if each.stem == name), path)
+    return None if worked.resolve() == path.resolve() else copy.fresh(worked)
+
+
+def _news(path: Path) -> str | None:
+    """Say what is new in the original of a notebook; None if nothing is."""
+    study = notebooks.read(path)
+    original = _original(path, study)
+    if original is None or study.metadata.get("workbook") == original.metadata.workbook:
+        return None
+    texts = {digest(cell) for cell in study.cells}
+    known = {(_note(cell), _was(cell)) for cell in study.cells}
+    came = [cell for cell in original.cells if (_note(cell), _was(cell)) not in known]
+    new = sum(digest(cell) not in texts for cell in came)
+    return f"new or changed cells: {new}" if new else "cells gone, moved or marked differently"
 
 
 def _update(path: Path, news: str) -> str:
     """Update one notebook, whole or not at all; return what to say about it."""
-    with locked(path.parent / MARK):
+    backup, said = _rewrite(path, path.stem, lambda study: _merge(study, _original(path, study)))
+    where = f"{path.parent.name}/{path.name}"
+    return f"{where} is up to date now ({news}). {said} What you had is in {backup}. {RELOAD}"
+
+
+def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tuple[Path, str]:
+    """Change a study notebook, whole or not at all; return the backup, and what was said.
+
+    Raises: ValueError if it is saved meanwhile, by JupyterLab for instance.
+    """
+    folder, path = path.parent, path.resolve()  # what links to another file goes on doing so
+    with locked(folder / MARK):
         before, stored = file_state(path), path.read_bytes()
-        original = copy.fresh(_worked(path, json.loads(stored)["metadata"]))
-        new = _of_copy(original.cells)
-        study, mine = _read(path, new)
-        merged = _merge(mine, new)
-        study.cells = merged.cells
-        study.metadata["workbook"] = original.metadata.workbook
-        try:
-            nbformat.validate(study)
-        except nbformat.ValidationError as error:
-            reason = str(error).partition("\n")[0]
-            raise ValueError(
-                f"{path} is not a valid notebook ({reason}); open it in JupyterLab and save it"
-            ) from error
-        backup = copy.backup_path(path.parent, path.stem)
+        study = notebooks.read(path)
+        said = change(study)
+        backup = copy.backup_path(folder, name)
         with atomic_write(backup, "wb") as file:
             file.write(stored)
-        if file_state(path) != before:  # JupyterLab saved it meanwhile
+        if file_state(path) != before:
             raise changed(path)
         notebooks.write(path, study)
-    return (
-        f"{path.parent.name}/{path.name} is up to date now: {news}. {merged}"
-        f" What you had is in {backup}. {copy.RELOAD}"
-    )
+    return backup, said
 
 
-def _read(path: Path, new: list[Seen]) -> tuple[NotebookNode, list[Seen]]:
-    """Read a learner's notebook, and see its cells beside those of a new copy."""
-    stored, study = json.loads(path.read_bytes()), notebooks.read(path)
-    ids = [cell.get("id") for cell in stored.get("cells", [])]  # reading makes up what is missing
-    if len(ids) != len(study.cells):  # in formats before 4
-        ids = [None] * len(study.cells)
-    counted = Counter(ids)
-    keeps_id = [name is not None and counted[name] == 1 for name in ids]
-    return study, _of_learner(study.cells, keeps_id, new)
-
-
-def _place(cell: NotebookNode) -> Place | None:
-    about = cell.metadata.get("workbook", {})
-    return (about.get("problem"), about["role"], about.get("part")) if about.get("role") else None
-
-
-def _of_copy(cells: list[NotebookNode]) -> list[Seen]:
-    """See the cells of a fresh copy."""
-    return [Seen(cell, _place(cell), cell.metadata.workbook.original) for cell in cells]
-
-
-def _of_learner(cells: list[NotebookNode], keeps_id: list[bool], new: list[Seen]) -> list[Seen]:
-    """See the learner's cells; `keeps_id` says which still have the id that they came with.
-
-    Copies that earlier versions made have no notes of the original texts, and some programs drop
-    metadata. An id still says where a cell belongs, and ends in the digest of the original where
-    a problem has more than one such cell.
-    """
-    by_id = {seen.cell.id: seen for seen in new}
-    found = []
-    for cell, has_id in zip(cells, keeps_id, strict=True):
-        place, original = _place(cell), cell.metadata.get("workbook", {}).get("original")
-        twin = by_id.get(cell.id) if has_id else None
-        if place is None and twin:
-            place = twin.place
-        if place and original is None and has_id:
-            made_from = re.fullmatch(r".+-([0-9a-f]{8}(?:-\d+)?)", cell.id)
-            if made_from and not (place[0] and place[1] in ONCE):
-                original = made_from[1]
-            elif twin and cell.source == twin.cell.source.replace(", figure=None", ""):
-                original = digest(cell)  # the empty answer of earlier versions
-        found.append(Seen(cell, place, original))
-    return found
-
-
-def _matches(mine: list[Seen], new: list[Seen]) -> dict[int, int]:
-    """Find the places of the learner's cells in the new copy: by index there, the index here."""
-    matched: dict[int, int] = {}
-    free = dict(enumerate(new))
-    # Texts come second: a program may have dropped what else there was.
-    for key in (lambda seen: seen.identity, lambda seen: digest(seen.cell)):
-        alike = defaultdict(list)
-        for index, seen in enumerate(mine):
-            if index not in matched and (found := key(seen)) is not None:
-                alike[found].append(index)
-        for slot, seen in list(free.items()):
-            if indices := alike[key(seen)]:
-                # A cell that was pasted or split off got another id.
-                same = (index for index in indices if mine[index].cell.id == seen.cell.id)
-                index = next(same, indices[0])
-                indices.remove(index)
-                matched[index] = slot
-                del free[slot]
-    # Of the rest, cells between the same neighbours and with the same place are one cell, changed.
-    here = -1
-    for index, seen in enumerate(mine):
-        if index in matched:
-            here = matched[index]
-        elif seen.place:
-            gap = takewhile(free.__contains__, range(here + 1, len(new)))
-            slot = next((slot for slot in gap if new[slot].place == seen.place), None)
-            if slot is not None:
-                matched[index] = here = slot
-                del free[slot]
-    return matched
-
-
-@dataclass
-class Merged:
-    """The cells of an updated notebook, and how many of them are the learner's."""
-
-    cells: list[NotebookNode]
-    kept: int  # cells that the learner wrote or changed
-    below: int  # of these, versions of a cell that is new
-    instead: int  # of these, solutions and answers whose stub is new
-
-    def __str__(self) -> str:
-        if not self.kept:
-            return "You had changed no cell."
-        said = f"{_cells(self.kept)} that you wrote or changed {_are(self.kept)} kept"
-        if self.below:
-            said += f", {self.below} of them below the new version of the cell"
-        if self.instead:
-            said += f", {self.instead} in place of a new stub"
-        return f"{said}."
-
-
-def _merge(mine: list[Seen], new: list[Seen]) -> Merged:
-    """Lay the cells of the new copy in their order, with what the learner has in and after them."""
-    matched = _matches(mine, new)
-    owners = {mine[index].identity: index for index in matched}
-    taken: dict[int, NotebookNode] = {}
-    versions, added = defaultdict(list), defaultdict(list)
-    kept, instead, here = 0, 0, -1  # -1: before the first
-    for index, seen in enumerate(mine):
-        slot = matched.get(index)
-        is_added = seen.identity and owners.setdefault(seen.identity, index) != index
-        if slot is None:
-            if seen.is_changed or is_added:
-                # A second part of a stub still is the learner's work on that problem.
-                is_part = is_added and seen.is_stub and owners[seen.identity] in matched
-                added[here].append(seen.cell if is_part else _own(seen.cell))
-                kept += 1
+def _merge(study: NotebookNode, original: NotebookNode) -> str:
+    """Lay the cells of a new copy in their order, with what the learner has in and after them."""
+    new = original.cells
+    matched, notes = _matches(study.cells, new), {_note(cell) for cell in new}
+    in_place: dict[int, NotebookNode] = {}  # by the index in the new copy
+    twice: dict[int, NotebookNode] = {}  # the learner's version, where both sides changed a cell
+    added: dict[int, list[NotebookNode]] = defaultdict(list)  # by what they follow; -1: the start
+    kept, here = 0, -1
+    for index, cell in enumerate(study.cells):
+        slot, is_changed = matched.get(index), _was(cell) != digest(cell)
+        here = here if slot is None else slot
+        if slot is None and (is_changed or _note(cell) in notes):
+            added[here].append(cell)  # written or pasted; any other is gone from the original
+        elif slot is not None and digest(cell) == digest(new[slot]):
+            in_place[slot] = cell
             continue
-        here = slot
-        if digest(seen.cell) == digest(new[slot].cell):
-            taken[slot] = seen.cell
-        elif seen.is_changed or is_added:
-            kept += 1
-            if seen.is_stub or seen.original == new[slot].original:
-                taken[slot] = seen.cell
-                instead += seen.original not in (new[slot].original, None)
-            else:
-                versions[slot].append(_own(seen.cell))
-    _give_ids([*chain(*versions.values(), *added.values())], {seen.cell.id for seen in new})
+        elif slot is not None and is_changed:
+            is_new = _was(cell) != _was(new[slot]) and role(new[slot]) not in copy.STUBS
+            (twice if is_new else in_place)[slot] = cell
+        kept += is_changed
+    used = {cell.id for cell in new}
+    for cell in [*twice.values(), *chain(*added.values())]:
+        cell.id = cell.id if cell.id not in used else str(uuid4())
+        used.add(cell.id)
     cells = added[-1]
-    for slot, seen in enumerate(new):
-        cells.append(_marked(taken.get(slot, seen.cell), seen.cell))
-        cells += versions[slot] + added[slot]
-    return Merged(cells, kept, sum(map(len, versions.values())), instead)
+    for slot, ours in enumerate(new):
+        cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
+        cells += [_marked(in_place.get(slot, ours), ours), *added[slot]]
+    study.cells, study.metadata["workbook"] = cells, original.metadata.workbook
+    said = f"Cells of yours that are kept: {kept}"
+    return said + (f", {len(twice)} of them above our new version." if twice else ".")
 
 
-def _own(cell: NotebookNode) -> NotebookNode:
-    """Make a cell the learner's own, about which the workbook knows nothing."""
-    cell.metadata.pop("workbook", None)
-    if copy.YOUR_TURN in (tags := cell.metadata.get("tags", [])):
-        cell.metadata["tags"] = [tag for tag in tags if tag != copy.YOUR_TURN]
-    return cell
-
-
-def _marked(cell: NotebookNode, new: NotebookNode) -> NotebookNode:
-    """Give a learner's cell the id, the notes and the tags of the one that it replaces.
-
-    What else is in its metadata, such as that it is folded, stays.
-    """
-    cell.id, cell.metadata["workbook"] = new.id, new.metadata.workbook
-    if tags := {*cell.metadata.get("tags", []), *new.metadata.get("tags", [])}:
+def _marked(cell: NotebookNode, ours: NotebookNode) -> NotebookNode:
+    """Give a learner's cell the id, the notes and the tags of the one that it replaces."""
+    cell.id, cell.metadata["workbook"] = ours.id, ours.metadata.workbook
+    if tags := {*cell.metadata.get("tags", []), *ours.metadata.get("tags", [])}:
         cell.metadata["tags"] = sorted(tags)
     return cell
 
 
-def _give_ids(cells: list[NotebookNode], used: set[str]) -> None:
-    """Give another id to each of the learner's own cells whose id is used."""
-    for cell in cells:
-        if cell.id in used:
-            cell.id = str(uuid4())
-        used.add(cell.id)
+def _matches(mine: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
+    """Find the places of the learner's cells in the new copy: from index to index.
+
+    Programs that clean notebooks drop ids or notes, so that texts count too, and for an exercise
+    the names that it asks for.
+    """
+    matched: dict[int, int] = {}
+
+    def pair(index: int, slots: list[int]) -> None:
+        free = [slot for slot in slots if slot not in matched.values()]
+        if index not in matched and free:
+            matched[index] = free[0]
+
+    for key in (lambda cell: cell.id, _note, digest):
+        slots = defaultdict(list)
+        for slot, ours in enumerate(new):
+            slots[key(ours)].append(slot)
+        for index, cell in enumerate(mine):
+            pair(index, slots[key(cell)] if key(cell) else [])
+    stubs = {slot: _makes(ours) for slot, ours in enumerate(new) if role(ours) in copy.STUBS}
+    for index, cell in enumerate(mine):
+        made = _makes(cell)
+        pair(index, [slot for slot, names in stubs.items() if names and names <= made])
+    return matched
 
 
-def _news(mine: list[Seen], new: list[Seen]) -> str:
-    """Say what is new in a copy of the original, or else what is gone from it."""
-    texts = {digest(seen.cell) for seen in mine}
-    known = {(seen.place, seen.original) for seen in mine}
-    come = [
-        seen
-        for seen in new
-        if (seen.place, seen.original) not in known
-        and digest(seen.cell) not in texts
-        # If a stub has no note, nobody can tell whether the learner changed it or we did.
-        and not (seen.is_stub and (seen.place, None) in known)
-    ]
-    if come:
-        code = sum(seen.cell.cell_type == "code" for seen in come)
-        text = len(come) - code
-        kinds = f"text and {code} of code" if text and code else "text" if text else "code"
-        return f"{_cells(text or code)} of {kinds} {_are(len(come))} new"
-    originals = {seen.identity for seen in new}
-    gone = sum(seen.original is not None and seen.identity not in originals for seen in mine)
-    if gone:
-        return f"{_cells(gone)} {_are(gone)} gone"
-    return "its cells are in a different order or marked differently"
+def _note(cell: NotebookNode) -> tuple | None:
+    """Return a key, unique in a fresh copy, that a pasted cell shares; None if it has no notes."""
+    about = cell.metadata.get("workbook", {})
+    place = about.get("problem"), about.get("role"), about.get("part")
+    if place[0] and place[1] in ONCE:
+        return place
+    return (*place, about["original"]) if "original" in about else None
 
 
-def _cells(count: int) -> str:
-    return f"{count} cell" + "s" * (count != 1)
+def _was(cell: NotebookNode) -> str:
+    """Return the digest of the original that a cell was made from; "" if nothing says it."""
+    return cell.metadata.get("workbook", {}).get("original", "")[:8]
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _makes(cell: NotebookNode) -> set:
+    """List the names that a code cell binds, and the answers that it gives."""
+    if cell.cell_type != "code":
+        return set()
+    answers = re.findall(r"""(?m)^answer\(\s*["'](\w+)["'],\s*["']?(\w+)""", cell.source)
+    return set(answers).union(*(each.binds for each in parsed(cell.source)))
+
+
+def reset(problem: str) -> None:
+    """Start one problem over: its try-it and answer cells are as they were at first.
+
+    Cells that were deleted come back. No other cell changes, and the kept code is moved away.
+    """
+    found = problems.get(problem)
+    original = copy.fresh(notebooks.find([found.notebook])[0]).cells
+    folder = nearest()
+    path = copy.copies(folder).get(found.notebook)
+    if path is None:
+        raise ValueError(f"{folder} has no {found.notebook}.ipynb yet; `workbook lab` creates it")
+
+    backup, _ = _rewrite(path, found.id, lambda study: _start_over(study, original, found.id))
+    kept = folder / KEPT / f"{found.id}.py"
+    if kept.is_file():
+        kept.replace(backup.with_suffix(".py"))
+    Progress(folder).forget(found.id)
+    print(f"{found.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
+
+
+def _start_over(study: NotebookNode, new: list[NotebookNode], problem: str) -> str:
+    """Put fresh stubs in the places of the learner's, wherever those were moved to."""
+    matched, placed = _matches(study.cells, new), {}
+    stubs = [slot for slot, ours in enumerate(new) if _is_stub_of(ours, problem)]
+    cells = []
+    for index, cell in enumerate(study.cells):
+        slot = matched.get(index)
+        if slot in stubs:
+            cell = new[slot]
+        elif _is_stub_of(cell, problem):  # it was split or copied: one of its parts is enough
+            continue
+        elif role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
+            cell.outputs, cell.execution_count = [], None
+        placed[slot] = cell
+        cells.append(cell)
+    for slot in stubs:
+        if slot not in placed:  # it was deleted: it comes after the cell that it follows in a copy
+            before = placed.get(slot - 1)
+            at = next((i for i, cell in enumerate(cells, 1) if cell is before), len(cells))
+            cells.insert(at, new[slot])
+            placed[slot] = new[slot]
+    study.cells = cells
+    return ""
+
+
+def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
+    return role(cell) in copy.STUBS and cell.metadata.workbook.get("problem") == problem

@@ -27,16 +27,20 @@ from workbook.checks.verdicts import (
     ENDLESS,
     Facts,
     NotAttempted,
+    NotJudged,
     Unreadable,
     Words,
     Wrong,
     busy_with,
     expect_function,
     failure,
+    fault_of_ours,
+    is_untouched,
     kind_of,
+    unfinished,
 )
-from workbook.study import answers, keeping, problems, progress
-from workbook.study.answers import look_up
+from workbook.study import answers, problems, progress, solutions
+from workbook.study.answers import Shown, folded, look_up
 from workbook.study.problems import Problem
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
@@ -93,18 +97,24 @@ class Report:
         return f"{LOOKS[self.status][0]} {self.problem}{part}: {self.status}"
 
     @property
+    def _remarks(self) -> list[str]:
+        """What stands below the values, a paragraph each."""
+        signs = ("☑" if fact in self.ticked else "☐" for fact in self.facts)
+        facts = zip(signs, self.facts, strict=True)
+        return [
+            *([f"Likely: {self.likely}"] if self.likely else []),
+            *(f"Also: {found}" for found in self.also),
+            *(f"{i}. {sign} {fact}" for i, (sign, fact) in enumerate(facts, 1)),
+            *self.then,
+        ]
+
+    @property
     def message(self) -> str:
         """Everything but the heading, as plain text."""
         width = max((len(label) for label, _ in self.rows), default=0)
         gap = "\n" + " " * (width + 4)
         rows = [f"  {label:<{width}}  {text.replace(chr(10), gap)}" for label, text in self.rows]
-        likely = f"Likely: {self.likely}" if self.likely else ""
-        also = [f"Also: {found}" for found in self.also]
-        facts = [
-            f"  {i}. [{'x' if fact in self.ticked else ' '}] {fact}"
-            for i, fact in enumerate(self.facts, 1)
-        ]
-        return "\n".join(filter(None, [self.claim, *rows, likely, *also, *facts, *self.then]))
+        return "\n".join(filter(None, [self.claim, *rows, *self._remarks]))
 
     def __str__(self) -> str:
         return f"{self.heading}\n{self.message}".rstrip()
@@ -117,18 +127,12 @@ class Report:
             f'<td style="text-align:left">{_value(text)}</td></tr>'
             for label, text in self.rows
         )
-        facts = "".join(
-            f"<li>{'☑' if fact in self.ticked else '☐'} {escape(fact)}</li>" for fact in self.facts
-        )
         return _panel(
             self.status,
             f"<strong>{escape(self.heading)}</strong>",
             f"<div>{_prose(self.claim)}</div>",
             f"<table>{rows}</table>" if rows else "",
-            f"<div><strong>Likely:</strong> {_prose(self.likely)}</div>" if self.likely else "",
-            *(f"<div><strong>Also:</strong> {_prose(found)}</div>" for found in self.also),
-            f'<ol style="margin:.2em 0;padding-left:1.8em">{facts}</ol>' if facts else "",
-            *(f"<div>{_prose(line)}</div>" for line in self.then),
+            *(f"<div>{_prose(line)}</div>" for line in self._remarks),
         )
 
     def _repr_mimebundle_(self, **_) -> dict:
@@ -137,7 +141,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Panel:
-    """One paragraph with the colour of a status."""
+    """A text with the sign and the colour of a status."""
 
     status: Status
     text: str
@@ -147,51 +151,6 @@ class Panel:
 
     def _repr_html_(self) -> str:
         return _panel(self.status, _prose(str(self)))
-
-
-@dataclass(frozen=True)
-class Hint:
-    """The steps of a hint that have been asked for so far."""
-
-    problem: str
-    steps: tuple[str, ...]
-    of: int  # steps that there are
-
-    def __str__(self) -> str:
-        lines = [f"{i}. {step}" for i, step in enumerate(self.steps, 1)]
-        return "\n".join([f"Hint for {self.problem}", *lines, *self._more()])
-
-    __repr__ = __str__
-
-    def _more(self) -> list[str]:
-        return ["Run hint again for the next step."] if len(self.steps) < self.of else []
-
-    def _repr_html_(self) -> str:
-        steps = "".join(f"<li>{_prose(step)}</li>" for step in self.steps)
-        return _panel(
-            "read",
-            f"<strong>Hint for {escape(self.problem)}</strong>",
-            f"<ol>{steps}</ol>",
-            *(f"<em>{line}</em>" for line in self._more()),
-        )
-
-
-@dataclass(frozen=True)
-class Folded:
-    """Source code that a notebook shows folded, with keywords bold and comments in italics."""
-
-    name: str
-    source: str
-
-    def __str__(self) -> str:
-        return f"# {self.name}\n{self.source}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        summary = f"<summary>The reference: <code>{escape(self.name)}</code></summary>"
-        code = f'<pre style="overflow:auto"><code>{_highlighted(self.source)}</code></pre>'
-        return f"<details>{summary}{code}</details>"
 
 
 def check(problem: str, attempt: Any, part: str | None = None) -> Report:
@@ -240,6 +199,8 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         return Report("not attempted", found.id, part, claim, likely=remedy)
     except worker.EndedError as error:
         return ended_early(found.id, part, error)
+    except ValueError as error:
+        return Report("not attempted", found.id, part, f"Nothing was checked: {error}.")
 
 
 def seconds_for(problem: Problem) -> float:
@@ -281,7 +242,11 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
         worker.finish(_with_output(_refusal(found, part, wrong)).to_json())
 
     timeout.on_swallowed(end_all)
-    return _with_output(_fitting(found, found.checker(), attempt, part))
+    try:
+        report = _fitting(found, found.checker(), attempt, part)
+    except Exception as error:
+        report = _broken_off(found, part, error)
+    return _with_output(report)
 
 
 def _with_output(report: Report) -> Report:
@@ -314,7 +279,7 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
     if report.status in kept_for and found.form and not has_file:
         try:
-            kept, words = keeping.keep(study.folder, found, attempt, report.status, before)
+            kept, words = solutions.keep(study.folder, found, attempt, report.status, before)
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {failure(error)}."
         then = (words,)
@@ -324,11 +289,8 @@ def _noted(report: Report, study: progress.Progress, found: Problem, attempt: An
             entry.source, entry.trouble = kept
     if report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
-        ticking = f'If it does, run `tick("{found.id}"{part})`.'
-        if len(report.facts) > 1:
-            by_number = f'`tick("{found.id}"{part or ", None"}, 1)`'
-            ticking += f" To tick off only some of them, give their numbers: {by_number}."
-        then += (ticking,)
+        by_number = f'`tick("{found.id}"{part or ", None"}, 1)` for the first one alone'
+        then += (f'If it does, run `tick("{found.id}"{part})`, or {by_number}.',)
     elif entry.is_solved and not then and report.status != "correct":
         then = ("This part is solved already, and stays so.",)
     record = {"problem": found.id, "part": report.part, "status": report.status}
@@ -345,7 +307,8 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         part: such as "b"; None if the problem has no parts.
         facts: their numbers, from 1 on, in the order in which `check` shows them; none: all.
 
-    Raises: ValueError if the problem has no such part or fact, or this is not a study folder.
+    Raises: ValueError if the problem has no such part or fact, if no text for it was handed in, or
+        if this is not a study folder.
     """
     found, part = problems.place(problem, part)
     known = found.facts.get(part or "", ())
@@ -358,6 +321,11 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
+    if not study.of(found.id, part).has_text:
+        raise ValueError(
+            f"no text for {found.id}{f' ({part})' if part else ''} was handed in yet, so there is"
+            f" nothing to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+        )
     with study.changing(found.id, part) as entry:
         entry.tick([known[each - 1] for each in facts] or list(known), known)
     status = "ticked" if len(entry.ticked) == len(known) else "read"
@@ -394,9 +362,12 @@ def answer(
         measured_on: the machine, if it is not this one.
         loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
     """
-    record = answers.compose(problem, part, text, figure is not None, corpora, measured_on, loss)
+    found, part = problems.place(problem, part)
+    record = answers.record_of(found, part, text, corpora, measured_on)
+    record["figure"] = figure is not None
+    if loss is not None:
+        record["loss"] = answers.as_loss(loss)
     report = None
-    found = problems.get(record["problem"])
     if record["text"] and found.kind == "written" and progress.current() is not None:
         report = check(found.id, record["text"], record["part"])
         record["verdict"] = report.status
@@ -436,38 +407,40 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
-    except NotAttempted as nothing:
-        claim = str(nothing) or _how_to_begin(problem, part)
+    except Unreadable as other:
+        if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
+            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
+        claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)
+    except NotAttempted as nothing:
+        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+            claim = str(nothing) or _how_to_begin(problem, part)
+            return Report("not attempted", problem.id, part, claim)
+        wrong = unfinished(nothing)
     except Wrong as error:
         wrong = error
-        if isinstance(error, Unreadable) and isinstance(attempt, str):
-            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
-        if isinstance(error, Unreadable) and _holds_values(attempt):  # which may be right
-            claim = f"The check does not know this form of answer. Hand in {_taken(problem, part)}."
-            return Report("not attempted", problem.id, part, claim)
     except TimedOut as error:
         wrong = Wrong(
             f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
             mistake=busy_with(error.__cause__) or ENDLESS,
         )
     except BaseException as error:
-        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
-        claim = "It raised an error." if raised else "What it returned could not be examined."
-        wrong = Wrong(claim, got=Words(failure(error)))
+        return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
 
 
-def _holds_values(attempt: Any) -> bool:
-    """True for an object that may hold an answer, though in a form that no part takes."""
-    return isinstance(attempt, dict | list | tuple) or hasattr(attempt, "to_dict")
+def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
+    """Report an error that no check expects: ours judges nothing, others are the attempt's."""
+    if fault := fault_of_ours(error):
+        return Report("not attempted", problem.id, part, fault)
+    raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+    claim = "It raised an error." if raised else "What it returned could not be examined."
+    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
     """Report what is wrong: "almost" if only a corner case or the manner is."""
     claim = wrong.claim
-    if isinstance(wrong, Unreadable):
-        wrong.rows.insert(0, ("expected", _taken(problem, part)))
     if wrong.weight == "corner":
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
@@ -549,17 +522,19 @@ def _taken(problem: Problem, part: str | None) -> str:
     return problem.takes.get(part or "", problem.hand_in)
 
 
-def hint(problem: str, part: str | None = None) -> Hint:
+def hint(problem: str, part: str | None = None) -> Panel:
     """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
     found = problems.get(problem)
     part = problems.part_of(found, part)
     steps = found.hint_steps(part)
     name = f"{found.id}, part {part}" if part else found.id
     _hints_given[name] += 1
-    return Hint(name, steps[: _hints_given[name]], len(steps))
+    given = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
+    more = ["Run hint again for the next step."] if len(given) < len(steps) else []
+    return Panel("read", "\n".join([f"Hint for {name}", *given, *more]))
 
 
-def reveal(reference: Any) -> Folded:
+def reveal(reference: Any) -> Shown:
     """Show the source of a function, class, method or module, folded away in a notebook."""
     target = reference if hasattr(reference, "__name__") else type(reference)
     name = getattr(target, "__qualname__", None) or target.__name__
@@ -571,7 +546,9 @@ def reveal(reference: Any) -> Folded:
             f" {kind_of(reference)}, whose source cannot be found"
         ) from None
     module = getattr(target, "__module__", None)
-    return Folded(f"{module}.{name}" if module else name, source)
+    name = f"{module}.{name}" if module else name
+    title = f"The reference: <code>{escape(name)}</code>"
+    return Shown(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
 
 
 def _panel(status: Status, *pieces: str) -> str:
@@ -596,18 +573,3 @@ def _prose(text: str) -> str:
         _code(piece) if i % 2 else escape(piece).replace("\n", "<br>")
         for i, piece in enumerate(pieces)
     )
-
-
-def _highlighted(source: str) -> str:
-    """Turn Python source into HTML, marked by weight and slant: no colour suits every theme."""
-    from pygments.lexers import PythonLexer
-    from pygments.token import Comment, Keyword, Name, String
-
-    def marked(kind, text: str) -> str:
-        if kind in Keyword or kind in Name.Function or kind in Name.Class:
-            return f"<b>{escape(text)}</b>"
-        if kind in Comment or kind in String.Doc:
-            return f"<i>{escape(text)}</i>"
-        return escape(text)
-
-    return "".join(marked(kind, text) for kind, text in PythonLexer().get_tokens(source))

@@ -1,14 +1,12 @@
-"""How far each problem has come, in both editions: states, mixtures, what counts."""
+"""How far each problem has come, in both editions: states, parts, what counts."""
 
 import re
 
-import pytest
-from export_folders import answered, learner
+from export_folders import answered, learner, notebook
 
-from workbook.export import states
+from workbook.export import status
 from workbook.export.document import compose
 from workbook.export.pandoc import text_of
-from workbook.study import problems
 
 STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
 
@@ -24,8 +22,8 @@ def test_parts_that_are_missing_are_named_and_stand_ins_marked(tmp_path):
         answered("unicode2", "a", "  "),
         passed={"softmax": "def softmax(x, dim):\n    return x\n"},
     )
-    entries = states.assess(tmp_path, "2025").entries
-    assert {e.problem.id: e.in_words for e in entries if e.in_words != states.UNANSWERED} == {
+    entries = status.assess(tmp_path, "2025").entries
+    assert {e.problem.id: e.in_words for e in entries if e.in_words != status.UNANSWERED} == {
         "unicode1": "answered: a, c; unanswered: b",
         "train_bpe_tinystories": "answered on a stand-in corpus",
         "softmax": "code correct",
@@ -35,7 +33,7 @@ def test_parts_that_are_missing_are_named_and_stand_ins_marked(tmp_path):
 
 def test_an_answer_that_falls_short_is_named(tmp_path):
     story = "> Once upon a time there was a dog who liked the sun.\n\nFluent, and it is short."
-    write_up = states.assess(learner(tmp_path, answered("generate", None, story)), "2025")
+    write_up = status.assess(learner(tmp_path, answered("generate", None, story)), "2025")
     short = r"generate: the text has about \d+ tokens, but needs 256 or an end token.*"
     assert any(re.fullmatch(short, line) for line in write_up.missing)
     (entry,) = (entry for entry in write_up.entries if entry.answers)
@@ -45,33 +43,21 @@ def test_an_answer_that_falls_short_is_named(tmp_path):
 def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
     folder = learner(tmp_path, passed={"rope": "class R: 1"})
     learner(folder, passed={"softmax": "def softmax(x, dim): ..."}, best="almost")
-    write_up = states.assess(folder, "2025")
+    write_up = status.assess(folder, "2025")
     found = {entry.problem.id: entry.in_words for entry in write_up.entries if entry.listings}
     assert found == {"softmax": "code almost correct", "rope": "code correct"}
     assert [entry.id for entry in write_up.entries if entry.is_done] == ["rope"]
-    assert any("to see what is left" in line for line in write_up.missing)
-    assert "what is left" not in text_of(compose(write_up).blocks)  # its reader sees "almost"
+    assert "softmax: code almost correct" in write_up.missing
 
 
-def test_correct_code_with_a_short_answer_is_still_correct():
-    entry = states.Entry(
-        problem=problems.get("softmax"),
-        edition="2025",
-        answers={},
-        listings=[("softmax.py", "...")],
-        short=[("", "too few words")],
+def test_answers_of_several_profiles_are_named_on_the_first_page(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "Words."),
+        answered("unicode1", "b", "Words.", profile="full", edition="2026"),
     )
-    assert entry.in_words == "code correct; falls short of what is asked"
-
-
-@pytest.mark.parametrize("what", ["edition", "profile"])
-def test_mixed_answers_are_refused_by_name(tmp_path, what):
-    other = {"edition": "2026", "profile": "full"}[what]
-    one, two = (answered("unicode1", part, "Words.", **more)
-                for part, more in (("a", {}), ("b", {what: other})))  # fmt: skip
-    learner(tmp_path, one, two)
-    with pytest.raises(ValueError, match=rf"mix {what}s .*unicode1 \(a\).*'{other}': unicode1 \(b"):
-        states.assess(tmp_path, "2025")
+    lead = text_of(compose(status.assess(tmp_path, "2025")).lead)
+    assert "Profile full, laptop" in lead and "Written under edition 2026" in lead
 
 
 def test_answers_for_both_editions_side_by_side_are_no_mixture(tmp_path):
@@ -82,27 +68,31 @@ def test_answers_for_both_editions_side_by_side_are_no_mixture(tmp_path):
         answered("adamwAccounting", "d", "4,850 hours", edition="2026"),
     )
     for edition, said in (("2025", "5,115 days"), ("2026", "4,850 hours")):
-        entries = {e.problem.id: e for e in states.assess(tmp_path, edition).entries}
+        entries = {e.problem.id: e for e in status.assess(tmp_path, edition).entries}
         assert entries["adamwAccounting"].answers["d"].text == said
         assert "a" in entries["unicode1"].answers
 
 
 def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):
     learner(tmp_path, answered("adamwAccounting", "d", "5,115 days"))
-    write_up = states.assess(tmp_path, "2026")
+    write_up = status.assess(tmp_path, "2026")
     assert not any(entry.answers for entry in write_up.entries)
-    assert any("edition 2025 only" in note for note in write_up.notes)
+    assert any("edition 2025, for which" in note for note in write_up.notes)
 
 
-def test_the_last_answer_counts(tmp_path):
-    learner(tmp_path, answered("unicode1", "a", "First."), answered("unicode1", "a", "Second."))
-    write_up = states.assess(tmp_path, "2025")
+def test_the_last_answer_counts_and_its_notebook_is_named(tmp_path):
+    learner(tmp_path, answered("unicode1", "a", "Second."))
+    notebook(tmp_path / "01_unicode-Copy1.ipynb", answered("unicode1", "a", "First."))
+    write_up = status.assess(tmp_path, "2025")
     assert write_up.entries[0].answers["a"].text == "Second."
-    assert any("more than once" in note for note in write_up.notes)
+    assert write_up.notes == [
+        "unicode1 (a) is answered in 01_unicode-Copy1.ipynb and again in 01_unicode.ipynb: the last"
+        " one counts"
+    ]
 
 
 def test_a_folder_among_the_kept_files_is_left_alone(tmp_path):
     folder = learner(tmp_path, passed={"softmax": "def softmax(x, dim): ..."})
     (folder / "mine" / "linear.py").mkdir(parents=True)
-    found = {each.problem.id: each.listings for each in states.assess(folder, "2025").entries}
+    found = {each.problem.id: each.listings for each in status.assess(folder, "2025").entries}
     assert found["softmax"] and not found["linear"]
