@@ -16,6 +16,7 @@ from workbook.checks.watched import Seen
         ("{'loss': tensor(3.21, grad_fn=<A>), 'validation_loss': np.float64(3.5)}", [3.21], [3.5]),
         ("Loss: nan, eval_loss: inf", ["nan"], ["inf"]),
         ("interval_loss: 3", [3.0], []),
+        ("after eval 2 train loss 3.21", [3.21], []),
         ("loss_scale=65536 perplexity=24.8 loss fell", [], []),
         ("a" * 1_000_000, [], []),
     ],

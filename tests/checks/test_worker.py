@@ -127,6 +127,27 @@ def test_too_many_children_are_all_ended():
     assert ends(lambda: not sleepers(before))
 
 
+def copies(file):
+    """In a worker: what comes of copies of it."""
+    options = {"printed": Path(file), "seconds": 3}
+    yield worker.forked(counts, 3, **options)
+    for function, arguments in ((crashes, ()), (hangs, (file,))):
+        try:
+            yield worker.forked(function, *arguments, **options)
+        except EndedError as error:
+            yield str(error)
+
+
+def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
+    file = tmp_path / "pid"
+    file.touch()
+    found = results(HERE + "copies", str(file), seconds=60)
+    assert next(found) == 2
+    assert next(found).startswith("Python ended with status 3")
+    assert next(found).startswith("it was stopped after 3 s")
+    assert ends(lambda: not is_running(int(file.read_text())))
+
+
 def test_requests_of_several_threads_do_not_mix():
     with ThreadPoolExecutor(3) as pool:
         tasks = [

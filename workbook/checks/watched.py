@@ -28,7 +28,7 @@ PRINTED, LOGS = "printed.txt", (".txt", ".log", ".jsonl")
 # "train_loss=3.21", {"val/loss": 3.25}, "loss: tensor(3.21)"
 NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf"
 LOSS = re.compile(rf"([\w/. -]{{0,40}}loss)[\"']?\s*[:=]?\s*(?:[\w.]+\()?({NUMBER})", re.I)
-VALIDATION = re.compile(r"(?<![a-z])e?val", re.I)
+VALIDATION = re.compile(r"(?<![a-z])e?val(?!.*train)", re.I)
 # What an optimizer saves, and the number of the step, by the keys that lead to it.
 OPTIMIZERS = re.compile(r"(^|\.)(param_groups|state\.\d+)\.")
 STEP = re.compile(r"(^|\.)(global_)?(it|iter|iteration|step)(_?num)?$|^\d+$", re.I)
@@ -65,6 +65,7 @@ def checkpoint(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all that is in dicts and lists inside one another, each after the keys to it."""
     if isinstance(value, list | tuple):
         value = dict(enumerate(value))
     if isinstance(value, dict):

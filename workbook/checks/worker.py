@@ -245,7 +245,8 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
         name = f"{function.__module__}:{function.__name__}"
         return result(name, *arguments, seconds=seconds)
     reading, writing = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        pid = os.fork()  # from 3.12 on it warns of threads: a worker has none, but a test may
     if pid == 0:
         os.setsid()  # a group of its own, which can be ended as a whole
         on_swallowed(lambda _: None)  # a verdict is the worker's to send
