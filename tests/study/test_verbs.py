@@ -294,17 +294,11 @@ def test_what_is_printed_is_kept_and_shortened_in_the_report(capfd):
 def test_a_partly_written_class_says_what_is_missing(monkeypatch):
     def checker(attempt, part=None):
         call(attempt().encode, "a")
-        try:
-            call(attempt().decode, [0])
-        except NotAttempted:
-            raise NotAttempted("encode passes; decode is not written yet.") from None
+        raise NotAttempted("encode passes; decode is not written yet.")
 
     class Tokenizer:
         def encode(self, text):
             return [0]
-
-        def decode(self, ids):
-            """Return the text."""
 
     check_with(monkeypatch, checker, "tokenizer")
     report = check("tokenizer", Tokenizer)
