@@ -1,11 +1,10 @@
 """What the course's adapters return at sizes like those of its own tests.
 
-Only `ours` needs the workbook: the rest also runs where only an exported folder is.
+It also runs where only an exported folder is, without the workbook.
 """
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -150,27 +149,6 @@ ACTS = {
     "run_train_bpe": trained,
     "get_tokenizer": encoded,
 }
-
-
-def ours():
-    """The adapters of our own parts: what those of a learner are compared with."""
-    from transformer import test_adapters
-
-    from workbook.optimizer import optimizers
-    from workbook.tokenization import bpe, tokenizer
-    from workbook.training import checkpoints, data
-
-    return SimpleNamespace(
-        **vars(test_adapters),
-        get_tokenizer=tokenizer.Tokenizer,
-        get_adamw_cls=lambda: optimizers.AdamW,
-        run_gradient_clipping=optimizers.clip_gradients,
-        run_get_lr_cosine_schedule=optimizers.cosine_schedule,
-        run_train_bpe=bpe.train_bpe,
-        run_save_checkpoint=checkpoints.save_checkpoint,
-        run_load_checkpoint=checkpoints.load_checkpoint,
-        run_get_batch=data.get_batch,
-    )
 
 
 def result(name, adapters, folder):

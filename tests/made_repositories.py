@@ -1,19 +1,20 @@
-"""Four made-up checkouts of the course's repository, and the bugs that tests plant in them.
+"""Two made-up repositories of the course, and the bugs that tests plant in them.
 
 They lie in `tests/mine/repositories`, right and complete, each written as other learners write:
-`flat` has a file for the model, `split` a file for every part, `configs` takes config objects, and
-`renamed` has names of its own everywhere.
+`flat` has a file for the model and the handout's names, `renamed` has names of its own everywhere,
+a config object, a loss and a trainer that are classes, and asks for a tracker.
 """
 
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "mine" / "repositories"
-NAMES = ("flat", "split", "configs", "renamed")
+NAMES = ("flat", "renamed")
 
-# Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Two of
-# the checkouts have a training script.
+# Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Only
+# `flat` trains.
 PARTS = {
     "flat": {
         "linear": "cs336_basics.model:Linear",
@@ -40,55 +41,6 @@ PARTS = {
         "training_together": "cs336_basics.training:main",
         "decoding": "cs336_basics.training:decode",
     },
-    "split": {
-        "linear": "cs336_basics.layers.linear:Linear",
-        "embedding": "cs336_basics.layers.embedding:Embedding",
-        "rmsnorm": "cs336_basics.layers.norm:RMSNorm",
-        "positionwise_feedforward": "cs336_basics.layers.swiglu:SwiGLU",
-        "rope": "cs336_basics.layers.rotary:RoPE",
-        "softmax": "cs336_basics.attention.functional:softmax",
-        "scaled_dot_product_attention": "cs336_basics.attention.functional:attention",
-        "multihead_self_attention": "cs336_basics.attention.multihead:CausalMultiHeadAttention",
-        "transformer_block": "cs336_basics.transformer.block:Block",
-        "transformer_lm": "cs336_basics.transformer.lm:LanguageModel",
-        "cross_entropy": "cs336_basics.optim.loss:CrossEntropy",
-        "adamw": "cs336_basics.optim.adamw:AdamW",
-        "learning_rate_schedule": "cs336_basics.optim.schedule:cosine_lr",
-        "gradient_clipping": "cs336_basics.optim.clip:clip_gradients",
-        "data_loading": "cs336_basics.training.loader:random_batch",
-        "checkpointing": [
-            "cs336_basics.training.saving:save",
-            "cs336_basics.training.saving:restore",
-        ],
-        "tokenizer": "cs336_basics.tokenization.bpe_tokenizer:BPETokenizer",
-        "train_bpe": "cs336_basics.tokenization.bpe_training:train",
-        "decoding": "cs336_basics.training.generate:generate",
-    },
-    "configs": {
-        "linear": "cs336_basics.layers:Linear",
-        "embedding": "cs336_basics.layers:Embedding",
-        "rmsnorm": "cs336_basics.layers:RMSNorm",
-        "positionwise_feedforward": "cs336_basics.layers:FeedForward",
-        "rope": "cs336_basics.layers:Rotary",
-        "softmax": "cs336_basics.layers:softmax",
-        "scaled_dot_product_attention": "cs336_basics.layers:sdpa",
-        "multihead_self_attention": "cs336_basics.transformer:SelfAttention",
-        "transformer_block": "cs336_basics.transformer:TransformerBlock",
-        "transformer_lm": "cs336_basics.transformer:TransformerLM",
-        "cross_entropy": "cs336_basics.train:cross_entropy_loss",
-        "adamw": "cs336_basics.optimizer:AdamW",
-        "learning_rate_schedule": "cs336_basics.optimizer:CosineSchedule",
-        "gradient_clipping": "cs336_basics.optimizer:clip_grad_norm",
-        "data_loading": "cs336_basics.train:get_batch",
-        "checkpointing": [
-            "cs336_basics.train:save_checkpoint",
-            "cs336_basics.train:load_checkpoint",
-        ],
-        "tokenizer": "cs336_basics.bpe:Tokenizer",
-        "train_bpe": "cs336_basics.bpe:Trainer",
-        "training_together": "cs336_basics.train:train",
-        "decoding": "cs336_basics.generation:generate",
-    },
     "renamed": {
         "linear": "cs336_basics.lm:Proj",
         "embedding": "cs336_basics.lm:TokenTable",
@@ -100,14 +52,14 @@ PARTS = {
         "multihead_self_attention": "cs336_basics.lm:Attention",
         "transformer_block": "cs336_basics.lm:Layer",
         "transformer_lm": "cs336_basics.lm:MyLM",
-        "cross_entropy": "cs336_basics.learn:nll",
+        "cross_entropy": "cs336_basics.learn:NLL",
         "adamw": "cs336_basics.learn:Adam",
         "learning_rate_schedule": "cs336_basics.learn:lr_at",
         "gradient_clipping": "cs336_basics.learn:clip_",
         "data_loading": "cs336_basics.learn:sample_windows",
         "checkpointing": ["cs336_basics.learn:dump", "cs336_basics.learn:restore"],
         "tokenizer": "cs336_basics.tok:BPE",
-        "train_bpe": "cs336_basics.tok:learn_bpe",
+        "train_bpe": "cs336_basics.tok:Trainer",
         "decoding": "cs336_basics.lm:decode",
     },
 }
@@ -142,6 +94,14 @@ def copied(repository: str, folder: Path, bug: Bug | None = None) -> Path:
     if bug is not None:
         plant(bug, root)
     return root
+
+
+def adopt(root: Path, parts: dict, study: Path) -> None:
+    """Write down that these are the parts of a learner, as `workbook adopt` does."""
+    study.mkdir(exist_ok=True)
+    lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
+    lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
+    (study / "adopted.toml").write_text("\n".join(lines))
 
 
 def plant(bug: Bug, root: Path) -> None:
@@ -195,114 +155,6 @@ BUGS = (
         "cs336_basics/training.py",
         "dataset[s + 1 : s + 1 + context_length]",
         "dataset[s : s + context_length]",
-        problem="data_loading",
-        part="batches",
-    ),
-    Bug(
-        "attention without 1/√d",
-        "split",
-        "cs336_basics/attention/functional.py",
-        "scale = 1 / math.sqrt(query.size(-1))",
-        "scale = 1 / math.sqrt(1)",
-        problem="scaled_dot_product_attention",
-        part="forward",
-    ),
-    Bug(
-        "each position sees the next",
-        "split",
-        "cs336_basics/attention/multihead.py",
-        "place[:, None] >= place[None, :])",
-        "place[:, None] + 1 >= place[None, :])",
-        problem="multihead_self_attention",
-        part="forward",
-    ),
-    Bug(
-        "SiLU is on the wrong side",
-        "split",
-        "cs336_basics/layers/swiglu.py",
-        "gate = self.w1(x)\n"
-        "        gate = gate * gate.sigmoid()\n"
-        "        return self.w2(gate * self.w3(x))",
-        "gate = self.w3(x)\n"
-        "        gate = gate * gate.sigmoid()\n"
-        "        return self.w2(gate * self.w1(x))",
-        problem="positionwise_feedforward",
-        part="forward",
-    ),
-    Bug(
-        "each parameter is clipped by its own norm",
-        "split",
-        "cs336_basics/optim/clip.py",
-        "    scale = max_norm / (total + 1e-6)\n"
-        "    if scale < 1:\n"
-        "        for p in params:\n"
-        "            p.grad *= scale\n",
-        "    for p in params:\n"
-        "        scale = max_norm / (p.grad.norm() + 1e-6)\n"
-        "        if scale < 1:\n"
-        "            p.grad *= scale\n",
-        problem="gradient_clipping",
-        part="clipping",
-    ),
-    Bug(
-        "no gradient reaches the attention",
-        "split",
-        "cs336_basics/transformer/block.py",
-        "self.attn(self.norm1(x), token_positions)",
-        "self.attn(self.norm1(x), token_positions).detach()",
-        problem="transformer_block",
-        part="gradients",
-    ),
-    Bug(
-        "the betas are swapped",
-        "configs",
-        "cs336_basics/optimizer.py",
-        "self._update(p, p.grad, self.state[p], **group)",
-        'self._update(p, p.grad, self.state[p], **{**group, "betas": group["betas"][::-1]})',
-        problem="adamw",
-        part="optimizer",
-    ),
-    Bug(
-        "the logit of the target is taken before the shift",
-        "configs",
-        "cs336_basics/train.py",
-        "    preds = preds - preds.max(dim=1, keepdim=True)[0]\n"
-        "    correct = preds[torch.arange(len(labels)), labels]\n",
-        "    correct = preds[torch.arange(len(labels)), labels]\n"
-        "    preds = preds - preds.max(dim=1, keepdim=True)[0]\n",
-        problem="cross_entropy",
-        part="loss",
-    ),
-    Bug(
-        "the cosine ends at zero and not at the minimum",
-        "configs",
-        "cs336_basics/optimizer.py",
-        "return self.min_lr + 0.5 * (1 + math.cos(done * math.pi)) * (self.max_lr - self.min_lr)",
-        "return 0.5 * (1 + math.cos(done * math.pi)) * self.max_lr",
-        problem="learning_rate_schedule",
-        part="schedule",
-    ),
-    Bug(
-        "the norm divides by the standard deviation",
-        "configs",
-        "cs336_basics/layers.py",
-        "variance = torch.mean(result**2, dim=-1, keepdim=True)",
-        "variance = result.var(dim=-1, keepdim=True)",
-        problem="rmsnorm",
-        part="forward",
-    ),
-    Bug(
-        "the targets are two tokens ahead",
-        "configs",
-        "cs336_basics/train.py",
-        "x.shape[0] - context_length, (batch_size, 1)).numpy()\n"
-        "    index = starts + np.arange(context_length + 1)\n"
-        '    rows = torch.from_numpy(x[index].astype("int64")).to(device)\n'
-        "    return rows[:, :-1], rows[:, 1:]",
-        "x.shape[0] - context_length - 1, (batch_size, 1)).numpy()\n"
-        "    index = starts + np.arange(context_length + 2)\n"
-        '    rows = torch.from_numpy(x[index].astype("int64")).to(device)\n'
-        "    return rows[:, :-2], rows[:, 2:]",
         problem="data_loading",
         part="batches",
     ),

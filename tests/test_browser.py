@@ -248,20 +248,14 @@ def use_switchboard(page, view):
         view.get_by_role("button", name=name, exact=True).click()
 
     wait_for_text(view, "Flipped: ")  # it opens with one on
-    press("as asked")
+    view.get_by_role("checkbox", checked=True).uncheck()
     wait_for_text(view, "No switch is on")
     press("parameters")
     box = view.get_by_role("checkbox", name="the final norm is left out")
     box.check()
     wait_for_text(view, "2,127,056,000")
-    assert "W1 2127056000 this is it" in shown(view)
     box.focus()
     page.keyboard.press("Space")
-    wait_for_text(view, "No switch is on")
-    press("W2: 1.56e9")
-    wait_for_text(view, "Flipped: ")
-    assert "W2 1.56e9 this is it" in shown(view)
-    press("as asked")
     wait_for_text(view, "No switch is on")
     switches = view.get_by_role("checkbox")  # those in sight
     for question in list(QUESTIONS)[1:]:

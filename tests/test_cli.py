@@ -3,6 +3,7 @@
 import multiprocessing
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -109,12 +110,13 @@ def train_bpe(*arguments):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(
-    ("at_import", "how"), [(True, "with exit status 0"), (False, "by signal 9 (Killed")]
+    ("at_import", "how"), [(True, "ended with status 0"), (False, "signal 9 (Killed")]
 )
 def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, how, capsys):
     attempt.write_text(ENDS.format(at_import=at_import))
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
-    assert f"It ended the Python process {how}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "It ended the Python process" in said and how in said
     assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
@@ -205,10 +207,19 @@ def train_bpe(*arguments):
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys):
+def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys, monkeypatch):
+    tests = str(Path(__file__).parent)  # has a package `mine`
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != tests])
     attempt.write_text(WORKERS.format(method=method))
     cli.main(["check", "train_bpe", str(attempt)])
     assert "the workers say [2, 4]" in capsys.readouterr().out
+
+
+def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
+    sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
+    attempt.write_text(sleeps + SOFTMAX)
+    assert cli.main(["check", "softmax", str(attempt)]) == 0
+    assert "correct" in capsys.readouterr().out
 
 
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
@@ -239,9 +250,8 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
         (["check"], "expected a problem and the file"),
         (["check", "softmax"], "expected a problem and the file"),
-        (["check", "softmax", "{file}", "--json", "x.json"], "--json needs --all"),
         (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
-        (["check", "--all"], "`workbook adopt PATH` finds your parts"),
+        (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),

@@ -20,7 +20,6 @@ from workbook.tokenization import bpe as training
 from workbook.tokenization import utf8
 from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.tokenization.watch import merges_behind
 from workbook.transformer import nn
 from workbook.views import (
     accounting,
@@ -97,12 +96,9 @@ PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share":
 GROWING = pd.DataFrame(
     {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="tokens")
 )
-RATES = {"W3 reported": 3000, "here, one core": 1e6, "64 cores here": 6.4e7}
 
 WORDS = ["the", "cat", "sat", "down"]
 CAUSAL = np.tri(4, dtype=bool)
-DEPTH = pd.DataFrame({"none": [1, 1e9, np.inf], "pre": [1, 1.1, 1.2], "post": [1, 1, 1]})
-COUNTS = pd.DataFrame({"embedding": [10, 1], "attention": [30, 99]}, index=["small", "large"])
 ANGLES = np.outer(np.arange(6), [1, 0.01])
 ARROWS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], -1).reshape(6, 4)
 OWNERS = {number: number % 4 // 2 for number in range(12)}
@@ -123,15 +119,6 @@ MEMORY = pd.DataFrame(
     {"parameters": [6.5, 6.5, 6.5], "activations": [0.0, 72.0, 100.0]},
     index=pd.Index([0, 1, 2], name="batch size"),
 )
-DAYS = pd.DataFrame(
-    {"slow": [5_000, 50.0], "fast": [100, 1.0]}, index=pd.Index([1, 1024], name="devices")
-)
-SPEEDS = pd.DataFrame(
-    {"float32": [1, 90], "bfloat16": [1, 30]}, index=pd.Index([64, 1024], name="size of a product")
-)
-STORED = {name: each.store(0.1) for name, each in FORMATS.items()}
-ASKED = {"as asked": (3.0, "3"), "with switches": (2.0, "2")}
-SAID = [("W1: 3", "this is it"), ("W2: 5", "")]
 
 FALLING = pd.DataFrame({"a": [1.0, 0.1, 0.0], "b": [1.0, 10.0, 100.0]}).rename_axis("step")
 GRADIENTS = {"inner": np.logspace(-9, -3, 100), "outer": np.logspace(-5, -1, 100)}
@@ -179,54 +166,36 @@ COMPARED = {
 # Every plot with data for it.
 PLOTS = [
     partial(plots.grouped_bars, SIZES, "size (bytes)"),
+    partial(plots.shares, SHARES, "share"),
+    partial(plots.points, {"naive": 900.0, "compiled": 0.02}, "seconds"),
     partial(plots.curves, GROWING, "bytes/token", log=True, marks={"W": 2.5}),
     partial(unicode.size_steps, EDGES, "size (bytes)", {"a": 97}),
     partial(unicode.bit_layout, {"U+00FC": "ü".encode()}),
     partial(unicode.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
     partial(bpe.tokenizers, FOUR),
-    partial(bpe.merge_tree, merges_behind(b"west", MERGES)),
     partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
-    partial(bpe.ladder, {"naive": 900.0, "compiled": 0.02}),
     partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
-    partial(bpe.days_for, 825 * 10**9, RATES),
-    partial(bpe.pair_bars, [((b"a", b"b"), 9), ((b"b", b" "), 9)], 2),
     partial(transformer.architecture, config.tinystories()),
-    partial(transformer.by_depth, DEPTH.rename_axis("blocks"), "rms"),
     partial(transformer.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
-    partial(transformer.mask, CAUSAL, WORDS),
     partial(transformer.turned, ARROWS, [0, 1]),
     partial(transformer.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
-    partial(transformer.by_position, [0, 0, 2, 1], WORDS, "change", 2),
-    partial(transformer.parameter_shares, COUNTS),
-    partial(accounting.shares, SHARES, "share"),
     partial(accounting.shares_along, ALONG),
-    partial(accounting.stacked, MEMORY, "memory (GB)", 80, "80 GB"),
-    partial(accounting.days, DAYS),
-    partial(accounting.rates, SPEEDS, "GFLOP/s"),
-    partial(accounting.outcomes, ASKED, SAID, "batch"),
-    partial(accounting.float_bits, STORED),
+    partial(accounting.stacked, MEMORY, "memory (GB)", 80),
     partial(accounting.float_ranges, list(FORMATS.values()), {"70,000": 7e4}),
-    partial(
-        optimizer.log_curves, FALLING, "loss", exact=FALLING, marks={"start": 1.0}, lowest=1e-6
-    ),
     partial(optimizer.valley, WALKS, toys.ravine),
     partial(optimizer.side_by_side, {"one": FALLING, "two": FALLING / 2}, "weight", WANTED),
     partial(optimizer.size_histogram, GRADIENTS),
     partial(training_plots.loss_curve, LOG, "step", 0.7),
     partial(training_plots.start_counts, [0, 2, 2], 4),
-    partial(training_plots.step_parts, {"data": 0.001, "forward": 0.099}),
     partial(training_plots.overlaid, {"one": LOG, "other": LOG}),
     partial(training_plots.compared, {"ours": LOG, "yours": LOG * 0.9}),
     partial(generation.reach, {"sure": [0.05, 0.95], "even": [0.1] * 10}, 0.85),
-    partial(generation.step_times, {"kept": [1.0] * 30, "anew": [2.0] * 30}, 20),
     partial(
         generation.judged_text, [b"Once", b" upon", b"\n", b"\xf0\x9f"], [0.9, 0.2, 0.03, 0.001]
     ),
-    partial(generation.next_bars, CHANCES, next_tokens("", 1, 0.5)),
     partial(experiments.curves, {"good": [run(9, 3, 2)], "lost": [LOST]}),
-    partial(experiments.panels, {"batch 8": [run(9, 3, 2)]}),
-    partial(experiments.everything, {"one": [run(9, 3, 2), LOST], "two": [run(9, 4, 3, seed=2)]}),
-    partial(experiments.sweep, {"it": {0.1: USUAL, 1.0: LOST}}, {"a level": 1.5}, (0.1, 1.0)),
+    partial(experiments.every_run, {"one": [run(9, 3, 2), LOST], "two": [run(9, 4, 3, seed=2)]}),
+    partial(experiments.sweep, {"it": {0.1: USUAL, 1.0: LOST}}, {"a level": 1.5}),
     partial(experiments.training_curves, {"0.1": [USUAL], "1": [LOST]}, (0.1, 1.0)),
     partial(experiments.ablation, COMPARED),
     partial(experiments.effects, {"no norm": COMPARED, "SiLU": {}}, {"no norm": [0.1, 0.8]}),
@@ -235,10 +204,7 @@ PLOTS = [
         {8: {0.01: run(9, 2.08), 0.02: OTHER}, 32: {0.01: run(9, 2.32, batch_size=32)}},
     ),
     partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
-    partial(experiments.in_bits, {"ours": run(9, 3, 2), "yours": run(9, 4, 3)}),
-    partial(experiments.two_units, {"a": [run(9, 3, 2)], "b": [run(9, 4, 3)]}, {"floor": 0.5}),
-    partial(experiments.standings, {"start": [3.0, 3.2], "a": [2.5, 2.7], "a + b": [3.1, 3.3],
-                                    "together": [2.0, 2.1]}, ["a"]),
+    partial(experiments.in_bits, {"ours": [run(9, 3, 2)], "yours": [run(9, 4, 3)]}),
     partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
 ]  # fmt: skip
 PLOTS = {each.func: each for each in PLOTS}

@@ -5,17 +5,13 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 
 import argparse
 import importlib.util
-import json
 import math
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -188,17 +184,6 @@ def run_study(options: argparse.Namespace) -> None:
         print(notice)
 
 
-JUDGE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback: this process is not the user's own
-sys.path.insert(0, {root!a})
-import workbook  # this one, whichever is installed
-sys.path.append(sys.path.pop(0))
-from workbook.cli import judge
-judge({!a}, {!a}, {!a}, {!a}, {!a})
-"""
-
-
 @command(
     "check",
     "check code that you wrote in a Python file",
@@ -216,7 +201,6 @@ judge({!a}, {!a}, {!a}, {!a}, {!a})
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", help="with --all: also write the verdicts to this file"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -224,14 +208,14 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.json is not None:
-        raise ValueError("--json needs --all, as in `workbook check --all --json FILE`")
     if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
             " `workbook check softmax mine.py`; or --all to check all your code"
         )
-    # It is judged in a separate process, because the attempt may end that.
+    from workbook.checks import worker
+    from workbook.study import verbs
+
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -239,31 +223,24 @@ def run_check(options: argparse.Namespace) -> int:
     problem = problems.get(options.problem)
     part = problems.part_of(problem, options.part)
     path, name = attempt_place(options.file, problem)
-    with tempfile.TemporaryDirectory() as folder:
-        verdict = Path(folder, "verdict.json")
-        arguments = (problem.id, part, str(path), name, str(verdict))
-        code = JUDGE.format(*arguments, root=str(settings.PACKAGE.parent))
-        study = nearest(path)
-        if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
-            study = None  # we make no study folder among other things
-        environment = {**os.environ, **({"WORKBOOK_STUDY": str(study)} if study else {})}
-        # -P: no file of the learner's folder is imported in place of Python's own
-        judging = [sys.executable, "-P", "-c", code]
-        ended = subprocess.run(judging, check=False, env=environment).returncode
-        if ended in (130, -signal.SIGINT):
-            raise KeyboardInterrupt
-        if not verdict.exists():
-            raise OSError(f"the check could not start: Python ended with status {ended}")
-        written = verdict.read_text()
-    status, words = (
-        json.loads(written) if written else (1, str(ended_early(problem, part, ended, study)))
-    )
-    if status == 2:
-        raise ValueError(words)
-    print(words)
+    study = nearest(path)
+    if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
+        study = None  # we make no study folder among other things
+    if study:
+        os.environ["WORKBOOK_STUDY"] = str(study)
+    file = str(path.resolve())
+    seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
+    try:
+        report = verbs.Report.from_json(
+            worker.result(f"{__name__}:judged", problem.id, part, file, name, seconds=seconds)
+        )
+    except worker.EndedError as error:
+        report = verbs.ended_early(problem.id, part, error)
+        verbs.note(report)
+    print(report)
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
-    return status
+    return 0 if report.status == "correct" else 1
 
 
 def check_all_found(options: argparse.Namespace) -> int:
@@ -279,45 +256,15 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary(outcomes), sep="\n")
-    if options.json is not None:
-        check_all.write(outcomes, Path(options.json))
-        print(f"The full verdict on each is in {options.json}.")
-    return 0 if all(outcome.is_fine for outcome in outcomes) else 1
+    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 
-def judge(problem: str, part: str | None, path: str, name: str, verdict: str) -> None:
-    """Write the exit status and the words for an attempt to the file `verdict`."""
+def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
+    """Yield the report on an attempt in a file, and count it; this runs in a worker."""
     from workbook.study import verbs
 
-    try:
-        found = problems.get(problem)
-        found.checker()  # imported before an attempt can interfere
-        Path(verdict).touch()  # from here on, only the attempt can end the process
-        report = verbs.check(problem, load_attempt(Path(path), name, found), part)
-        outcome = (0 if report.status == "correct" else 1, str(report))
-    except (OSError, ValueError) as error:
-        outcome = (2, str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    Path(verdict).write_text(json.dumps(outcome))
-
-
-def ended_early(problem: problems.Problem, part: str | None, ended: int, study: Path | None):
-    """Report on an attempt that ended the process which ran it."""
-    from workbook.study.progress import Progress, stopping_no_cell
-    from workbook.study.verbs import Report
-
-    if ended < 0:
-        how = f"by signal {-ended} ({signal.strsignal(-ended)})"
-        likely = "It took more memory than there is, or a recursion went too deep."
-    else:
-        how = f"with exit status {ended}"
-        likely = "`os._exit` ends Python itself. A function hands its result back with `return`."
-    if study and (part or not problem.parts):
-        with stopping_no_cell(), Progress(study).changing(problem.id, part) as entry:
-            entry.reach("wrong")
-    claim = f"It ended the Python process {how} before the check was over."
-    return Report("wrong", problem.id, part, claim, likely=likely)
+    attempt = load_attempt(Path(file), name, problems.get(problem))
+    yield verbs.check(problem, attempt, part).to_json()
 
 
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
@@ -357,7 +304,7 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
-    from workbook.checks.guard import TimedOut, limited
+    from workbook.checks.timeout import TimedOut, limited
     from workbook.study.verbs import TOTAL_SECONDS
 
     name, root = path.stem, path.resolve().parent
@@ -368,7 +315,8 @@ def load_module(path: Path):
         raise ValueError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     # If Python has a module of this name, as with random.py, all other code must still get that.
-    if path.stem not in sys.modules and PathFinder.find_spec(path.stem) is None:
+    known = PathFinder.find_spec(path.stem)
+    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
         sys.modules[name] = module  # worker processes look its functions up by name
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
@@ -404,11 +352,11 @@ def run_adopt(options: argparse.Namespace) -> None:
     Its modules are imported in a separate process; nothing else in it is run. The file
     `adopted.toml` in your study folder says what was found, and you may edit it.
     """
-    from workbook.mine import repository
+    from workbook.mine import adopt
     from workbook.study import progress
 
-    given = repository.given(options.set)
-    print(repository.adopt(options.path, given, progress.nearest()))
+    places = adopt.read_options(options.set)
+    print(adopt.adopt(options.path, places, progress.nearest()))
 
 
 @command("data list", "show the corpora, and which are on this disk")
@@ -500,20 +448,16 @@ def run_train(options: argparse.Namespace) -> int:
     "train your parts beside ours, and name the part that differs",
     argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
     argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
-    argument("--json", metavar="FILE", type=Path, help="also write the findings to this file"),
 )
 def run_twin(options: argparse.Namespace) -> int:
     """Train your parts beside ours at a small size, with equal weights, batches and settings.
 
     Exit status 0: nothing differs.
     """
-    from workbook.files import write_json
     from workbook.mine.twin import twin
 
     report = twin(options.preset, options.steps)
     print(report)
-    if options.json is not None:
-        write_json(options.json, report.as_json())
     return 1 if report.differs else 0
 
 
@@ -714,7 +658,7 @@ def run_export(options: argparse.Namespace) -> None:
     from workbook.study.progress import current, nearest
 
     if options.adapters is not None:
-        from workbook.export import adapters
+        from workbook.mine import adapters
 
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
@@ -782,18 +726,6 @@ def run_bench_generate(options: argparse.Namespace) -> None:
     from workbook.bench import generation, measure
 
     print(generation.run(options.rounds, measure.records_folder(options.record)))
-
-
-@command(
-    "bench mine",
-    "your tokenizer and your training loop beside ours and one library",
-    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-)
-def run_bench_mine(options: argparse.Namespace) -> None:
-    from workbook import mine
-
-    print(mine.bench(options.preset, options.rounds))
 
 
 @command(

@@ -167,9 +167,10 @@ class OptimizerConfig:
         check_fields(self)
         if not 0 <= self.min_learning_rate <= self.max_learning_rate < math.inf:
             raise ValueError(
-                f"min_learning_rate={self.min_learning_rate!r} and"
-                f" max_learning_rate={self.max_learning_rate!r} must be finite, not negative, and"
-                " the minimum no larger than the maximum"
+                "expected 0 <= min_learning_rate <= max_learning_rate < inf, got"
+                f" {self.min_learning_rate!r} and {self.max_learning_rate!r}; lower the minimum or"
+                " raise the maximum (on the command line --min-learning-rate and"
+                " --max-learning-rate)"
             )
         if self.update == "fused" and self.decay == "after":
             raise ValueError(

@@ -57,9 +57,15 @@ def whole_file(dataset, batch_size, context_length, device):
 
 
 def by_other_names(data, context_length, bs, device=None):
-    """Another order; the type of the file, which the training loop converts."""
-    starts = torch.randint(len(data) - context_length, (bs,))
-    rows = [torch.from_numpy(np.array(data[i : i + context_length + 1])) for i in starts]
+    """Another order."""
+    inputs, targets = of_the_files_type(data, bs, context_length, device)
+    return inputs.long(), targets.long()
+
+
+def of_the_files_type(dataset, batch_size, context_length, device):
+    """Token files hold uint16, which an embedding refuses."""
+    starts = torch.randint(len(dataset) - context_length, (batch_size,))
+    rows = [torch.from_numpy(np.array(dataset[i : i + context_length + 1])) for i in starts]
     ids = torch.stack(rows).to(device)
     return ids[:, :-1], ids[:, 1:]
 
@@ -188,6 +194,7 @@ RIGHT = [
 ]
 
 
+REFUSED = ("float32", "uint16", "int16", "uint8")  # types that an embedding does not take
 WRONG = [
     (starting(0, 0, shift=0), "The targets are the inputs"),
     (starting(0, -1, shift=2), "shifted differently"),
@@ -208,7 +215,8 @@ WRONG = [
     (at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1)), "more often than others"),
     (at(lambda n, m, b: (torch.rand(b) * (n - m - 1)).round()), "more often than others"),
     (at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m), "Windows may overlap"),
-    (starting(0, 0, dtype=torch.float32), "take int64"),
+    *((starting(0, 0, dtype=getattr(torch, name)), "take int64") for name in REFUSED),
+    (of_the_files_type, "got       torch.uint16"),
     (unconverted, "Token files hold uint16"),
     (small_type, "An intermediate type is too small"),
     (targets_on_the_cpu, "`device` is not used"),
@@ -228,7 +236,6 @@ WRONG = [
 ]
 
 REMARKS = [
-    (by_other_names, "The batches are uint16"),
     (starting(0, 0, dtype=torch.int32), "The batches are int32"),
     (whole_file, "the whole memory map is copied"),
 ]

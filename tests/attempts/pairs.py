@@ -155,7 +155,7 @@ ATTEMPTS = {
     **{place: (right[0], runs.WRONG[place][0][0]) for place, right in runs.RIGHT.items()},
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
     ("training_together", None): (
-        training_together.RIGHT["a dict of settings"],
+        training_together.RIGHT["keyword arguments"],
         training_together.function(("lr=lr)", "lr=0.0)")),
     ),
     ("checkpointing", None): (

@@ -182,6 +182,27 @@ class Compiled(Steps):
         self.attend = torch.compile(self.attend)
 
 
+@right("rmsnorm")
+class GainInARow(nn.Module):
+    """A gain of shape (1, d_model), as some write it to be broadcast."""
+
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps, self.g = eps, nn.Parameter(torch.ones(1, d_model))
+
+    def forward(self, x):
+        high = x.float()
+        return (high * (high.square().mean(-1, keepdim=True) + self.eps).rsqrt() * self.g).to(x)
+
+
+@mistake("rmsnorm", "`g` has the wrong shape")
+class GainOfAnotherSize(RMSNorm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        del self.weight
+        self.g = nn.Parameter(torch.ones(2, d_model))
+
+
 @almost("positionwise_feedforward", "stored transposed")
 class ThreeAlike(nn.Module):
     def __init__(self, d_model, d_ff):
@@ -234,6 +255,13 @@ class HandedRopeBlock(Block):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, rope=None):
         super().__init__(d_model, num_heads, d_ff)
         self.with_attention(HandedRope(d_model, num_heads, max_seq_len, rope))
+
+
+@right("transformer_block")
+class BlockOfRows(heads.TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.ln1, self.ln2 = GainInARow(d_model), GainInARow(d_model)
 
 
 @right("transformer_block")
@@ -351,6 +379,23 @@ class DrawnByTheModel(heads.TransformerLM):
             nn.init.trunc_normal_(layer.weight, std=1, a=-3, b=3)
         elif isinstance(layer, RMSNorm):
             nn.init.ones_(layer.weight)
+
+
+@right("transformer_lm")
+class ModelOfRows(heads.TransformerLM):
+    def __init__(self, vocab, length, d_model, layers, num_heads, d_ff, theta):
+        super().__init__(vocab, length, d_model, layers, num_heads, d_ff, theta)
+        self.ln_final = GainInARow(d_model)
+        self.layers = nn.ModuleList(
+            BlockOfRows(d_model, num_heads, d_ff, length, theta) for _ in range(layers)
+        )
+
+
+@mistake("transformer_lm", "the gain `ln_final.g` does not start at 1")
+class DrawnGainInARow(ModelOfRows):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        nn.init.normal_(self.ln_final.g)
 
 
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")

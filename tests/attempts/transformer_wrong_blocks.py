@@ -7,7 +7,13 @@ from attempts import transformer_right, transformer_right_heads
 from attempts.transformer_lists import mistake
 from attempts.transformer_right import RMSNorm
 from attempts.transformer_right_functions import softmax
-from attempts.transformer_wrong_heads import LlamasRope, Steps, triangle
+from attempts.transformer_wrong_heads import (
+    KeptMask,
+    LlamasRope,
+    PositionsInABatch,
+    Steps,
+    triangle,
+)
 
 
 def block(words):
@@ -105,6 +111,8 @@ def swapped_gate(self, x):
 
 SwappedGate = type("SwappedGate", (transformer_right.SwiGLU,), {"forward": swapped_gate})
 block_with("is `theta`", attn=lambda d, h, *rest: Steps(d, h))
+block_with("axis for the heads", attn=lambda d, h, d_ff, *rope: PositionsInABatch(d, h, *rope))
+block_with("a length of 1 after 3, fails", attn=lambda d, h, d_ff, *rope: KeptMask(d, h, *rope))
 block_with("RoPE on halves", attn=lambda d, h, d_ff, *rope: LlamasRope(d, h, *rope))
 block_with("W1 and W3 are swapped", ffn=lambda d, h, d_ff, *rope: SwappedGate(d, d_ff))
 block_with("`theta` is ignored", attn=lambda d, h, f, length, theta: Steps(d, h, length, 10_000.0))
@@ -182,15 +190,22 @@ model_with(
 model_with("Post-norm instead of pre-norm", PostNorm)
 
 
-def no_mask(*arguments):
-    block = transformer_right_heads.TransformerBlock(*arguments)
-    d_model, heads, _, *rope = arguments
-    all_seen = {"seen": triangle(lambda ones: ones)}
-    block.attn = type("NoMask", (Steps,), all_seen)(d_model, heads, *rope)
-    return block
+def block_of(layer):
+    """What makes right blocks, but for their attention layer."""
+
+    def make(*arguments):
+        block = transformer_right_heads.TransformerBlock(*arguments)
+        d_model, heads, _, *rope = arguments
+        block.attn = layer(d_model, heads, *rope)
+        return block
+
+    return make
 
 
-model_with("no causal mask", no_mask)
+all_seen = {"seen": triangle(lambda ones: ones)}
+model_with("no causal mask", block_of(type("NoMask", (Steps,), all_seen)))
+model_with("need an axis for the heads", block_of(PositionsInABatch))
+model_with("The second call, with a length of 3 after 1, fails", block_of(KeptMask))
 
 
 @mistake("transformer_lm", "share one weight")

@@ -337,3 +337,25 @@ class WithoutRope(Steps):
 class WithoutRopeAndCut(WithoutRope):
     def forward(self, x):
         return super().forward(x.detach())
+
+
+class PositionsInABatch(Steps):
+    """Positions of shape (batch, seq), which a batch of 1 or of num_heads hides."""
+
+    def turn(self, x, positions):
+        positions = torch.arange(x.shape[-2]) if positions is None else positions
+        return super().turn(x, positions.expand(len(x), -1))
+
+
+mistake("multihead_self_attention", "need an axis for the heads")(PositionsInABatch)
+
+
+class KeptMask(Steps):
+    """The mask of the first call serves every call."""
+
+    def seen(self, length):
+        self.mask = getattr(self, "mask", super().seen(length))
+        return self.mask
+
+
+mistake("multihead_self_attention", "the second call, with a length of 4 after 3, fails")(KeptMask)

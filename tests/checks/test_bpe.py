@@ -24,10 +24,10 @@ ALMOST = [*bpe_right.ALMOST, *((wrong(), words) for wrong, words in bpe_wrong.AL
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch, judged_here):
     """Short limits, so that what is too slow is stopped soon."""
     monkeypatch.setattr(bpe, "QUICK", 1.0)
-    monkeypatch.setattr(bpe, "LONG", 4.0)
+    monkeypatch.setattr(bpe, "LONG", 2.0)
 
 
 @pytest.fixture
@@ -40,6 +40,14 @@ def short(monkeypatch, impatient):
 def test_a_right_solution_is_accepted(solution):
     report = check("train_bpe", solution)
     assert report.status == "correct", report
+
+
+def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
+    monkeypatch.setattr(bpe, "LONG", 0.001)
+    monkeypatch.setattr(bpe, "STOPPED", 10**6)
+    report = check("train_bpe", bpe_right.RIGHT[0])
+    assert report.status == "almost" and "The merges are right, but slow: " in report.claim
+    assert "s of processor time" in report.claim and "Store each distinct" in report.likely
 
 
 def test_line_ends_are_told_but_not_asked_for():
@@ -143,7 +151,7 @@ def test_workers_are_told_as_what_they_are(impatient, monkeypatch):
     assert slow.status == "not attempted" and "is waiting for its worker processes" in slow.message
 
 
-def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch):
+def test_who_takes_long_to_start_is_asked_less_and_told_so(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "SLOW", 0.0)
     assert "a call took" in check("train_bpe", bpe_right.heap).message
     assert check("train_bpe", bpe_wrong.FirstSeen()).status == "wrong"

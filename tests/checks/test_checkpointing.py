@@ -41,12 +41,15 @@ def test_what_is_not_written_yet_is_not_attempted():
         """Only a docstring."""
 
     halves = (None, ..., raising, passing)
-    pairs = [(attempts.save, half) for half in halves] + [(half, attempts.load) for half in halves]
-    for attempt in (None, ..., *pairs):
+    for attempt in (None, ..., *((half, half) for half in halves)):
         assert check("checkpointing", attempt).status == "not attempted"
+    for half in halves:
+        for pair in ((attempts.save, half), (half, attempts.load)):
+            report = check("checkpointing", pair)
+            assert report.status == "wrong" and "is still" in report.claim, report
 
 
-def test_what_hangs_is_stopped(monkeypatch):
+def test_what_hangs_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
     def hanging(*arguments):

@@ -50,10 +50,7 @@ def test_what_is_not_written_yet_is_not_attempted():
     def passing(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
         """Only a docstring."""
 
-    def begun(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-        torch.tensor([prompt_ids])
-
-    for attempt in (None, ..., raising, passing, begun):
+    for attempt in (None, ..., raising, passing):
         assert check("decoding", attempt).status == "not attempted"
 
 

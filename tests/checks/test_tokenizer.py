@@ -24,13 +24,21 @@ def listed(kind):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch, judged_here):
     """Short limits, so that what is too slow is stopped soon."""
-    monkeypatch.setattr(checks, "LONG", 4.0)
+    monkeypatch.setattr(checks, "LONG", 2.0)
     monkeypatch.setattr(checks, "QUICK", 1.5)
 
 
 OURS = copied("tokenization.tokenizer").Tokenizer
+
+
+def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
+    monkeypatch.setattr(checks, "LONG", 0.001)
+    monkeypatch.setattr(checks, "STOPPED", 10**6)
+    report = check("tokenizer", OURS)
+    assert report.status == "almost"
+    assert "The ids of `encode` are right, but slow: " in report.claim
 
 
 @pytest.mark.parametrize("solution", [OURS, *tokenizer_right.RIGHT], ids=name)

@@ -12,10 +12,11 @@ from attempts.transformer_wrong_heads import Steps, halves
 from torch import nn
 from work import calls
 
-from workbook.checks import modules
+from workbook.checks import modules, tensors
 from workbook.checks.modules import layouts, place_of_learners
 from workbook.checks.modules import place as place_of
 from workbook.checks.verdicts import Wrong
+from workbook.study import problems
 from workbook.study.verbs import check
 
 OURS = {
@@ -121,7 +122,36 @@ def test_an_error_names_the_line():
     assert "self.w9(x)" in rows(check("positionwise_feedforward", Broken))["got"]
 
 
-def test_an_endless_loop_is_stopped(monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "name", "value", "words"),
+    [  # with a learner's module at hand, and a TypeError with no object of theirs
+        (modules, "LEARNED", "(", "checks/modules.py, line"),
+        (tensors, "_scale", None, "checks/tensors.py, line"),
+        (problems, "import_module", int, "study/problems.py, line"),  # before there is a check
+    ],
+)
+def test_an_error_of_ours_is_told_as_ours_and_judges_nothing(
+    place, name, value, words, monkeypatch, judged_here
+):
+    monkeypatch.setattr(place, name, value)
+    report = check("rmsnorm", transformer_right.RMSNorm)
+    assert report.status == "not attempted" and not report.rows
+    assert report.claim.startswith("The check itself failed (") and words in report.claim
+    assert "a fault of the workbook, not of your code" in report.claim
+
+
+def test_an_error_that_an_odd_object_causes_in_our_code_is_not_told_as_ours():
+    class HidesEval(transformer_right.RMSNorm):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__(d_model, eps)
+            self.eval = None
+
+    report = check("rmsnorm", HidesEval)
+    assert report.status == "wrong" and report.claim == "What it returned could not be examined."
+    assert "'NoneType' object is not callable" in rows(report)["got"]
+
+
+def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(modules, "QUICK", 0.5)
 
     class Endless(transformer_right.Linear):

@@ -11,7 +11,7 @@ from made_repositories import FOLDER as REPOSITORIES
 
 from mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 `study`: we are in it
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.mine import repository
+from workbook.mine import adopt
 from workbook.study import notebooks
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.tokenizer import Tokenizer
@@ -124,7 +124,7 @@ def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
 @pytest.mark.usefixtures("clean_imports")
 @pytest.mark.parametrize("name", [pytest.param("flat", marks=pytest.mark.slow), "renamed"])
 def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
-    repository.adopt(REPOSITORIES / name, {}, Path.cwd())
+    adopt.adopt(REPOSITORIES / name, {}, Path.cwd())
 
     def shown(notebook):
         run(notebook, tmp_path)
@@ -150,7 +150,7 @@ def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
 
 
 BROKEN = {
-    "05_optimizer": ("adamw", "class AdamW(:\n    pass\n", "SyntaxError", "adamw.py"),
+    "05_optimizer": ("adamw", "class AdamW(:\n    pass\n", "SyntaxError", "(adamw.py, line 1)"),
     "06_training": (
         "transformer_lm",
         MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
@@ -161,17 +161,17 @@ BROKEN = {
         "scaled_dot_product_attention",
         "def scaled_dot_product_attention(Q, K, V, mask=None):\n    return Q @ K.nothing\n",
         "AttributeError",
-        "scaled_dot_product_attention.py, line 2",
+        "at line 2, in scaled_dot_product_attention",
     ),
     "07_generation": (
         "decoding",
         "def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):\n"
         "    return model.write(prompt_ids)\n",
         "AttributeError",
-        "decoding.py, line 2",
+        "at line 2, in decode",
     ),
     "02_bpe": ("train_bpe", "def train_bpe(path, size, specials):\n    return {}[path]\n",
-               "KeyError", "train_bpe.py, line 2"),
+               "KeyError", "at line 2, in train_bpe"),
 }  # fmt: skip
 
 

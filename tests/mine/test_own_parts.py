@@ -13,7 +13,7 @@ import torch
 from workbook import cli, mine
 from workbook.config import OptimizerConfig
 from workbook.generation.generate import write
-from workbook.mine import checkout, own_parts, repository
+from workbook.mine import adopt, own_parts
 from workbook.mine.own_parts import PartError
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
@@ -87,8 +87,7 @@ def clean_imports():
         if name.partition(".")[0] in ("cs336_basics", "tests"):
             del sys.modules[name]
     sys.path[:] = path
-    repository._checkouts.clear()
-    checkout._entered.clear()
+    adopt._entered.clear()
 
 
 def solved(study, **sources):
@@ -120,7 +119,7 @@ class TestFromTheNotebooks:
         assert mine.parts().key != parts.key
         (listed,) = mine.runs().values()
         assert listed.folder == run.folder and listed.parts is None  # that code is gone
-        with pytest.raises(ValueError, match="made by a different version of your code"):
+        with pytest.raises(ValueError, match="made by another version of your code"):
             mine.open_run(run.folder)
 
     def test_without_parts_all_are_ours(self):
@@ -134,20 +133,22 @@ class TestFromTheNotebooks:
         weight.grad = torch.tensor([3.0, 4.0])
         mine.own("gradient_clipping")(parameters=[weight], max_l2_norm=1.0)
         assert torch.allclose(weight.grad, torch.tensor([0.6, 0.8]))
-        with pytest.raises(PartError, match=r"gradient_clipping\.py, line \d+"):
+        with pytest.raises(PartError, match=r"TypeError: .*, at line \d+, in clip: `"):
             mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
 
 
-@pytest.mark.parametrize("name", ["flat", "split", "configs", "renamed"])
-def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports):
-    repository.adopt(REPOSITORIES / name, {}, study)
+@pytest.mark.parametrize("name", ["flat", "renamed"])
+def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
+    adopt.adopt(REPOSITORIES / name, {}, study)
     parts = mine.parts()
-    assert set(parts.made_by) == set(own_parts.PROBLEMS)
+    assert set(parts.made_by) == set(own_parts.PARTS)
     ours = TransformerLM.from_config(CONFIG.model)
     model, ids = parts.model(CONFIG.model), torch.arange(32).reshape(2, 16)
     model.fill(ours.state_dict())
     with torch.no_grad():
         assert torch.allclose(model(ids), ours(ids), atol=1e-4)
+    assert mine.rehearsed(CONFIG, parts) == CONFIG
+    assert "starts from weights that the workbook draws" in capsys.readouterr().out
 
     def breaks(record):
         if record["step"] == 8:
@@ -175,7 +176,7 @@ class TestFailures:
         parts = mine.parts()
         assert "broken: ModuleNotFoundError" in str(parts)
         with self.fails(
-            "your loss .* cannot be imported: .*no_such_package.*cross_entropy.py, line 1"
+            "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"
         ):
             train(CONFIG, None, tiny_runs.data(), parts=parts)
 
@@ -183,7 +184,7 @@ class TestFailures:
         late = CLIP.replace("    norm =", "    clip.calls = getattr(clip, 'calls', 0) + 1\n"
                             "    assert clip.calls < 8, 'too often'\n    norm =")  # fmt: skip
         solved(study, gradient_clipping=late)
-        where = r"clipping .*: AssertionError: too often, in .*gradient_clipping.py, line 5, `clip`"
+        where = r"clipping .*: AssertionError: too often, at line 5, in clip"
         with self.fails(where):
             train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
         (run,) = mine.runs().values()
@@ -194,7 +195,7 @@ class TestFailures:
         solved(
             study, gradient_clipping="def clip(parameters, max_l2_norm):\n    while True: pass\n"
         )
-        with self.fails("your clipping .* stopped after 0.5 s.*gradient_clipping.py, line 2"):
+        with self.fails("your clipping .* stopped after 0.5 s.*, at line 2, in clip"):
             train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
 
     @pytest.mark.parametrize(
@@ -209,11 +210,8 @@ class TestFailures:
         with self.fails(said):
             mine.parts().model(CONFIG.model)(torch.zeros(2, 16, dtype=torch.long))
 
-    def test_a_loss_that_is_nan_and_one_that_is_no_number(self, study):
+    def test_a_loss_that_is_no_number(self, study):
         logits, targets = torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long)
-        solved(study, cross_entropy=LOSS.replace(".mean()", ".mean() * float('nan')"))
-        with self.fails("your loss .* is nan, though all logits are finite"):
-            mine.parts().loss(logits, targets)
         solved(study, cross_entropy=LOSS.replace(".mean()", ""))
         with self.fails(r"returns \(6,\) instead of one number"):
             mine.parts().loss(logits, targets)

@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 
 import workbook
+from workbook.checks import worker
 from workbook.study import workbook_startup
 from workbook.study.progress import MARK
 
 STARTUP = Path(workbook_startup.__file__)
 EXTENSION = STARTUP.with_name("labextension")
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch):
+    """A list with an entry for each worker server that was asked for; none is started."""
+    started = []
+    monkeypatch.setattr(worker, "start", lambda: started.append("server"))
+    return started
 
 
 @pytest.fixture
@@ -38,6 +47,13 @@ def test_in_a_study_folder_the_verbs_are_those_of_the_package(start, folder):
     found = start(folder)
     assert set(found) == set(workbook.__all__)
     assert all(value is getattr(workbook, name) for name, value in found.items())
+
+
+def test_the_server_that_judges_starts_with_the_kernel(start, started):
+    start("notebooks")
+    assert started == []
+    start("study")
+    assert started == ["server"]
 
 
 def test_names_of_the_learner_stay(start):

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from numba import njit
 from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of, odd_strings
 
-from workbook.tokenization import bpe, spans
+from workbook.tokenization import compiled, engine
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
 from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.kernels import OPTIONS
 from workbook.tokenization.compiled.machine import leading_letters, padded
 from workbook.tokenization.compiled.text import documents_of, special_bytes
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
+from workbook.tokenization.tokenizer import Tokenizer
 
 END = "<|endoftext|>"
 WORDS = st.lists(st.text(st.sampled_from("abc"), max_size=12) | st.text(max_size=6), max_size=40)
@@ -245,18 +246,19 @@ def test_nothing_to_merge_gives_no_merges():
 
 @pytest.fixture
 def text(tmp_path):
+    """A text of 60 kB, long enough for the engine if it is ready."""
     path = tmp_path / "text.txt"
     line = "It's {:,} o'clock,  said the 天 fox number {}.\r\n" + END + "\n"
     lines = (line.format(number % 97, number) for number in range(1_000))
     path.write_bytes("".join(lines).encode())
+    assert 60_000 < path.stat().st_size < 62_000
     return path
 
 
 def test_small_and_large_files_give_the_same_merges(text, monkeypatch):
-    size = text.stat().st_size
     results = []
-    for limit in (size, size + 1):  # compiled, then readable
-        monkeypatch.setattr(bpe, "COMPILED_FROM", limit)
+    for is_compiled in (True, False):
+        monkeypatch.setattr(engine, "pays_off", lambda size, answer=is_compiled: answer)
         results.append(train_bpe(text, 500, [END, " fox"]))
         for pool in (ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
             with pool as executor:
@@ -265,11 +267,53 @@ def test_small_and_large_files_give_the_same_merges(text, monkeypatch):
     assert len(results[0][0]) > 400
 
 
-def test_only_large_files_wait_for_a_compiler(text, monkeypatch):
-    monkeypatch.setattr("workbook.tokenization.compiled.train", lambda *_: 1 / 0)
-    assert text.stat().st_size < spans.COMPILED_FROM
-    train_bpe(text, 300, [END])
+def test_small_and_large_texts_give_the_same_ids(text, monkeypatch):
+    content = text.read_bytes().decode()
+    results = []
+    for is_compiled in (True, False):
+        monkeypatch.setattr(engine, "pays_off", lambda size, answer=is_compiled: answer)
+        one = Tokenizer(*train_bpe(text, 500, [END]), [END])
+        results += [one.encode(content), list(one.encode_array(content))]
+        results.append(list(one.encode_file(text)))
+    assert all(result == results[0] for result in results)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is asked of the engine, which then does as always."""
+    names = []
+    for name in ("train", "make_encoder"):
+        function = getattr(compiled, name)
+        counting = lambda *job, name=name, do=function: names.append(name) or do(*job)  # noqa: E731
+        monkeypatch.setattr(compiled, name, counting)
+    return names
+
+
+def train_and_encode(path):
+    one = Tokenizer(*train_bpe(path, 300, [END]), [END])
+    one.encode(path.read_bytes().decode())
+    one.encode_file(path)
+
+
+@pytest.mark.parametrize(("loaded", "on_disk"), [(True, False), (False, True), (True, True)])
+def test_an_engine_that_is_ready_takes_texts_of_50_kb(text, monkeypatch, calls, loaded, on_disk):
+    monkeypatch.setattr(engine, "loaded", loaded)
+    monkeypatch.setattr(engine, "is_on_disk", lambda: on_disk)
+    train_and_encode(text)
+    assert calls == ["train", "make_encoder"]
+    calls.clear()
     with text.open("ab") as file:
-        file.truncate(spans.COMPILED_FROM)
-    with pytest.raises(ZeroDivisionError):
-        train_bpe(text, 300, [END])
+        file.truncate(49_000)
+    train_and_encode(text)
+    assert calls == []
+
+
+def test_only_large_files_wait_for_a_compiler(text, monkeypatch, calls):
+    monkeypatch.setattr(engine, "is_on_disk", lambda: False)
+    monkeypatch.setattr(engine, "loaded", False)
+    train_and_encode(text)
+    assert calls == []
+    with text.open("ab") as file:
+        file.truncate(5 << 20)
+    train_bpe(text, 300, [END])
+    assert calls == ["train"]

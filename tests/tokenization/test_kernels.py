@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import workbook
+from workbook.tokenization import engine
 from workbook.tokenization.compiled import count, kernels, table
 
 USE_ONE = """
@@ -54,6 +55,41 @@ def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_
     assert by_numba == "True" and second.stdout.split() == [file, "False"]
     assert first.stderr.count("compiling the fast engine, once") == 1
     assert second.stderr == ""
+
+
+THRESHOLD = """
+import sys
+from workbook.tokenization import bpe, tokenizer
+from workbook.tokenization.engine import pays_off
+
+sizes = 49_999, 50_000, (5 << 20) - 1, 5 << 20
+print(*map(pays_off, sizes), "llvmlite" in sys.modules)
+"""
+
+
+def test_code_on_disk_lowers_the_threshold_and_llvm_is_not_loaded_to_know(run, tmp_path):
+    assert run(THRESHOLD).stdout == "False False False True False\n"
+    run(USE_ONE)
+    assert run(THRESHOLD).stdout == "False True True True False\n"
+    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
+        file.write("\n")  # code of other sources does not count
+    assert run(THRESHOLD).stdout == "False False False True False\n"
+
+
+def test_the_disk_is_looked_at_once(monkeypatch):
+    looks = []
+    monkeypatch.setattr(engine, "code_folders", lambda: looks.append(1) or [])
+    monkeypatch.setattr(engine, "loaded", False)
+    engine.is_on_disk.cache_clear()
+    assert not any(map(engine.pays_off, (10, 60_000, 70_000)))
+    assert looks == [1]
+    engine.is_on_disk.cache_clear()
+
+
+def test_an_engine_in_memory_counts_where_nothing_can_be_kept(run, tmp_path):
+    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text("a file")
+    done = run(USE_ONE + "from workbook.tokenization import engine; print(engine.pays_off(50_000))")
+    assert done.stdout.split() == ["None", "True", "True"]
 
 
 def test_of_several_processes_one_compiles(run):
@@ -162,10 +198,10 @@ def test_a_user_may_have_no_home(monkeypatch):
 
     kernels.code_file.cache_clear()
     here = kernels.code_file()
-    monkeypatch.setattr(kernels.platformdirs, "user_cache_path", homeless)
+    monkeypatch.setattr(engine.platformdirs, "user_cache_path", homeless)
     kernels.code_file.cache_clear()
     assert kernels.code_file() == here
-    monkeypatch.setattr(kernels, "checkout", lambda: None)
+    monkeypatch.setattr(engine, "checkout", lambda: None)
     kernels.code_file.cache_clear()
     assert kernels.code_file() is None
     kernels.code_file.cache_clear()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
 
 from workbook.corpora import corpora
-from workbook.tokenization import spans, token_files, tokenizer
+from workbook.tokenization import engine, spans, token_files, tokenizer
 from workbook.tokenization.compiled import count
 from workbook.tokenization.spans import count_pretokens, cut_points
 from workbook.tokenization.tokenizer import Tokenizer
@@ -164,7 +164,7 @@ def refused(path):
 
 @pytest.mark.slow
 def test_the_compiled_engine_does_not_take_what_it_held_before(path, change, executor, monkeypatch):
-    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
     with refused(path):
         ONE.encode_file(path, executor)
     with refused(path):
@@ -172,7 +172,8 @@ def test_the_compiled_engine_does_not_take_what_it_held_before(path, change, exe
 
 
 @pytest.mark.parametrize("change", [grow, replace, remove], indirect=True)
-def test_the_readable_one_does_not_mix_two_texts(path, change, executor):
+def test_the_readable_one_does_not_mix_two_texts(path, change, executor, monkeypatch):
+    monkeypatch.setattr(engine, "pays_off", lambda size: False)
     with refused(path):
         ONE.encode_file(path, executor)
     with ThreadPoolExecutor(2) as pool, refused(path):
@@ -211,7 +212,7 @@ def test_a_file_that_shrinks_is_not_read_for_ever(tmp_path):
 
 
 def test_no_token_file_is_made_and_no_shard_kept(path, change, executor, monkeypatch):
-    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
     target = path.with_name("ids.npy")
     with refused(path):
         token_files.tokenize_file(ONE, path, target, executor)

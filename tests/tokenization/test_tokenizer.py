@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretoken_helpers import STRESS, TEXTS, odd_strings
 
-from workbook.tokenization import spans, tokenizer
+from workbook.tokenization import engine, spans, tokenizer
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
@@ -46,7 +46,7 @@ def readable(trained):
 @pytest.fixture
 def compiled(trained, monkeypatch):
     """The same tokenizer where every text is long enough for the compiled engine."""
-    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
     return Tokenizer(*trained, [END, LONGER])
 
 
@@ -243,7 +243,7 @@ def test_the_table_owns_its_keys(readable):
 
 
 def test_odd_vocabularies_fall_back(trained, monkeypatch):
-    monkeypatch.setattr(tokenizer, "COMPILED_FROM", 0)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
     vocab, merges = trained
     no_z = {id_: token for id_, token in vocab.items() if token != b"z"}
     twice = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
@@ -283,13 +283,13 @@ def test_files_keep_the_tokenizer(tmp_path, trained):
 
 
 LONG_SPECIAL = """
-from workbook.tokenization import tokenizer
+from workbook.tokenization import engine
 from workbook.tokenization.tokenizer import Tokenizer
 
 long = "a" * 20_000
 for others in ([], ["<|end|>"]):
-    for compiled_from in (1 << 30, 0):
-        tokenizer.COMPILED_FROM = compiled_from
+    for is_compiled in (False, True):
+        engine.pays_off = lambda size: is_compiled
         one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [], [long, *others])
         assert one.encode(f"{long * 2}{long[1:]} ") == [256, 256, *[97] * 19_999, 32]
 """

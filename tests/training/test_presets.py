@@ -38,6 +38,28 @@ def test_settings_change_model_optimizer_and_run():
     assert (config.batch_size, config.compile, config.corpus_bytes) == (4, True, 1_000)
 
 
+@pytest.mark.parametrize("name", presets.PRESETS)
+@pytest.mark.parametrize("rate", ["1e-4", "3e-4", "6e-4", "1e-3", "3e-3", "6e-3"])
+def test_the_largest_learning_rate_alone_scales_the_smallest(name, rate):
+    usual = presets.get(name).optimizer
+    ratio = usual.min_learning_rate / usual.max_learning_rate
+    asked = parsed(name, "--max-learning-rate", rate)
+    assert asked.optimizer.max_learning_rate == float(rate)
+    assert asked.optimizer.min_learning_rate == pytest.approx(ratio * float(rate), rel=1e-12)
+    # so the curve of the command's runs lies on that of the recorded ones
+    assert asked == studies.at_rate(presets.get(name), float(rate))
+
+
+def test_two_learning_rates_hold_as_given():
+    words = "--max-learning-rate", "3e-4", "--min-learning-rate", "2e-4"
+    asked = parsed("laptop", *words).optimizer
+    assert (asked.max_learning_rate, asked.min_learning_rate) == (3e-4, 2e-4)
+    alone = parsed("laptop", "--min-learning-rate", "2e-4").optimizer
+    assert (alone.max_learning_rate, alone.min_learning_rate) == (1e-2, 2e-4)
+    off = presets.varied(presets.laptop(), max_learning_rate=0.0)
+    assert presets.varied(off, max_learning_rate=0.1).optimizer.min_learning_rate == 0
+
+
 def test_every_field_of_every_config_has_an_option():
     parser = argparse.ArgumentParser()
     presets.add_options(parser)
@@ -52,7 +74,11 @@ def test_every_field_of_every_config_has_an_option():
         (["nothing"], "is not a preset; the presets are laptop"),
         (["laptop", "--batch-size", "0"], "batch_size=0 is not a positive whole number"),
         (["laptop", "--num-heads", "3"], "not a multiple of num_heads"),
-        (["laptop", "--min-learning-rate", "1"], "the minimum no larger than"),
+        (["laptop", "--min-learning-rate", "1"], "got 1.0 and 0.01; lower the minimum or"),
+        (
+            ["laptop", "--max-learning-rate", "1e-3", "--min-learning-rate", "2e-3"],
+            "(on the command line --min-learning-rate and --max-learning-rate)",
+        ),
         (["laptop", "--decay", "after"], "update='fused' decays the weights before"),
         (["laptop", "--steps", "5"], "the warm-up of 20 steps is longer"),
     ],

@@ -24,26 +24,10 @@ def test_a_tokenizer_that_loses_words_says_so():
     assert texts(drawn(bpe.tokenizers)) == ["byte", "word, 10.0% unknown", "BPE"]
 
 
-def test_a_family_tree_names_every_token_and_merge():
-    named = texts(drawn(bpe.merge_tree))
-    assert {"west", "est", "st", "w", "e", "s", "t"} < set(named)
-    assert [text for text in named if text.startswith("merge")] == ["merge 1", "merge 2", "merge 5"]
-
-
 def test_waiting_stands_out_in_a_profile():
     for ax in drawn(bpe.profiles).axes:
         colours = [plt.matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
         assert [colour.upper() for colour in colours] == [plots.ORANGE, plots.BLUE]
-
-
-def test_days_become_hours_where_they_are_few():
-    assert texts(drawn(bpe.days_for)) == ["3,182.9 days", "9.5 days", "3.6 hours"]
-
-
-def test_a_ladder_names_each_step_with_its_time():
-    ax = drawn(bpe.ladder)
-    assert texts(ax) == ["900 s", "0.02 s"]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["naive", "compiled"]
 
 
 def test_a_shared_file_is_cut_at_the_ends_of_documents():
@@ -51,12 +35,6 @@ def test_a_shared_file_is_cut_at_the_ends_of_documents():
     parts = [bar for bar in ax.patches if 0.5 < bar.get_y() < 1]
     assert [bar.get_x() + bar.get_width() for bar in parts] == [50, 100]
     assert texts(ax).count("worker 1") == 1 and "worker 3" not in texts(ax)
-
-
-def test_bars_of_pairs_say_what_is_next_and_what_is_tied():
-    ax = drawn(bpe.pair_bars)
-    assert texts(ax) == ["9  next", "9  tied"]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a + b", "b + ␣"]
 
 
 def test_the_stepper_goes_forward_back_and_anywhere():

@@ -12,20 +12,6 @@ from workbook.optimizer.floats import FORMATS
 from workbook.views import optimizer
 
 
-def test_log_curves_draw_every_column_and_let_a_zero_fall_out_of_the_picture():
-    ax = drawn(optimizer.log_curves)
-    assert ax.get_yscale() == "log" and ax.get_ylim()[0] == pytest.approx(1e-6)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
-    shown = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_linewidth() == 2.5}
-    np.testing.assert_array_equal(shown["b"], FALLING["b"])
-    assert shown["a"][:2].tolist() == [1.0, 0.1] and shown["a"][2] < 1e-6
-    assert legend(ax) == ["closed form", "a", "b"]
-
-
-def test_a_single_line_needs_no_legend():
-    assert optimizer.log_curves(FALLING[["b"]], "loss").get_legend() is None
-
-
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_every_path_has_its_map(count):
     paths = dict(list(WALKS.items())[:count])

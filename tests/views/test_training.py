@@ -2,7 +2,7 @@
 
 import pytest
 import tiny_runs
-from view_inputs import LOG, drawn, texts
+from view_inputs import LOG, drawn
 
 from workbook.study.notebooks import WIDGET_VIEW
 from workbook.views import training
@@ -21,16 +21,6 @@ def test_a_curve_stands_over_the_axis_asked_for(x, places):
     assert set(level.get_ydata()) == {0.7}
     assert level.get_linestyle() == "--"
     assert ax.get_ylabel() == "loss (nats/token)"
-
-
-def test_starts_are_counted():
-    ax = drawn(training.start_counts)
-    assert [bar.get_height() for bar in ax.patches] == [1, 0, 2, 0]
-    assert set(ax.lines[0].get_ydata()) == {3 / 4}
-
-
-def test_parts_of_a_step_are_named_with_their_share():
-    assert texts(drawn(training.step_parts)) == ["1 ms, 1.0%", "99 ms, 99.0%"]
 
 
 def test_runs_lie_on_each_other():

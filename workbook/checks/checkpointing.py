@@ -237,8 +237,9 @@ def _pair(attempt: Any) -> Pair:
     """The two functions; their names show which is which. Raises unless there are two."""
     pair = list(attempt.values()) if isinstance(attempt, dict) else attempt
     two = isinstance(pair, tuple | list) and len(pair) == 2
-    if two and any(one is None or one is ... or is_stub(one) for one in pair):
-        raise NotAttempted
+    missing = [one is None or one is ... or is_stub(one) for one in pair] if two else ()
+    if any(missing):
+        raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
     if not (two and all(map(callable, pair))):
         raise Wrong(
             "Two functions are needed.",

@@ -158,7 +158,7 @@ class Loader:
             shape, dtype = tuple(tensor.shape), tensor.dtype
             if shape != (ROWS, CONTEXT):
                 raise self.wrong("turned" if shape == (CONTEXT, ROWS) else "shape", shape)
-            if dtype.is_floating_point:
+            if dtype not in (torch.int64, torch.int32):  # an nn.Embedding takes no other
                 raise self.wrong("type", dtype)
             if dtype != torch.int64:
                 left_open = f"The batches are {kind(dtype)}, which the course leaves open."

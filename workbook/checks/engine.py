@@ -11,7 +11,6 @@ import ast
 import inspect
 import re
 import textwrap
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +20,11 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from workbook.checks.mutants import mutated
+from workbook.checks.timeout import time_is_up
 from workbook.checks.verdicts import Findings, NotAttempted, Wrong
 
-PATIENCE = 2.0  # seconds for more cases once one has failed, and for mutants
-FOR_PAIRS = 1.0  # seconds for pairs of mistakes
+PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, and for mutants
+FOR_PAIRS = 1.0  # and for pairs of mistakes
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 FEW = 40  # parts: with no more than that, stretches are dropped at every position
@@ -272,11 +272,11 @@ def refusal(
 
     The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
-    failed, until = outcomes[-1], time.monotonic() + PATIENCE
+    failed, is_up = outcomes[-1], time_is_up(PATIENCE)
     if failed.failure and (failed.failure.mistake or failed.failure.timed_out):
         return failed.failure
     for case in more:
-        if time.monotonic() < until:
+        if not is_up():
             try:
                 outcomes.append(tried(exercise, attempt, case))
             except NotAttempted:
@@ -314,12 +314,12 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
         return explained if explained >= ENOUGH * len(wrong) else 0
 
     def best(candidates: Iterable[tuple[tuple, Callable]], every: bool = False) -> tuple:
-        until, found = time.monotonic() + (FOR_PAIRS if every else PATIENCE), (0, ())
+        is_up, found = time_is_up(FOR_PAIRS if every else PATIENCE), (0, ())
         for mistakes, explains in candidates:
             points = score(explains, every)
             if points > found[0]:
                 found = points, mistakes
-            if points == len(wrong) or time.monotonic() > until:
+            if points == len(wrong) or is_up():
                 break
         return found
 
@@ -417,27 +417,27 @@ def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) 
     It is greedy: words go first, then ever smaller stretches. When time runs out, the shortest
     text so far is returned.
     """
-    until = time.monotonic() + seconds
+    is_up = time_is_up(seconds)
 
     def joined_fails(parts: list[str]) -> bool:
         return still_fails("".join(parts))
 
-    words = _reduced(re.findall(r"\s*\S+|\s+", text), joined_fails, until)
-    return "".join(_reduced(list("".join(words)), joined_fails, until))
+    words = _reduced(re.findall(r"\s*\S+|\s+", text), joined_fails, is_up)
+    return "".join(_reduced(list("".join(words)), joined_fails, is_up))
 
 
 def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
     """A list, made of some of the items, that fails too and from which none can be dropped."""
-    return _reduced(items, still_fails, time.monotonic() + seconds)
+    return _reduced(items, still_fails, time_is_up(seconds))
 
 
-def _reduced(parts: list, still_fails: Callable[[list], bool], until: float) -> list:
+def _reduced(parts: list, still_fails: Callable[[list], bool], is_up: Callable[[], bool]) -> list:
     """The parts that are left when stretches of them are dropped, long ones first."""
     size = len(parts)
-    while size and time.monotonic() < until:
+    while size and not is_up():
         dropped, at = False, 0
         step = 1 if len(parts) <= FEW else size
-        while at < len(parts) and time.monotonic() < until:
+        while at < len(parts) and not is_up():
             rest = parts[:at] + parts[at + size :]
             if still_fails(rest):
                 parts, dropped = rest, True

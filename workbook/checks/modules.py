@@ -395,8 +395,10 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]
     If shapes do not show whether matrices are transposed, both ways are included.
     Raises: Wrong if parameters are missing, too many, of another shape or indistinguishable.
     """
-    own = own_parameters(module)
-    _expect_some(module, own, weights)
+    parameters = own_parameters(module)
+    _expect_some(module, parameters, weights)
+    # A gain may have axes of length 1 besides its own, such as (1, d_model).
+    own = {n: each.flatten() if _is_vector(each) else each for n, each in parameters.items()}
     vectors = all(weight.ndim < 2 for weight in weights.values())
     found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
     matrices = [n for n, w in weights.items() if w.ndim == 2 and not n.startswith("token_emb")]
@@ -405,7 +407,10 @@ def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]
         turned = {n: weight.T if n in names else weight for n, weight in weights.items()}
         if names:
             found += [Layout(way, True) for way in _ways(own, turned, heads, axis)]
-    return found or _refuse(module, own, weights)
+    return [
+        Layout({n: w.reshape(parameters[n].shape) for n, w in way.weights.items()}, way.transposed)
+        for way in found or _refuse(module, own, weights)
+    ]
 
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
@@ -436,6 +441,11 @@ def _ways(own: Weights, weights: Weights, heads: int, axis: int = 0) -> list[dic
         )
     fitting = (way for way in found if all(own[n].shape == w.shape for n, w in way.items()))
     return list(islice(fitting, TRIED))
+
+
+def _is_vector(tensor: Tensor) -> bool:
+    """Whether no axis but one is longer than 1."""
+    return tensor.numel() == max(tensor.shape, default=1)
 
 
 def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
@@ -614,7 +624,8 @@ def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
 
 
 def _about_shape(own: torch.Size, asked: torch.Size) -> str:
-    if len(own) == 2 == sum(o == a or o % 64 == 0 for o, a in zip(own, asked, strict=True)):
+    sizes = zip(own, asked, strict=False)
+    if len(own) == len(asked) == 2 == sum(o == a or o % 64 == 0 for o, a in sizes):
         return (
             "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
             "where you choose it."
@@ -743,7 +754,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
         return
     with found("use"):
         for name, weight in own.items():
-            if weight.ndim == 1 and not weight.eq(1).all():
+            if _is_vector(weight) and not weight.eq(1).all():
                 got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
                 claim = f"The gain `{name}` does not start at 1."
                 raise Wrong(claim, given=Words(f"a new {case.name}"), got=got)
@@ -752,7 +763,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
     with found("use" if len(own) == 1 else "corner"):
         for name, weight in own.items():
             numbers = way.weights[name].flatten().long().bincount().nonzero().flatten().tolist()
-            if weight.ndim > 1:
+            if not _is_vector(weight):
                 # A fused matrix may be drawn as one or as what it holds; one for each head, too.
                 shapes = [*(weights[i][1].shape for i in numbers), weight.shape[-2:], weight.shape]
                 shapes = [shape for shape in shapes if len(shape) == 2]

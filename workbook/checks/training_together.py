@@ -1,447 +1,297 @@
 """The check of the training script: a small run, and one that goes on from its checkpoint.
 
-What is judged is what the run does, as `watched` sees it; of its reports, only that there are some
-and that they match the model's losses. `CONTRACT` says what a script must offer.
+A run is judged by its steps, its log and its checkpoint; `watched` runs it. `CONTRACT` says what a
+script or a function must offer.
 """
 
-import inspect
 import math
 import re
 import shlex
-import sys
-from collections.abc import Callable
-from contextlib import chdir, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from types import FunctionType, MethodType
 from typing import Any
-from unittest.mock import patch
 
-import torch
+import numpy as np
+from torch import Tensor
 
-from workbook.checks import apart, verdicts, watched
+from workbook.checks import verdicts, watched, worker
 from workbook.checks.calling import signature_of
-from workbook.checks.verdicts import ENDLESS, Findings, NotAttempted, Words, Wrong
-from workbook.checks.watched import TINY, Seen, Settings
+from workbook.checks.verdicts import Findings, NotAttempted, NotJudged, Words, Wrong
+from workbook.checks.watched import SECONDS, Seen
 
+SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
-STOP = 15  # the step after which a run is interrupted
-FUNCTION_SECONDS = 30.0
-SCRIPT_SECONDS = 60.0
-LAST_SECONDS = 30.0  # on top, for torch to load, and for a script that cannot be stopped
-FALLS = 0.5  # nats per token: much less than 20 steps bring
+# Each id of the text is followed by one of four, all equally likely. No model that predicts the
+# next id gets below ln 4; one that is asked for the id it is given does. In the validation text
+# some ids are replaced by strange ones, so its loss is higher; and whether a run trained on them
+# shows in the optimizer's state: rows of an embedding that were never looked up are still 0.
+COMMON_IDS, STRANGE_IDS = range(1, 17), range(40, 50)
+FOLLOWERS, STRANGE_SHARE = 4, 0.2
+LEARNED = 2.4  # a loss that takes more than knowing how often each id occurs (ln 16 = 2.8)
+FALLS = 0.3  # nats per token: much less than 20 steps bring, and than strange ids cost
 CONTRACT = (
-    "A script is run as `python train.py --steps 20 ...`: each setting is an option that --help "
-    "lists, with a usual name, such as --train_path and --valid_path (token files of uint16, for "
-    "np.memmap or np.load), --vocab_size, --context_length, --d_model, --num_layers, --num_heads, "
-    "--d_ff, --batch_size, --steps, --lr, --checkpoint_path, --resume, --log_every, --eval_every; "
-    "any other option needs a default. A function takes the same settings by name, as a dict or as "
-    "a dataclass."
+    "A script takes these options, a function these parameters or **settings: train_path, "
+    "valid_path (uint16, for np.memmap or np.load), vocab_size, context_length, d_model, "
+    "num_layers, num_heads, d_ff, batch_size, steps, lr, log_every, eval_every, save_every, "
+    "checkpoint_path (a file), resume (a checkpoint or None). Any other needs a default. Both "
+    "losses are printed, or in a .log, .txt or .jsonl: `train_loss=3.2`, `val_loss=3.3` or JSON."
 )
-FOREIGN = "The file holds uint16: read it with that dtype."
+WANTED = "valid_path context_length d_model num_layers num_heads batch_size resume"
+INSTALL = "Install it first; for a repository of yours, `pip install --no-deps -e FOLDER`."
 UNUSED = "The setting is read, but then another value is used."
-IN_MEMORY = (
-    "The data are read into memory as a whole: `np.load(path, mmap_mode='r')`, or `np.memmap` for "
-    "bare numbers, reads only the windows that are drawn."
-)
-ASKS = "Take every value as an option, not from input()."
-NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(?![\w.]\d)|\b(?:nan|inf)\b", re.I
-)
-STEP = re.compile(r"\b(?:step|it|iter|iteration)s?\W{0,3}(\d+)", re.I)
-SPLIT = re.compile(
-    r"(?<![a-z])(?:(val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out)|train\w*)(?![a-z])"
-)
-LOSS = re.compile(r"loss|nll|perplexity|ppl|cross.?entropy|\bce\b")
-NO_LOSS = re.compile(r"acc|time|sec|lr\b|rate|norm|tok|batch|size|interval|every|best.?step")
-
-
-@dataclass
-class Script:
-    """A script, with the arguments that the learner gives it."""
-
-    command: list[str]
-
-    def __str__(self) -> str:
-        return shlex.join(["python", Path(self.command[0]).name, *self.command[1:]])
-
-    def run(self, settings: Settings) -> tuple[Seen, Wrong | None]:
-        """Run it in a process of its own: what was seen, and what it raised.
-
-        Raises: Wrong if it ends that process, or never ends; NotAttempted.
-        """
-        given = f"{self}, with {settings.steps} steps"
-        try:
-            found = apart.result(
-                "workbook.checks.watched:of_script",
-                *(self.command, asdict(settings), SCRIPT_SECONDS),
-                seconds=SCRIPT_SECONDS + LAST_SECONDS,
-            )
-        except apart.EndedError as error:
-            said = re.sub("^nothing came for", "it did not end in", str(error))
-            raise _failed(said, given, timed_out=said != str(error), ended=True) from error
-        seen = Seen(**found)
-        if seen.lacks:
-            raise NotAttempted(f"{seen.lacks} {CONTRACT}")
-        failure = seen.error and _failed(seen.error, given, timed_out=seen.timed_out)
-        return seen, failure or None
-
-
-def _failed(said: str, given: str, *, timed_out: bool, ended: bool = False) -> Wrong:
-    claim = "It ended Python, or started too many processes." if ended else "It raised an error."
-    return Wrong(
-        "It did not end by itself." if timed_out else claim,
-        given=given,
-        got=Words(said),
-        mistake=ENDLESS if timed_out else ASKS if "EOFError" in said else None,
-        timed_out=timed_out,
-    )
-
-
-@dataclass
-class Function:
-    """A function, or a class with a method that trains."""
-
-    attempt: Callable
-
-    def __str__(self) -> str:
-        return f"{getattr(self.attempt, '__name__', 'train')}(...)"
-
-    def run(self, settings: Settings) -> tuple[Seen, Wrong | None]:
-        """Run it in this process: what was seen, and what it raised. Raises: NotAttempted."""
-        torch.manual_seed(0)
-        options = {"seconds": FUNCTION_SECONDS, "given": f"{self}, with {settings.steps} steps"}
-        function, made, returned, failure = self.attempt, None, None, None
-        with chdir(settings.folder), watched.watching(settings) as watch:
-            try:
-                with suppress(watched.Enough):
-                    if inspect.isclass(function):
-                        made = verdicts.call(function, **settings.arguments(function), **options)
-                        function = getattr(made, verdicts.work_of(self.attempt))
-                    if function is self.attempt and not signature_of(function):  # it reads sys.argv
-                        words = verdicts.call(watched.words_of_help, self._main, watch, **options)
-                        arguments = {"arguments": list(settings.options(words))}
-                        function = self._main
-                    else:
-                        arguments = settings.arguments(function)
-                    returned = verdicts.call(function, **arguments, **options)
-            except watched.Unmet as error:
-                raise NotAttempted(f"{watched.UNMET.format(error)} {CONTRACT}") from error
-            except Wrong as wrong:
-                failure = wrong
-            if watch.is_asking and not failure:
-                raise NotAttempted(f"{watched.NO_OPTIONS} {CONTRACT}")
-            return watch.finish([returned, made]), failure
-
-    def _main(self, arguments: list[str]) -> Any:
-        with patch.object(sys, "argv", ["train.py", *arguments]):
-            return self.attempt()
+FOREIGN = "The file holds uint16: read it with that dtype."
+IN_MEMORY = "It reads all data into memory: use np.memmap, or np.load with mmap_mode='r'."
 
 
 def training_together(attempt: Any, part: str | None = None) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        run = _run_of(attempt)
-        settings = Settings(str(Path(folder, "first")), STEPS)
-        watched.write_data(Path(settings.folder))
-        first, failure = run.run(settings)
-        found = Findings()
-        _judge_first(found, run, settings, first, failure)
-        if not found.in_use:
-            _judge_resumed(found, run, settings, first)
+        _write_data(Path(folder))
+        trainer, found = Trainer(attempt, Path(folder)), Findings()
+        for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
+            if not found.in_use:
+                with found("use"):
+                    judge(trainer, found)
     praise = f"It trained for {STEPS} steps as it was told, and went on from its checkpoint."
-    if first.losses:
-        praise += f" Its loss fell from {first.losses[0]:.2f} to {first.losses[-1]:.2f}."
-    return found.verdict(praise, [] if first.memory_map else [IN_MEMORY])
+    if losses := trainer.first.losses():
+        praise += f" Its loss fell from {losses[0]:.2f} to {losses[-1]:.2f}."
+    return found.verdict(praise, [] if trainer.first.memory_map else [IN_MEMORY])
 
 
-def _run_of(attempt: Any) -> Script | Function:
-    """What runs an attempt; raises NotAttempted where there is nothing to run."""
-    if attempt is None or attempt is ... or verdicts.is_stub(attempt):
-        raise NotAttempted
-    if isinstance(attempt, str | Path):
-        return Script(_command(str(attempt)))
-    if inspect.isclass(attempt) and not verdicts.work_of(attempt):
-        raise NotAttempted(f"`{attempt.__name__}` has no method `train`. {CONTRACT}")
-    if not callable(attempt):
-        raise Wrong(
-            "This is neither a script nor a function.",
-            expected=Words(CONTRACT),
-            got=Words(verdicts.kind_of(attempt)),
-        )
-    return Function(attempt)
+def _write_data(folder: Path) -> None:
+    """Write the token files of both splits, as bare numbers in uint16."""
+    (folder / "data").mkdir()
+    (folder / "checkpoints").mkdir()
+    draw = np.random.default_rng(0)
+    for name, strange in (("train", 0.0), ("valid", STRANGE_SHARE)):
+        place, ids = 0, []
+        for _ in range(2_000):
+            place = (7 * place + 1 + 3 * draw.integers(FOLLOWERS)) % len(COMMON_IDS)
+            ids.append(draw.choice(STRANGE_IDS) if draw.random() < strange else COMMON_IDS[place])
+        np.array(ids, dtype=np.uint16).tofile(folder / "data" / f"{name}.bin")
+
+
+class Trainer:
+    """A script, or a function, that trains: how it is told its settings, and its runs."""
+
+    def __init__(self, attempt: Any, folder: Path):
+        """Find out which settings it has. Raises: NotAttempted."""
+        if attempt is None or attempt is ... or verdicts.is_stub(attempt):
+            raise NotAttempted
+        self.attempt, self.folder, self.steps, self.told = attempt, folder, 0, " --help"
+        self.extra, parameters = [], []
+        if isinstance(attempt, str | Path):
+            self.attempt, *self.extra = _command(str(attempt))
+            self.name = shlex.join(["python", Path(self.attempt).name, *self.extra])
+        elif isinstance(attempt, FunctionType | MethodType):
+            parameters = [p for p in signature_of(attempt) or [] if p.kind is not p.VAR_POSITIONAL]
+            self.name = f"{getattr(attempt, '__name__', 'train')}(...)"
+        else:
+            raise NotJudged(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
+        names, known = [each.name for each in parameters], self._values(STEPS)
+        for each in parameters:
+            if each.kind is each.VAR_KEYWORD:
+                names += re.findall(r"\w+", CONTRACT)  # all that it names
+            elif each.default is each.empty and each.name not in known:
+                raise NotJudged(f"It asks for `{each.name}`, which is no setting. {CONTRACT}")
+        # A function such as `main()` or `main(argv=None)` reads the command line, as a script does.
+        self.has_options = not any(name in known for name in names)
+        if self.has_options:
+            names = re.findall(r"--[\w-]+", self._run(["--help"]).log)
+        plain = {name.lstrip("-").replace("-", "_"): name for name in names}
+        # By setting: the option or parameter.
+        self.asked = {name: plain[name] for name in known if name in plain}
+        if missing := {"train_path", "checkpoint_path", "steps"} - self.asked.keys():
+            raise NotJudged(f"It has no setting {' and '.join(sorted(missing))}. {CONTRACT}")
+        self.first = self.run(STEPS)
+        self.path, self.saved = watched.checkpoint(folder / "checkpoints")
+
+    def _values(self, steps: int, resume: Path | None = None) -> dict[str, Any]:
+        """The values of all settings, by name."""
+        data = self.folder / "data"
+        return {
+            "train_path": str(data / "train.bin"), "valid_path": str(data / "valid.bin"),
+            "vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4,
+            "d_ff": 64, "batch_size": 8, "steps": steps, "lr": 1e-2, "log_every": 1,
+            "eval_every": 5, "save_every": 10, "resume": resume and str(resume),
+            "checkpoint_path": str(self.folder / "checkpoints" / "run.pt"),
+            # Beyond the contract: the handout's own, where an attempt has them.
+            "max_learning_rate": 1e-2, "min_learning_rate": 1e-3, "warmup_iters": 2,
+            "cosine_cycle_iters": steps, "weight_decay": 0.01, "max_l2_norm": 1.0,
+            "rope_theta": 10_000.0, "seed": 0, "device": "cpu",
+        }  # fmt: skip
+
+    def run(self, steps: int, resume: Path | None = None) -> Seen:
+        """Train. Raises: Wrong if it fails, ends its process or never ends; NotAttempted."""
+        values = {name: x for name, x in self._values(steps, resume).items() if name in self.asked}
+        words = []
+        for name, value in values.items():
+            words += [] if value is None else [self.asked[name], str(value)]
+        self.steps, self.told = steps, f", {steps} steps{' from its checkpoint' if resume else ''}"
+        return self._run(words + self.extra) if self.has_options else self._run([], **values)
+
+    def _run(self, words: list[str], **values: Any) -> Seen:
+        """Run it once, in a process of its own, with words of a command line or with values."""
+        for path in self._logs():
+            path.unlink()
+        request = (self.attempt, words, values, str(self.folder), self.steps)
+        limits = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
+        try:
+            seen = Seen(**worker.forked(watched.observed, *request, **limits))
+        except worker.EndedError as error:
+            raise self.wrong("It ended Python, or did not end by itself.", str(error)) from error
+        seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
+        if self.steps:
+            print(seen.log)  # its beginning is shown beside what is wrong
+        if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound|NotImplemented", seen.error):
+            advice = INSTALL if "NotFound" in seen.error else CONTRACT
+            raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {advice}")
+        if seen.error:
+            is_index = re.search("out of (range|bounds)", seen.error)
+            raise self.wrong(seen.claim, seen.error, FOREIGN if is_index else seen.mistake)
+        return seen
+
+    def _logs(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*") if path.suffix in watched.LOGS)
+
+    def wrong(self, claim: str, got: str = "", mistake: str | None = None) -> Wrong:
+        """A mistake of the last run."""
+        rows = {"got": Words(got)} if got else {}
+        return Wrong(claim, given=self.name + self.told, mistake=mistake, **rows)
 
 
 def _command(text: str) -> list[str]:
     """The path and the arguments of a script, which is handed in as a path or a command."""
     try:
-        words = shlex.split(text.strip().lstrip("!"))
+        words = shlex.split(text)
     except ValueError:  # a quotation mark that is never closed
         words = []
-    script = next((i for i, word in enumerate(words) if word.endswith(".py")), None)
-    if script is None or not Path(words[script]).is_file():
-        missing = "" if script is None else f"There is no file {words[script]}. "
-        raise NotAttempted(f"{missing}Hand in the path of your script, or its function. {CONTRACT}")
-    return [str(Path(words[script]).resolve()), *words[script + 1 :]]
+    while words and not words[0].endswith(".py"):
+        words.pop(0)
+    if not words or not Path(words[0]).is_file():
+        raise NotJudged(f"There is no such script. {CONTRACT}")
+    return [str(Path(words[0]).resolve()), *words[1:]]
 
 
-def _checkpoints(settings: Settings) -> list[Path]:
-    """The files that may be checkpoints, the newest last."""
-    folder = Path(settings.folder)
-    others = [path for path in folder.rglob("*") if folder / "data" not in path.parents]
-    found = [path for path in others if path.is_file() and path.stat().st_size > 2_000]
-    found = [path for path in found if path.read_bytes()[:2] in (b"PK", b"\x80\x02")]
-    return sorted(found, key=lambda path: path.stat().st_mtime_ns)
-
-
-def _judge_first(
-    found: Findings, run: Any, settings: Settings, seen: Seen, failure: Wrong | None
-) -> None:
-    """Judge what the first run did."""
-    asked, wrong = seen.asked, partial(_wrong, f"{run}, with {STEPS} steps")
-    lacks_file = failure and re.search("FileNotFound|No such file", str(failure.rows))
-    if not {"train_path", "data_dir"} & asked.keys() and (lacks_file or not failure):
-        raise NotAttempted(f"It has no setting for the training data. {CONTRACT}")
-    with found("use"):
-        if seen.parameters > watched.MOST_PARAMETERS:
-            raise wrong(
-                "Its model does not have the size that was asked for.",
-                f"{seen.parameters:,} parameters",
-                "Can all sizes be set from outside, and does the model use them?",
-                "about 30,000",
-            )
-        if failure:
-            if failure.timed_out and seen.steps:
-                failure.mistake = f"It had taken {seen.steps} of {STEPS} steps."
-            elif seen.foreign:
-                failure.mistake = FOREIGN
-            raise failure
-    if found:
-        return
-    known = {"steps"} if seen.too_many else {"steps", "epochs", "total_tokens"}
-    if not known & asked.keys():
-        raise NotAttempted(f"It has no setting for the number of steps. {CONTRACT}")
-    _judge_steps(found, seen, wrong)
-    if found:
-        return
-    _judge_sizes(found, seen, wrong)
-    _judge_learning(found, seen, wrong)
-    _judge_reports(found, seen, wrong)
-    with found("use"):
-        if not _checkpoints(settings):
-            where = "" if "checkpoint_path" in asked else " None of your settings says where."
-            advice = "Save one at intervals and after the last step, at a path that can be set."
-            raise wrong("It leaves no checkpoint.", mistake=advice + where)
-
-
-def _wrong(given: str, claim: str, got="", mistake: str | None = None, expected="") -> Wrong:
-    rows = {"expected": expected, "got": got}
-    rows = {name: Words(text) for name, text in rows.items() if text}
-    return Wrong(claim, given=given, mistake=mistake, **rows)
-
-
-def _judge_steps(found: Findings, seen: Seen, wrong: Callable) -> None:
-    steps = seen.steps or seen.backward
-    with found("use"):
-        if seen.too_many:
-            claim = f"It was told to take {STEPS} steps, but was stopped after {steps}."
-            raise wrong(claim, mistake=UNUSED)
-        if not steps:
-            mistake = "Is the loop entered? A step is `loss.backward()` and `optimizer.step()`."
-            raise wrong("It took no step.", seen.printed[-200:] or "nothing", mistake)
-        if not seen.steps or not seen.backward:
-            missing = "optimizer.step()" if not seen.steps else "loss.backward()"
-            raise wrong(f"`{missing}` is never called.", mistake="So no weight ever changes.")
-        if abs(steps - STEPS) > 1:
-            mistake = "Is a step counted for each part of a batch?"
-            mistake = mistake if seen.backward > 1.5 * steps else None
+def _judge_steps(trainer: Trainer, found: Findings) -> None:
+    """Judge how many steps the first run took, and what can be set."""
+    wrong, steps = trainer.wrong, trainer.first.steps
+    if trainer.first.stopped:
+        claim = f"It was told to take {STEPS} steps, but was stopped after {steps}."
+        raise wrong(claim, mistake=UNUSED)
+    if not steps:
+        raise wrong("It took no step: `optimizer.step()` is never called.")
+    with found("use" if abs(steps - STEPS) > 1 else "corner"):
+        if steps != STEPS:
+            mistake = "Look at where the loop starts and ends: range(steps) has `steps` numbers."
             claim = "It does not take as many steps as it was told to."
-            raise wrong(claim, f"{steps} steps", mistake, f"{STEPS} steps")
+            raise wrong(claim, f"{steps} steps", mistake)
     with found("corner"):
-        if steps not in (STEPS, 0) and not found:
-            more = "many" if steps > STEPS else "few"
-            ends = "Look at where the loop starts and ends: range(steps) has `steps` numbers."
-            raise wrong(f"It takes one step too {more}.", mistake=ends)
+        lr = "max_learning_rate" if "max_learning_rate" in trainer.asked else "lr"
+        if missing := [name for name in (*WANTED.split(), lr) if name not in trainer.asked]:
+            mistake = "A run is changed without editing the file, and goes on where it stopped."
+            raise wrong(f"These cannot be set from outside: {', '.join(missing)}.", mistake=mistake)
 
 
-def _judge_sizes(found: Findings, seen: Seen, wrong: Callable) -> None:
-    """Judge whether the settings are applied, and can be set at all."""
-    asked, sizes = seen.asked, {size for shape in seen.shapes for size in shape}
-    values: dict[str, Any] = {"num_layers": seen.layers}  # by setting: what was seen, if anything
-    for name in ("vocab_size", "d_model"):
-        if sizes and TINY[name] not in sizes:
-            values[name] = max(sizes) if name == "vocab_size" else "not a size of any matrix"
-    if batches := [each["shape"] for each in seen.trained if each]:
-        batch, values["context_length"] = batches[0]
-        in_parts = TINY["batch_size"] % batch == 0 and seen.backward > seen.steps
-        values["batch_size"] = TINY["batch_size"] if in_parts else batch
-    for name, value in values.items():
-        with found("use"):
-            if name in asked and value and value != TINY[name]:
-                claim, told = f"`{asked[name]}` is not applied.", f"{name} is {TINY[name]}"
-                raise wrong(claim, f"{name} is {value}", UNUSED, told)
-    names = ("context_length", "batch_size", "d_model", "num_layers", "num_heads")
+def _judge_log(trainer: Trainer, found: Findings) -> None:
+    """Judge the losses that the first run logged."""
+    wrong, seen, used = trainer.wrong, trainer.first, _ids_used(trainer.saved)
+    losses = {"training": seen.losses(), "validation": seen.losses(validation=True)}
+    with found("use" if {"log_every", "eval_every"} <= trainer.asked.keys() else "corner"):
+        if missing := [split for split, logged in losses.items() if not logged]:
+            claim = f"No {' and no '.join(missing)} loss is reported in {STEPS} steps."
+            mistake = "Print `train_loss=3.21` and `val_loss=3.25`, as often as an option says."
+            raise wrong(claim, mistake=mistake)
+    if 0 in used:
+        raise wrong("It trains on ids that are not in the file.", mistake=FOREIGN)
+    if used & {*STRANGE_IDS}:
+        raise wrong("It trains on the validation data.", mistake="Are the two paths mixed up?")
+    if not all(map(math.isfinite, losses["training"] + losses["validation"])):
+        raise wrong("Its loss is nan or infinite.", mistake="Does it take the log of 0?")
+    if seen.uncleared:
+        raise wrong("Gradients of earlier steps are added up: call `optimizer.zero_grad()`.")
+    train = losses["training"] or [math.nan]
+    first, last = train[0], fmean(train[-3:])
+    valid = losses["validation"][-1] if losses["validation"] else math.nan
+    got = f"training loss {first:.2f} at first, {last:.2f} at the end; validation loss {valid:.2f}"
+    if last > first - FALLS:
+        mistake = "Is `optimizer.step()` called after `loss.backward()`, and for the same model?"
+        if seen.no_gradient:
+            mistake = "`loss.backward()` is never called, or it is for another model's parameters."
+        elif max(seen.rates) < 1e-3:
+            mistake = f"The learning rate is never above {max(seen.rates):g}; 0.01 was asked for."
+        raise wrong("The loss does not fall.", got, mistake)
+    if last < math.log(FOLLOWERS) - 0.3:
+        claim = "Its loss is lower than that of the next id can be."
+        raise wrong(claim, got, "Are the targets one position later than the inputs?")
+    if valid > 1.5 * first + 1:
+        claim = "The validation loss that it reports is not that of the model."
+        raise wrong(claim, got, "Is it a sum over batches or tokens? Report the mean.")
+    if last < LEARNED and valid < last + FALLS:
+        claim = "Its validation loss is not that of the validation data, which is higher."
+        raise wrong(claim, got, "Are the two paths, or their batches, mixed up?")
+
+
+def _ids_used(saved: dict[str, Any]) -> set[int]:
+    """The ids that an embedding was trained on, by the optimizer's state; none if unknown."""
+    for name, value in saved.items():
+        if watched.OPTIMIZERS.search(name) and getattr(value, "shape", ()) == (61, 32):
+            rows = value.any(1)
+            if not rows.all():
+                return set(rows.nonzero().flatten().tolist())
+    return set()
+
+
+def _judge_checkpoint(trainer: Trainer, found: Findings) -> None:
+    """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
+    wrong, saved = trainer.wrong, trainer.saved
+    if not saved:
+        raise wrong("It leaves no checkpoint that `torch.load` can read without your code.")
+    weights = {name: x for name, x in saved.items() if isinstance(x, Tensor)}
+    weights = {name: x for name, x in weights.items() if not watched.OPTIMIZERS.search(name)}
+    if not (weights and any(map(watched.OPTIMIZERS.search, saved))):
+        missing = "optimizer's state" if weights else "model's weights"
+        mistake = "A run goes on from `model.state_dict()`, `optimizer.state_dict()` and the step."
+        raise wrong(f"The checkpoint does not hold the {missing}.", mistake=mistake)
+    # Without its number, the name of a weight that every block has comes once per block.
+    times = Counter(re.sub(r"\.\d+\.", ".", name, count=1) for name in weights).values()
+    sizes = {size for weight in weights.values() for size in weight.shape}
+    for name, is_applied in (
+        ("vocab_size", 61 in sizes), ("d_model", 32 in sizes),
+        ("num_layers", 2 in times or max(times) == 1),
+    ):  # fmt: skip
+        if name in trainer.asked and not is_applied:
+            raise wrong(f"`{trainer.asked[name]}` is not applied.", mistake=UNUSED)
+    step = watched.step_of(saved)
+    if step in (0, 1):
+        raise wrong(f"It saved at step {step} only: save at the end, too, or as `save_every` says.")
     with found("corner"):
-        if missing := [name for name in (*names, "max_learning_rate") if name not in asked]:
-            claim = f"These cannot be set from outside: {', '.join(missing)}."
-            advice = "You will want to change each of them without editing the file."
-            raise wrong(claim, mistake=advice)
+        if step is None:
+            raise wrong("The checkpoint does not hold the number of the step, as `iteration`.")
 
 
-def _judge_learning(found: Findings, seen: Seen, wrong: Callable) -> None:
-    losses = seen.losses or _reported(seen, "train")
-    rate = max((each for each in seen.rates if math.isfinite(each)), default=math.nan)
-    with found("use"):
-        if seen.foreign:
-            raise wrong("It trains on ids that are not in the file.", mistake=FOREIGN)
-        if any(each and each["valid"] for each in seen.trained):
-            raise wrong("It trains on the validation data.", mistake="Are the two paths mixed up?")
-        if not all(map(math.isfinite, losses)):
-            raise wrong("Its loss is nan or infinite.", mistake="Does it take the log of 0?")
-        if len(losses) > 1 and fmean(losses[-3:]) > losses[0] - FALLS:
-            got = f"{losses[0]:.2f} at first, {fmean(losses[-3:]):.2f} at the end"
-            raise wrong("The loss does not fall.", got, _why_not(seen, rate))
-    with found("use"):
-        if seen.uncleared:
-            claim = "Gradients of earlier steps are added to those of the next."
-            raise wrong(claim, mistake="Call `optimizer.zero_grad()` once in each step.")
-
-
-def _why_not(seen: Seen, rate: float) -> str:
-    """The likely reason why a loss does not fall."""
-    reported = _reported(seen, "train")
-    if seen.no_gradient:
-        return "No parameter of the optimizer has a gradient: are they another model's?"
-    if not rate > 1e-6:
-        return f"The learning rate is {rate:g} at every step."
-    if rate < 1e-3:
-        return f"The learning rate never rises above {rate:g}; 0.01 was asked for."
-    if reported and seen.losses and min(reported[-3:]) < seen.losses[-1] - FALLS:
-        return "The reported loss falls, but not for the next id: are targets one position later?"
-    return "Is `optimizer.step()` called after `loss.backward()`, and for the model that is run?"
-
-
-def _judge_reports(found: Findings, seen: Seen, wrong: Callable) -> None:
-    for split, losses in (("training", seen.losses), ("validation", seen.validations)):
-        valid = split == "validation"
-        every = "eval_every" if valid else "log_every"
-        reported = _reported(seen, "valid" if valid else "train")
-        can_wait = every not in seen.asked and (not valid or "valid_path" in seen.asked)
-        with found("corner" if can_wait and not reported else "use"):
-            if valid and not losses and seen.evaluated and seen.losses:
-                claim = "Its validation loss is not that of the validation data."
-                raise wrong(claim, mistake="Are the two paths, or their batches, mixed up?")
-            if not reported:
-                words = "It is computed, but not printed, logged or returned." if losses else None
-                if valid and not losses:
-                    words = "Compute the loss of validation batches at intervals."
-                if can_wait:
-                    words = f"Add an option that says how often, such as --{every}."
-                raise wrong(f"No {split} loss is reported in {STEPS} steps.", mistake=words)
-            if losses and not _plausible(reported, losses):
-                sums = _plausible([each / n for each in reported for n in range(2, 65)], losses)
-                raise wrong(
-                    f"The {split} loss that it reports is not that of the model.",
-                    f"{reported[-1]:.4g}",
-                    "Is it a sum over batches or tokens? Report the mean." if sums else None,
-                    f"about {losses[-1]:.2f}",
-                )
-
-
-def _reported(seen: Seen, meant: str) -> list[float]:
-    """The losses of a split, "train" or "valid", that a run reports: the words before say which."""
-    found = []
-    for line in re.split(r"[\n\r]", seen.texts.lower().replace("_", " ")):
-        split, end = "train", 0
-        for match in NUMBER.finditer(line):
-            label = re.sub(r"\btensor\(|\bgrad fn=<\w+", "", line[end : match.start()])
-            end, said = match.end(), SPLIT.findall(label)
-            split = ("valid" if said[-1] else "train") if said else split
-            is_loss = said or LOSS.search(label) or not re.search("[a-z]{2}", label)
-            counts = match[0].lstrip("+-").isdigit()  # steps
-            if split == meant and is_loss and not counts and not NO_LOSS.search(label[-24:]):
-                found.append(float(match[0]))
-    return [each for each in found if math.isfinite(each)]
-
-
-def _plausible(reported: list[float], losses: list[float]) -> bool:
-    """True where some number reported is near the losses that were seen, or their perplexity."""
-    low, high = min(losses) * 0.8 - 0.3, max(losses) * 1.2 + 0.3
-    either = [*reported, *(math.log(each) for each in reported if each > 1)]
-    return any(low <= each <= high for each in either)
-
-
-def _judge_resumed(
-    found: Findings, run: Script | Function, settings: Settings, first: Seen
-) -> None:
-    """Run it once more, from the checkpoint, and judge whether it goes on."""
-    way = first.asked.get("resume")
-    again = f" and `{way}`" if way else ", once more"
-    wrong = partial(_wrong, f"{run}, with {MORE} steps{again}")
-    known = len(found)
-    with found("use" if way else "corner"):
-        seen, failure = _again(run, settings, MORE)
-        steps, low = seen.steps or seen.backward, _is_low(seen, first)
-        if failure or not steps:
-            # Some go on with just the same settings, if a run was interrupted.
-            if _goes_on_after_interruption(run, settings, first):
-                return
-            if failure:
-                failure.claim = f"Going on from its checkpoint failed. {failure.claim}"
-                raise failure
-        if not way and not (low and steps < MORE):
-            claim = "It cannot go on from its checkpoint."
-            mistake = "Add a setting for the checkpoint to go on from, such as --resume: it loads "
-            raise wrong(
-                claim, mistake=f"{mistake}model, optimizer and step number before the loop."
-            )
-        if not low:
-            raise wrong(
-                "A resumed run starts over.",
-                f"{seen.losses[0]:.2f}; the first run began with {first.losses[0]:.2f}",
-                "The weights of the checkpoint are not loaded, or are loaded into another model.",
-                f"a first loss near {first.losses[-1]:.2f}, where the first one stopped",
-            )
-    if len(found) > known:
+def _judge_resumed(trainer: Trainer, found: Findings) -> None:
+    """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
+    if "resume" not in trainer.asked:
         return
+    wrong, first, seen = trainer.wrong, trainer.first, trainer.run(MORE, trainer.path)
+    old, new = first.losses(), seen.losses()
+    if old and new and new[0] > old[0] - 0.4 * (old[0] - old[-1]):
+        got = f"{new[0]:.2f}; the first run began with {old[0]:.2f} and ended with {old[-1]:.2f}"
+        mistake = "Are the weights of the checkpoint loaded, or loaded into another model?"
+        raise wrong("A resumed run starts over.", got, mistake)
+    step, now = map(watched.step_of, (trainer.saved, watched.checkpoint(trainer.path.parent)[1]))
     with found("corner"):
-        if not steps:
-            mistake = "What counts is the number of steps asked for now, not the old one."
-            raise wrong("A resumed run takes no further steps.", mistake=mistake)
-        counted = max(map(int, STEP.findall(seen.printed)), default=0)
-        if steps >= MORE and counted <= MORE:  # else they come on top of the old ones
-            raise wrong(
-                "A resumed run has the old weights, but counts its steps from 0 again.",
-                f"{steps} steps",
-                "Begin the loop at the step number of the checkpoint: the learning rate depends "
-                "on it.",
-                f"{MORE - STEPS} more steps, up to {MORE}",
-            )
-
-
-def _again(run: Script | Function, before: Settings, steps: int) -> tuple[Seen, Wrong | None]:
-    """Run it from the newest checkpoint of a run: what was seen, and what it raised."""
-    resume = str(_checkpoints(before)[-1])
-    return run.run(replace(before, steps=steps, stop_at=None, resume=resume, asked={}))
-
-
-def _goes_on_after_interruption(run: Script | Function, settings: Settings, first: Seen) -> bool:
-    """Interrupt a run, and tell whether the same call takes the rest of its steps."""
-    place = Path(f"{settings.folder}-interrupted")
-    watched.write_data(place)
-    settings = replace(settings, folder=str(place), stop_at=STOP, asked={})
-    _, failure = run.run(settings)
-    if failure or not _checkpoints(settings):
-        return False
-    seen, failure = _again(run, settings, STEPS)
-    return not failure and 0 < seen.steps < STEPS and _is_low(seen, first)
-
-
-def _is_low(seen: Seen, first: Seen) -> bool:
-    """Whether the first loss of a run is well below that of another, towards its last."""
-    if not (seen.losses and first.losses):
-        return True
-    begun, ended = first.losses[0], first.losses[-1]
-    return seen.losses[0] < begun - 0.4 * (begun - ended)
+        if not seen.steps:
+            raise wrong("A resumed run takes no further steps, though more are asked for.")
+        if None not in (step, now) and abs(step + seen.steps - now) > 1:
+            claim = "A resumed run has the old weights, but counts its steps from 0 again."
+            got = f"{seen.steps} steps from step {step} on, and then a checkpoint of step {now}"
+            raise wrong(claim, got, "Begin the loop at the step of the checkpoint.")
+        if seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1:
+            claim = "A resumed run has the old weights, but begins its learning rates again."
+            mistake = "Compute the rate from the step, or save the scheduler's state as well."
+            raise wrong(claim, f"{seen.rates[0]:g} at first, as in the first run", mistake)

@@ -11,13 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from workbook.checks.calling import call_part, first_of, parameters_of
-from workbook.checks.engine import Exercise, Mistake, Program, instead_of, judge, mistake
+from workbook.checks.engine import (
+    Exercise,
+    Mistake,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+    tried,
+)
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.modules import (
     TRANSPOSED,
@@ -235,6 +244,10 @@ NOT_TAKEN = {
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
+SIZES_KEPT = (
+    "Something keeps the sizes of the first call, such as a mask or positions: make them in each "
+    "call, or for the longest sequence in `__init__`, of which each call takes what it needs."
+)
 ROPE_BY_NAME = re.compile("rope|rotary|theta|pos", re.I)
 WITHOUT_ROPE = "It does not work without RoPE, as the ablation of chapter 7 will need it to."
 
@@ -264,6 +277,9 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     if not found.in_use:
         with found("use"):
             remarks += check_gradients(run, part, case, learner)
+    if learner and not found.in_use:
+        with found("use"):
+            check_second_calls(part, learner)
     if not found.in_use:
         if learner:
             run, parts = learner.run, learner.module.modules()
@@ -294,6 +310,33 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
         found.passes += ["Right without RoPE."] if rope_alone else []
     return found.verdict(part.praise, remarks)
+
+
+def check_second_calls(part: Part, learner: Learner) -> None:
+    """Raise `Wrong` unless an instance can be called again, with an input of another size.
+
+    Generation does that: its text grows token by token, and the next one starts short again.
+    """
+    made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
+    inputs = [case for case in made_alike if case.dtype == part.gradients.dtype]
+    for first, case in pairwise((*inputs, inputs[0])):
+        (batch, length), (first_batch, first_length) = sizes_of(case), sizes_of(first)
+        sizes = f"a length of {length} after {first_length}"
+        if length == first_length:
+            sizes = f"a batch of {batch} after {first_batch}"
+        learner(first)
+        outcome = tried(part, learner.run, case)
+        if not outcome.right:
+            wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
+            wrong.claim, wrong.mistake = f"The second call, with {sizes}, fails.", SIZES_KEPT
+            raise wrong
+
+
+def sizes_of(case: Case) -> tuple[int, int]:
+    """The batch and the length of the input of a case."""
+    ids = case.inputs.get("token_ids")
+    batch, *_, length = case.inputs["x"].shape[:-1] if ids is None else ids.shape
+    return batch, length
 
 
 def is_plain(attempt: Any) -> bool:
@@ -491,8 +534,8 @@ ATTENTION = of_tensors(
         _attention(1),
         _attention(1, mask=SEEN),
         _attention(1, queries=3, mask=causal(3)),
-        _attention(2),
-        _attention(2, mask=SEEN),
+        _attention(5),
+        _attention(5, mask=SEEN),
         _attention(2, mask=torch.stack((SEEN, SEEN.flip(1)))),
         _attention(2, 3, what="two leading dimensions"),
         _attention(2, 3, mask=SEEN, what="two leading dimensions"),
@@ -626,7 +669,7 @@ LINEAR = of_tensors(
         NO_TRANSPOSE,
         mistake("A ReLU follows: leave it out.", PRODUCT, f"torch.relu({PRODUCT})"),
     ),
-    cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(2, 2)),
+    cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
     gradients=_linear(1, 2),
     large=_linear(1, 1, sizes=(64, 256)),
     questions={
@@ -646,7 +689,7 @@ def _embedding(ids: list, rows: int = 4, width: int = 2) -> Case:
 EMBEDDING = of_tensors(
     program=reference(look_up),
     mistakes=EMBEDDING_MISTAKES,
-    cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1, 1], [3, 2, 0]])),
+    cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1], [1, 3], [2, 0]])),
     gradients=_embedding([[2, 0, 3, 2]]),
     large=_embedding([[0]], 256, 64),
     questions={
@@ -802,7 +845,7 @@ FEED_FORWARD = of_tensors(
         _feed_forward(1, 1),
         _feed_forward(1, 2, d_model=3, d_ff=3),
         _feed_forward(1, 2, d_model=4, d_ff=2),
-        _feed_forward(2, 3),
+        _feed_forward(5, 3),
     ),
     corners=(_feed_forward(2, 3, scale=200, what="large numbers"),),
     gradients=_feed_forward(2, 3),
@@ -879,7 +922,7 @@ ROPE = of_tensors(
         _rope(drawn(1, 3, 4, seed=1), [3, 0, 5]),
         _rope(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
         _rope(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
-        _rope(drawn(3, 3, 4, seed=4), [4, 1, 0], what="a batch"),
+        _rope(drawn(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
         _rope(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
         _rope(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
         _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
@@ -919,8 +962,10 @@ FOR_MODEL = (
 )
 AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
 LONGEST, THETA = 6, 50.0
+COUNTED, GIVEN_PLACES = "torch.arange(x.shape[-2])", " if positions is None else positions"
+HEADS_SHARE = f"{COUNTED}{GIVEN_PLACES}.unsqueeze(-2)"
 IGNORED = mistake("`token_positions` is ignored: RoPE always counts from 0.",
-                  " if positions is None else positions.unsqueeze(-2)", "")  # fmt: skip
+                  f"{GIVEN_PLACES}.unsqueeze(-2)", "")  # fmt: skip
 
 
 def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
@@ -962,6 +1007,9 @@ IN_HEADS = (
     mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
+    mistake("Positions of shape (batch, seq) need an axis for the heads: without it the batch is "
+            "broadcast against them, which works for a batch of 1, or of num_heads, only.",
+            HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
             ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
@@ -1008,11 +1056,11 @@ MULTIHEAD = of_tensors(
     mistakes=MULTIHEAD_MISTAKES,
     cases=(
         _heads(drawn(1, 3, 8, seed=1), 2),
-        _heads(drawn(2, 3, 8, seed=2), 2),
+        _heads(drawn(5, 3, 8, seed=2), 2),
         _heads(drawn(2, 3, 6, seed=3), 3),
         _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
         _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
-        _heads(drawn(2, 3, 8, seed=6), 2, [0, 1, 2], what="RoPE"),
+        _heads(drawn(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
         _heads(BATCH, 2, [0, 2, 5], what="RoPE, other positions"),
         _heads(drawn(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
         _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
@@ -1101,10 +1149,11 @@ BLOCK = of_tensors(
     cases=(
         _block(1, 3),
         _block(1, 1, what="a single position"),
-        _block(2, 3, what="a batch"),
-        _block(2, 4, d_ff=8, what="a batch"),
-        _block(2, 6, d_model=12, what="as many positions as fit"),
-        _block(2, 3, positions=[0, 2, 5], what="other positions"),
+        _block(3, 4, what="a batch"),
+        _block(5, 4, d_ff=8, what="a batch"),
+        _block(2, 3, d_model=12, what="a batch"),
+        _block(3, 6, what="as many positions as fit"),
+        _block(3, 3, positions=[0, 2, 5], what="other positions"),
     ),
     gradients=_block(2, 3),
     large=_block(1, 1, d_model=WIDE, d_ff=2 * WIDE),
@@ -1146,10 +1195,10 @@ IN_MODEL = (
 )  # fmt: skip
 
 
-def _model(ids: list, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
+def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
     arguments = {
         "vocab_size": vocab_size,
-        "context_length": 4,
+        "context_length": LONGEST,
         "d_model": d_model,
         "num_layers": layers,
         "num_heads": 2,
@@ -1157,7 +1206,7 @@ def _model(ids: list, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12
         "rope_theta": THETA,
     }
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
-    case = Case("TransformerLM", {"token_ids": torch.tensor(ids)}, arguments, what=what)
+    case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
     return made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
 
 
@@ -1167,10 +1216,10 @@ MODEL = of_tensors(
     cases=(
         _model([[3]], "a single token"),
         _model([[1, 4, 0]]),
-        _model([[2, 2, 3], [0, 1, 4]], "a batch"),
+        _model([[2, 2, 3, 1], [0, 1, 4, 4], [3, 0, 1, 2]], "a batch"),
         _model([[2, 1]], d_ff=8),
         _model([[2, 0]], d_model=12),
-        _model([[0, 1, 2, 3], [4, 4, 1, 0]], "as many tokens as the context holds"),
+        _model(torch.arange(30).reshape(5, 6) % 5, "as many tokens as the context holds"),
     ),
     pairs=False,  # there are too many to try them all
     gradients=_model([[2, 2, 3], [0, 1, 4]]),

@@ -9,14 +9,18 @@ import dis
 import inspect
 import re
 import reprlib
+import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
-from workbook.checks.guard import NOT_THEIRS, EndedProcess, Stopped, TimedOut, limited
+from workbook.checks.timeout import Stopped, TimedOut, limited
+from workbook.config import PACKAGE
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
 # How serious a finding is: it goes wrong in use; only in an edge case that the handout's wording
@@ -47,6 +51,16 @@ USUAL_WORK = (  # in this order: a class that generates may also decode ids and 
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
+# The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
+OF_STUBS = {
+    *("RESUME", "NOP", "RETURN_VALUE", "RAISE_VARARGS", "POP_TOP", "COPY_FREE_VARS"),
+    *("PUSH_NULL", "PRECALL", "CALL"),
+}
+CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
+STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
+# Files that contain none of the learner's lines.
+LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+NOT_THEIRS = (str(PACKAGE), *LIBRARIES, "<frozen", "<reference>")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -62,6 +76,10 @@ class Words(str):
 
 class NotAttempted(Exception):  # noqa: N818 - a verdict, not an error
     """Nothing to judge yet. The message, if any, says what passes and what is not written yet."""
+
+
+class NotJudged(NotAttempted):
+    """It is there, but the check has no way to judge it; the message says why, and what to do."""
 
 
 class Wrong(Exception):  # noqa: N818 - a verdict, not an error
@@ -221,15 +239,13 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
     A call that is stopped while it waits for processes is made once more, with more time.
     """
     if is_stub(function):
-        raise NotAttempted
+        raise NotAttempted(f"`{function.__name__}` is still missing.")
     if given is NOT_GIVEN or given is None:
         given = shown_call(function, args, kwargs)
     try:
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
-    except EndedProcess as error:
-        raise ended_process(error) from error
     except TimedOut as error:
         busy = busy_with(error.__cause__)
         if busy == WORKERS and seconds < POOL_SECONDS:
@@ -253,13 +269,12 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
         ) from error
 
 
-def ended_process(error: EndedProcess) -> Wrong:
-    """Return the verdict on an attempt that would have ended the process."""
-    return Wrong(
-        "It ended the Python process.",
-        got=Words(f"a call to {error}"),
-        mistake="Hand the result back with `return`, and report errors by raising them.",
-    )
+def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
+    """Return the finding on a right result that took too long; it makes an attempt *almost*."""
+    claim = f"{what}, but slow: {used:.0f} s of processor time, where {allowed:g} s are plenty."
+    finding = Wrong(claim, given=given, mistake=mistake)
+    finding.weight = "style"
+    return finding
 
 
 def failure(error: BaseException) -> str:
@@ -283,6 +298,34 @@ def where(error: BaseException | None) -> str:
     (frame,) = traceback.StackSummary.extract([last])
     code = f": `{frame.line}`" if frame.line else ""
     return f", at line {frame.lineno}, in {frame.name}{code}"
+
+
+def fault_of_ours(error: BaseException) -> str | None:
+    """Say so where an error is the workbook's own; None if the learner's code has a part in it.
+
+    It has one if a line of it was running, and it may have one if an object of theirs was at hand
+    where our code found a value to be of another type than it expects.
+    """
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
+    if not isinstance(error, Exception) or where(error) or not ours:
+        return None
+    frame, line = ours[-1]
+    of_type = isinstance(error, TypeError | AttributeError)
+    if of_type and any(map(_is_theirs, frame.f_locals.values())):
+        return None
+    path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+    return (
+        f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
+        "the workbook, not of your code; please report it."
+    )
+
+
+def _is_theirs(value: Any) -> bool:
+    """Whether the learner has written a function, a class, or the class of an object."""
+    home = (value if isinstance(value, type | FunctionType) else type(value)).__module__
+    file = getattr(sys.modules.get(home), "__file__", None)
+    return home == "__main__" or bool(file and not file.startswith(NOT_THEIRS))
 
 
 def busy_with(stopped: BaseException | None) -> str | None:
@@ -317,6 +360,60 @@ def is_stub(function: Any) -> bool:
     )
 
 
+def is_untouched(attempt: Any) -> bool:
+    """Tell whether an attempt at a code problem is a stub still: no function of it does anything.
+
+    A function does nothing if it is one of `is_stub`, or raises a NotImplementedError; `__init__`
+    may call that of its base class before.
+    """
+    if isinstance(attempt, tuple | list | dict):
+        pair = attempt.values() if isinstance(attempt, dict) else attempt
+        return all(map(is_untouched, pair))
+    if inspect.isclass(attempt):
+        return all(map(is_untouched, methods_of(attempt).values()))
+    function = inspect.unwrap(attempt) if callable(attempt) else attempt
+    function = getattr(function, "__func__", function)  # of a method
+    if type(function) is not FunctionType:
+        return function is None or function is ...
+    steps = [*dis.get_instructions(function)]
+    raises = any(step.opname == "RAISE_VARARGS" for step in steps)
+    return all(
+        step.opname in OF_STUBS
+        or step.argval in STUB_NAMES
+        or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
+        for step in steps
+    )
+
+
+def unfinished(nothing: NotAttempted) -> Wrong:
+    """Return the verdict on an attempt of which only a part is missing."""
+    if str(nothing) or nothing.__cause__ is None:
+        return Wrong(str(nothing) or "It returned None: is a `return` missing?")
+    *_, (frame, line) = traceback.walk_tb(nothing.__cause__.__traceback__)
+    name, kind = frame.f_code.co_name, type(frame.f_locals.get("self"))
+    if not frame.f_code.co_filename.startswith(NOT_THEIRS):
+        left = "The stub's `raise NotImplementedError` is still there"
+        return Wrong(f"{left}, in line {line}, in `{name}`.")
+    if kind.__module__.startswith(NO_LEARNERS):  # by a library, for a reason of its own
+        return Wrong("It raised an error.", got=Words(failure(nothing.__cause__)))
+    missing = "forward" if "forward" in name else name  # of torch, in place of a learner's own
+    return Wrong(f"The class `{kind.__name__}` has no `{missing}`{meant(kind, missing)}")
+
+
+def meant(kind: type, name: str, others: Iterable[str] = ()) -> str:
+    """End a sentence on a method that a class lacks: ask whether another name is a slip of the pen.
+
+    `others` are names that the class should have as well.
+    """
+    # Torch puts a `step` of its own into an optimizer without one.
+    own = {n: each for n, each in methods_of(kind).items() if n not in (name, *others)}
+    near = get_close_matches(name, own, n=1)
+    if not near:
+        return "."
+    line = inspect.unwrap(own[near[0]]).__code__.co_firstlineno
+    return f"; is `{near[0]}`, line {line}, meant?"
+
+
 def expect_function(attempt: Any, signature: str) -> None:
     """Raise unless `attempt` can be a function; `signature` is how it is called, in words.
 
@@ -346,9 +443,8 @@ def work_of(kind: type) -> str | None:
     It is `forward` or `__call__`, one with a usual name such as `train` or `get_lr`, or the only
     public method of a class that inherits nothing.
     """
-    bases = [base for base in kind.__mro__ if not base.__module__.startswith(NO_LEARNERS)]
-    own = [n for base in bases for n, each in vars(base).items() if isinstance(each, METHODS)]
-    public = dict.fromkeys(name for name in own if not name.startswith("_"))
+    own = methods_of(kind)
+    public = [name for name in own if not name.startswith("_")]
     usual = [
         name
         for work in USUAL_WORK
@@ -357,6 +453,15 @@ def work_of(kind: type) -> str | None:
     ]
     only = public if len(public) == 1 and kind.__mro__ == (kind, object) else ()
     return next((name for name in (*CALLED, *usual, *only) if name in own), None)
+
+
+def methods_of(kind: type) -> dict[str, Callable]:
+    """The methods of a class that are a learner's, by name; what overrides comes first."""
+    own: dict[str, Callable] = {}
+    for base in kind.__mro__:
+        if not base.__module__.startswith(NO_LEARNERS):
+            own |= {n: m for n, m in vars(base).items() if isinstance(m, METHODS) and n not in own}
+    return own
 
 
 def kind_of(value: Any) -> str:

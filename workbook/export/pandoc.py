@@ -69,24 +69,9 @@ def words(text: str) -> list[Node]:
     return found[1:]
 
 
-def code(text: str) -> Node:
-    """Make code inside a line."""
-    return node("Code", [PLAIN, text])
-
-
-def strong(inlines: Sequence[Node]) -> Node:
-    """Make bold text."""
-    return node("Strong", list(inlines))
-
-
 def para(*inlines: Node) -> Node:
     """Make a paragraph."""
     return node("Para", list(inlines))
-
-
-def listing(text: str, language: str = "") -> Node:
-    """Make a block of code or of printed output."""
-    return node("CodeBlock", [["", [language] if language else [], []], text])
 
 
 def box(kind: str, blocks: Sequence[Node]) -> Node:
@@ -104,9 +89,7 @@ def row(*cells: Sequence[Node], span: int = 1) -> list:
     return [PLAIN, [cell([node("Plain", list(each))], span) for each in cells]]
 
 
-def table(
-    columns: list, heads: list[list], rows: list[list], name: str = "", caption: Sequence[Node] = ()
-) -> Node:
+def table(columns: list, heads: list, rows: list, name: str = "", caption: Sequence = ()) -> Node:
     """Make a table of rows, which the style sheets know by its `name`.
 
     A column is a pair of nodes, its alignment and its width; a caption is made of blocks.
@@ -116,29 +99,24 @@ def table(
     return node("Table", [attributes, [None, list(caption)], columns, head, [body], foot])
 
 
-def rows_of(table: Node) -> list[list]:
-    """List a table's rows, those of its head first."""
-    _, _, _, head, [body], _ = table["c"]
-    return [*head[1], *body[3]]
-
-
-def rebuilt(tree: Any, change: Callable[[Node], Any]) -> Any:
+def rebuilt(tree: Any, change: Callable[[Node], Any], room: int = 100) -> Any:
     """Rebuild the tree with each node replaced by `change(node)`, children first.
 
-    `change` returns a node, or a list that takes its place among its neighbours.
+    `change` returns a node, or a list that takes its place among its neighbours. Raises ValueError
+    if nodes are nested more than `room` deep.
     """
     if isinstance(tree, list):
-        found = []
+        built = []
         for item in tree:
-            new = rebuilt(item, change)
+            new = rebuilt(item, change, room)
             # Only a node may become several; a list that was a list before stays one item.
-            if isinstance(item, dict) and isinstance(new, list):
-                found += new
-            else:
-                found.append(new)
-        return found
+            built += new if isinstance(item, dict) and isinstance(new, list) else [new]
+        return built
     if isinstance(tree, dict) and "t" in tree:
-        return change({**tree, "c": rebuilt(tree["c"], change)} if "c" in tree else tree)
+        if not room:
+            raise ValueError("it is nested too deeply")
+        inside = {"c": rebuilt(tree["c"], change, room - 1)} if "c" in tree else {}
+        return change({**tree, **inside})
     return tree
 
 
@@ -163,16 +141,3 @@ def text_of(tree: Any) -> str:
         elif item["t"] in ("Space", "SoftBreak", "LineBreak", "Plain", "Para"):
             found.append(" ")
     return "".join(found)
-
-
-def depth(tree: Any) -> int:
-    """Count how deeply nodes are nested; without recursion, which a hostile tree could exhaust."""
-    deepest, waiting = 0, [(tree, 0)]
-    while waiting:
-        item, level = waiting.pop()
-        deepest = max(deepest, level)
-        if isinstance(item, list):
-            waiting += [(each, level) for each in item]
-        elif isinstance(item, dict):
-            waiting.append((item.get("c"), level + 1))
-    return deepest

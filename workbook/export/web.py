@@ -2,48 +2,20 @@
 
 import base64
 import re
-from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
-from workbook.export import pandoc, pdf
-from workbook.export.document import Document
+from workbook.export import pandoc
+from workbook.export.document import SUBTITLE, Document
 from workbook.export.pandoc import PLAIN, Node, node, nodes_in, para, rebuilt, text_of, words
 
 PICTURES = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
-# Nothing is fetched and nothing runs, whatever a browser finds in the page.
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<p class="subtitle">{subtitle}</p>
-<h1>{title}</h1>
-</header>
-<main>
-{body}</main>
-</body>
-</html>
-"""
 
 
 def markdown(document: Document) -> str:
     """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
-    slugs = {
-        item["c"][1][0]: _slug(text_of(item["c"][2]))
-        for item in nodes_in(document.blocks)
-        if item["t"] == "Header"
-    }
+    headers = (item["c"] for item in nodes_in(document.blocks) if item["t"] == "Header")
+    slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
 
     def change(item: Node):
         kind, content = item["t"], item.get("c")
@@ -59,7 +31,7 @@ def markdown(document: Document) -> str:
             return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
         return item
 
-    top = [node("Header", [0, PLAIN, words(document.title)]), para(*words(document.subtitle))]
+    top = [node("Header", [0, PLAIN, words(document.title)]), para(*words(SUBTITLE))]
     blocks = rebuilt([*top, *document.lead, *document.blocks], change)
     return pandoc.write(blocks, "gfm+tex_math_dollars", DEEPER)[0]
 
@@ -77,31 +49,24 @@ def _of_lines(table: Node) -> Node:
     return node("Table", [attributes, caption, columns, head, [body], foot])
 
 
-def html(document: Document, missing: Sequence[str] = ()) -> str:
+def html(document: Document) -> str:
     """Write one page: pictures inside, formulas as MathML, no scripts.
 
-    A letter that is `missing` on this machine has its number beside it: another may show it.
+    By its own policy, in `writeup.html`, a browser fetches nothing and runs nothing.
     """
 
     def change(item: Node):
         kind, content = item["t"], item.get("c")
         if kind == "Image":
             alt, (name, _) = content[1:]
-            data = base64.b64encode(document.album.files[name]).decode()
-            form = "png" if name.endswith("png") else "jpeg"
-            return node("Image", [PLAIN, alt, [f"data:image/{form};base64,{data}", ""]])
-        if kind == "Str":
-            return node("Str", pdf.numbered(content, missing, "{}"))
-        if kind in ("Code", "CodeBlock"):
-            return node(kind, [content[0], pdf.numbered(content[1], missing, "{}")])
+            data = base64.b64encode(document.cleaner.pictures[name]).decode()
+            source = f"data:image/{name.rpartition('.')[2]};base64,{data}"
+            return node("Image", [PLAIN, alt, [source, ""]])
         if kind == "Table":
             return node("Div", [["", ["table"], []], [item]])
-        if kind in ("Para", "Plain") and pdf.reads_from_the_right(content):
-            return node("Div", [["", [], [["dir", "rtl"]]], [item]])
         return item
 
     blocks = rebuilt([*document.lead, *document.blocks], change)
-    body, _ = pandoc.write(blocks, "html5", "--mathml", DEEPER)
-    style = Path(__file__).with_name("writeup.css").read_text(encoding="utf-8")
-    title, subtitle = escape(document.title), escape(document.subtitle)
-    return PAGE.format(policy=POLICY, style=style, title=title, subtitle=subtitle, body=body)
+    page = [f"--template={Path(__file__).with_name('writeup.html')}"]
+    page += [f"--variable=title:{document.title}", f"--variable=subtitle:{SUBTITLE}"]
+    return pandoc.write(blocks, "html5", "--mathml", DEEPER, *page)[0]

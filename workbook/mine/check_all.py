@@ -5,32 +5,24 @@ wrong with this part, and another process goes on with the next.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from workbook.checks import apart
-from workbook.checks.guard import TimedOut, limited
-from workbook.files import write_json
-from workbook.mine import repository
-from workbook.mine.checkout import ADAPTERS
-from workbook.mine.finding import CODE
-from workbook.study import progress, solutions, verbs
+from workbook.checks import worker
+from workbook.mine import adopt
+from workbook.mine.adopt import ADAPTERS, CODE
+from workbook.study import progress, verbs
 from workbook.study.problems import PROBLEMS
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
-IMPORT_SECONDS = 60.0
-NOT_FOUND = "not found"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
-RESULT = "The result is not the expected one."
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
-NOTHING = (
-    "there is no code of yours in {study}: `workbook adopt PATH` finds your parts in your checkout"
-    " of the course's repository, and code that passes in your notebooks is kept in {kept}"
-)
+# Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
+OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
 
 
 @dataclass(frozen=True)
@@ -38,19 +30,14 @@ class Outcome:
     """What was found for one problem, and what its check says."""
 
     problem: str
-    found: str | None  # "module:object", two of a pair with a comma between them
-    status: str = NOT_FOUND
-    message: str = ""
-    cause: str = ""  # of what is wrong, in one line
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether it is correct, or is of a kind that no check can judge."""
-        return self.status in ("correct", "read", "ticked")
+    where: str  # "module:object", two of a pair with a comma between them
+    status: str
+    message: str
+    cause: str  # of what is wrong, in one line
 
     def row(self, columns: int | None = None) -> str:
         """A line of the table, cut to this number of columns."""
-        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "·"
+        sign = verbs.LOOKS[self.status][0]
         line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
@@ -61,11 +48,11 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
     Arguments:
         only: the problems to check, of those that were found.
 
-    Raises: ValueError if there is nothing to check, and as `repository.places`.
+    Raises: ValueError if there is nothing to check, and as `adopt.places`.
     """
-    places = repository.places(study)
+    places = adopt.places(study)
     if not places:
-        raise ValueError(NOTHING.format(study=study, kept=study / solutions.FOLDER))
+        raise ValueError(adopt.NOTHING)
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
@@ -79,25 +66,17 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
 
 
 def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
-    """Yield the reports of these problems; one that ends the process gets a report on that."""
-    left = list(names)
-    while left:
+    """Yield the reports of these problems, each from a process of its own.
+
+    So what one part changes or leaves behind is no other's fault.
+    """
+    for name in names:
         try:
-            function = f"{__name__}:reports"
-            for report in apart.results(function, str(study), left, seconds=seconds):
-                if report is not None:
-                    left.remove(report[0])
-                    yield report
-        except apart.EndedError as error:
-            claim = f"Its check was cut short: {error}."
-            yield [left.pop(0), "wrong", claim, claim]
-
-
-def write(outcomes: Collection[Outcome], path: Path) -> None:
-    """Write a JSON file with an entry for each code problem, found or not."""
-    known = {each.problem: each for each in outcomes}
-    listed = [asdict(known.get(name) or Outcome(name, None)) for name in CODE]
-    write_json(path, [{k: v for k, v in each.items() if k != "cause"} for each in listed])
+            fields = worker.result(f"{__name__}:report", str(study), name, seconds=seconds)
+            report = verbs.Report.from_json(fields)
+        except worker.EndedError as error:
+            report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
+        yield [name, report.status, report.message, _cause(report)]
 
 
 def summary(outcomes: Collection[Outcome]) -> str:
@@ -111,30 +90,33 @@ def summary(outcomes: Collection[Outcome]) -> str:
 # In the process of their own.
 
 
-def reports(study: str, names: list[str]) -> Iterator[list[str] | None]:
-    """Check the parts for these problems; yield problem, status, message and cause of each.
+def report(study: str, name: str) -> Iterator[dict]:
+    """Check the part for this problem; yield the report on it."""
+    from workbook.mine import own_parts  # with torch
+    from workbook.mine.adapters import UNKNOWN, attempt, differs, report_on
 
-    A None between two attempts shows that it is still running.
-    """
-    from workbook.mine import by_adapter  # with torch
-
-    for name in names:
-        PROBLEMS[name].checker()  # loaded before an attempt can get in its way
-    adopted = repository.read(Path(study))
-    if adopted is not None:
-        repository.enter(adopted)
-    for name in names:
-        yield None
-        report = _report(name, lambda name=name: _load(Path(study), name))
-        misfits = report.status == "wrong" or "a signature of" in dict(report.rows).get("got", "")
-        if misfits and adopted is not None and adopted.parts.get(name):
-            yield None
-            second = _report(name, lambda name=name: by_adapter.attempt(adopted, name))
-            is_adapter = adopted.where(name).startswith(f"{ADAPTERS}:")
-            if is_adapter or BETTER.index(second.status) > BETTER.index(report.status):
-                claim = f"As your adapter calls it: {second.claim}"
-                report = replace(second, claim=claim)
-        yield [name, report.status, report.message, _cause(report)]
+    adopted = adopt.read(Path(study))
+    found = report_on(name, lambda: own_parts.load(name, Path(study)).thing)
+    where = adopted.where(name) if adopted is not None else ""
+    functions = adopt.adapters(adopted, name) if where else {}
+    words = {each: differs(function, each) for each, function in functions.items()}
+    wrong = next((f"{each} {said}" for each, said in words.items() if said), "")
+    got, given = (dict(found.rows).get(each, "") for each in ("got", "input"))
+    # Initial weights are no matter of the call, and the adapter hands in ours.
+    is_wrong = found.status == "wrong" and not given.startswith("a new ")
+    if found.status == "correct" and wrong:
+        said = f"Worth knowing: your {wrong}; does it load the weights as it should?"
+        found = replace(found, claim=f"{found.claim} {said}")
+    elif functions and (is_wrong or "a signature of" in got):
+        part = own_parts.find(name, Path(study)).thing
+        second = report_on(name, partial(attempt, functions, name, part))
+        is_better = BETTER.index(second.status) > BETTER.index(found.status)
+        if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
+            right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
+            found = replace(found, claim=f"{right}{found.claim}")
+        elif is_better or where.startswith(ADAPTERS) or found.claim.startswith(OF_THE_CALL):
+            found = replace(second, claim=f"As your adapter calls it: {second.claim}")
+    yield found.to_json()
 
 
 def _cause(report: verbs.Report) -> str:
@@ -142,28 +124,6 @@ def _cause(report: verbs.Report) -> str:
     if report.status == "correct":
         return ""
     claim = re.sub(r"^Right in ordinary use; .*? open: ", "", report.claim)
-    if claim.endswith(RESULT) and report.likely:
-        claim = claim.removesuffix(RESULT)
-    elif claim.endswith(SAYS_NOT_WHAT):
+    if claim.endswith(SAYS_NOT_WHAT):
         claim += f" {dict(report.rows).get('got', '')}."
     return " ".join(f"{claim} {report.likely or ''}".split())
-
-
-def _report(name: str, load: Callable[[], Any]) -> verbs.Report:
-    try:
-        attempt = limited(IMPORT_SECONDS, load)
-    except TimedOut as error:
-        return verbs.Report("wrong", name, None, f"Its import was {error}.")
-    except Exception as error:
-        return verbs.Report("wrong", name, None, f"It cannot be checked: {error}.")
-    return verbs.judge(name, attempt)
-
-
-def _load(study: Path, name: str) -> Any:
-    """Import a part. Raises: ValueError that says why not."""
-    from workbook.mine import own_parts  # with torch
-
-    found = own_parts.found(name, study)
-    if found.trouble:
-        raise ValueError(found.trouble)
-    return found.thing

@@ -23,6 +23,7 @@ from workbook.study import problems
 from workbook.study.problems import Problem, Requirement
 from workbook.tokenization.pretokens import pretokenize
 
+BEGINNING = 300  # characters of a long answer, for what shows plain text only
 MIME = "application/vnd.workbook.answer+json"
 CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 
@@ -80,7 +81,10 @@ def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
 
         plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
     markdown = plain.replace(name, f"**{name}**", 1)
-    display({"text/markdown": markdown, "text/plain": plain, MIME: record}, raw=True)
+    # The text stands in the record and in the Markdown already: a third copy would only make the
+    # file larger. What shows no Markdown shows the beginning.
+    short = plain if len(plain) <= BEGINNING else f"{plain[:BEGINNING]} …"
+    display({"text/markdown": markdown, "text/plain": short, MIME: record}, raw=True)
 
 
 def display_or_print(thing: Any) -> None:

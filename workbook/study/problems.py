@@ -221,7 +221,7 @@ _RECORDS = (
     _problem(
         "train_bpe", "Train a byte-pair encoding",
         points=15, chapter=2, notebook="02_bpe", check="bpe", form="function",
-        signature="train_bpe(input_path, vocab_size, special_tokens)",
+        signature="train_bpe(input_path, vocab_size, special_tokens)", seconds=120,
         hints=("Make it right on one line of text before you make it fast: count the pre-tokens, "
                "keep each as a tuple of bytes with its count, and write the loop that merges the "
                "most frequent pair. Where must the text be cut before you count anything?",
@@ -296,7 +296,7 @@ _RECORDS = (
     _problem(
         "tokenizer", "Encode and decode",
         points=15, chapter=2, notebook="02_bpe", check="tokenizer", form="class",
-        signature="Tokenizer(vocab, merges, special_tokens=None)",
+        signature="Tokenizer(vocab, merges, special_tokens=None)", seconds=120,
         hints=("Write `decode` first: join the bytes, and decode once at the end. For `encode`, "
                "take one pre-token: which of its pairs has to be merged first?",
                "Give each merge its rank. Inside a pre-token, merge the pair with the lowest rank "

@@ -10,9 +10,9 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from html import escape
 from numbers import Integral, Real
@@ -20,19 +20,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from workbook.checks.guard import EndedProcess, TimedOut, isolated, limited
+from workbook.checks import timeout, worker
+from workbook.checks.timeout import TimedOut, limited
+from workbook.checks.transfer import PackError
 from workbook.checks.verdicts import (
     ENDLESS,
     Facts,
     NotAttempted,
+    NotJudged,
     Unreadable,
     Words,
     Wrong,
     busy_with,
-    ended_process,
     expect_function,
     failure,
+    fault_of_ours,
+    is_untouched,
     kind_of,
+    unfinished,
 )
 from workbook.study import answers, problems, progress, solutions
 from workbook.study.answers import Shown, folded, look_up
@@ -41,6 +46,7 @@ from workbook.study.problems import Problem
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
 TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
+SPARE_SECONDS = 20.0  # for an attempt that throws its stop away, until its process is ended
 PRINTED = (10, 600)  # lines and characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
@@ -73,6 +79,16 @@ class Report:
     ticked: tuple[str, ...] = ()  # those of them that are
     then: tuple[str, ...] = ()  # in a study folder: what was kept, or what to do next
     record: dict | None = None  # what the export finds in the stored output
+
+    def to_json(self) -> dict:
+        """Its fields, in values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict) -> "Report":
+        """The report of these fields: JSON knows lists, where a report has tuples."""
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**values | {"rows": tuple(map(tuple, fields["rows"]))})
 
     @property
     def heading(self) -> str:
@@ -143,41 +159,106 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
     parts and you name none, the attempt is checked as the part that it fits best.
     """
-    report = judge(problem, attempt, part)
+    return note(judge(problem, attempt, part), attempt)
+
+
+def note(report: Report, attempt: Any = None) -> Report:
+    """Count the outcome in the study folder, if this is one, and keep code that passed."""
     if report.status != "not attempted" and (study := progress.current()) is not None:
         with progress.stopping_no_cell():
-            return _noted(report, study, problems.get(problem), attempt)
+            return _noted(report, study, problems.get(report.problem), attempt)
     return report
 
 
 def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
-    """Report on an attempt as `check` does, but note and keep nothing."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        # A worker that an attempt started imports the script that called us: no check in a check.
-        return Report("not attempted", str(problem), part, "This process is a worker of a pool.")
+    """Report on an attempt as `check` does, but note and keep nothing.
+
+    It is judged in a process of its own, which it may end, hang or change as it likes.
+    """
     try:
         found = problems.get(problem)
         part = problems.part_of(found, part)
     except ValueError as error:
         named = problem if type(problem) is str else type(problem).__name__
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A worker that an attempt started imports the script that called us: no check in a check.
+        return Report("not attempted", found.id, part, "This process is a worker of a pool.")
+    if worker.is_inside:
+        return judge_here(found.id, attempt, part)
+    if found.form == "script" and isinstance(attempt, str | Path):
+        attempt = _in_full(str(attempt))
+    seconds = seconds_for(found)
     try:
-        checker = found.checker()  # loaded before an attempt can interfere
-        if found.form == "script" and isinstance(attempt, str | Path):
-            attempt = _in_full(str(attempt))
-        with isolated() as isolation:
-            report = _fitting(found, checker, attempt, part)
-        if isolation.interrupted:
-            raise KeyboardInterrupt
+        return Report.from_json(
+            worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
+        )
+    except PackError as error:
+        claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
+        remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
+        return Report("not attempted", found.id, part, claim, likely=remedy)
+    except worker.EndedError as error:
+        return ended_early(found.id, part, error)
+    except ValueError as error:
+        return Report("not attempted", found.id, part, f"Nothing was checked: {error}.")
+
+
+def seconds_for(problem: Problem) -> float:
+    """The time after which the process of a check is ended, if the check does not end by itself."""
+    return (problem.seconds or TOTAL_SECONDS) + SPARE_SECONDS
+
+
+def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Report:
+    """Report on an attempt whose process ended before the check was over."""
+    if error.status is None:
+        claim, likely = f"It did not come to an end: {error}.", ENDLESS
+    else:
+        claim = "It ended the Python process before the check was over."
+        likely = (
+            "`exit` and `os._exit` end Python itself: a function hands its result back with"
+            " `return`."
+            if error.status >= 0
+            else "It took more memory than there is, or a recursion went too deep."
+        )
+    rows = () if error.status is None else (("got", f"{error}"),)
+    return Report("wrong", problem, part, claim, rows, likely=likely)
+
+
+# In the process that judges.
+
+
+def judged(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
+    """Yield the report on an attempt, for the process that asked."""
+    yield judge_here(problem, attempt, part).to_json()
+
+
+def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
+    """Report on an attempt from within its process."""
+    found = problems.get(problem)
+
+    def end_all(error: TimedOut) -> None:
+        """Report on an attempt that throws every stop away, and end its process."""
+        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=ENDLESS)
+        worker.finish(_with_output(_refusal(found, part, wrong)).to_json())
+
+    timeout.on_swallowed(end_all)
+    try:
+        report = _fitting(found, found.checker(), attempt, part)
     except Exception as error:
-        return Report("wrong", found.id, part, f"The check broke off: {failure(error)}.")
-    if report.status in ("wrong", "almost") and isolation.output:
-        lines, characters = PRINTED
-        printed = "\n".join(isolation.output.splitlines()[:lines])[:characters]
-        if len(printed) < len(isolation.output.rstrip("\n")):
-            printed += " ..."
-        report = replace(report, rows=(*report.rows, ("printed", printed)))
-    return report
+        report = _broken_off(found, part, error)
+    return _with_output(report)
+
+
+def _with_output(report: Report) -> Report:
+    """The report, with the beginning of what the attempt printed if something is wrong with it."""
+    output = worker.output()
+    if report.status not in ("wrong", "almost") or not output:
+        return report
+    lines, characters = PRINTED
+    printed = "\n".join(output.splitlines()[:lines])[:characters]
+    if len(printed) < len(output.rstrip("\n")):
+        printed += " ..."
+    return replace(report, rows=(*report.rows, ("printed", printed)))
 
 
 def _in_full(command: str) -> str:
@@ -332,22 +413,29 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)
     except NotAttempted as nothing:
-        claim = str(nothing) or _how_to_begin(problem, part)
-        return Report("not attempted", problem.id, part, claim)
+        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+            claim = str(nothing) or _how_to_begin(problem, part)
+            return Report("not attempted", problem.id, part, claim)
+        wrong = unfinished(nothing)
     except Wrong as error:
         wrong = error
-    except EndedProcess as error:
-        wrong = ended_process(error)
     except TimedOut as error:
         wrong = Wrong(
             f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
             mistake=busy_with(error.__cause__) or ENDLESS,
         )
     except BaseException as error:
-        raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
-        claim = "It raised an error." if raised else "What it returned could not be examined."
-        wrong = Wrong(claim, got=Words(failure(error)))
+        return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
+
+
+def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
+    """Report an error that no check expects: ours judges nothing, others are the attempt's."""
+    if fault := fault_of_ours(error):
+        return Report("not attempted", problem.id, part, fault)
+    raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+    claim = "It raised an error." if raised else "What it returned could not be examined."
+    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:

@@ -20,6 +20,9 @@ def _workbook_startup(learners: dict) -> None:
 
         for name in workbook.__all__:
             learners.setdefault(name, getattr(workbook, name))
+        from workbook.checks import worker
+
+        worker.start()  # the first check then need not wait for torch
 
 
 _workbook_startup(globals())

@@ -7,7 +7,7 @@
 
 `train_naive` counts all pairs again for each merge. `train_incremental` keeps the counts and
 updates them for the words that a merge changed. `train_bpe` uses the latter for small files, and
-for large ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
+for larger ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
@@ -17,11 +17,13 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from numbers import Integral
 
+from workbook.tokenization import engine
 from workbook.tokenization.pretokens import check_special_tokens
-from workbook.tokenization.spans import COMPILED_FROM, count_pretokens, text_file
+from workbook.tokenization.spans import count_pretokens, text_file
 
 Pair = tuple[bytes, bytes]
 
@@ -53,7 +55,7 @@ def train_bpe(
             f"need at least {smallest}"
         )
     path, num_merges = text_file(input_path), vocab_size - smallest
-    if path.stat().st_size >= COMPILED_FROM:
+    if engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
 
         merges = compiled.train(path, special_tokens, num_merges, executor)
@@ -63,15 +65,17 @@ def train_bpe(
     return vocab | dict(enumerate(tokens, start=len(vocab))), merges
 
 
-def train_bpe_in_processes(
-    input_path: str | os.PathLike,
-    vocab_size: int,
-    special_tokens: Sequence[str],
-    workers: int | None = None,
-) -> tuple[dict[int, bytes], list[Pair]]:
-    """`train_bpe` with the counting shared by `workers` processes (None: one per core)."""
-    with ProcessPoolExecutor(workers) as executor:
-        return train_bpe(input_path, vocab_size, special_tokens, executor=executor)
+def train_in_python(
+    input_path: str | os.PathLike, vocab_size: int, special_tokens: Sequence[str], workers: int = 0
+) -> list[Pair]:
+    """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
+
+    `workers` processes share the counting; 0: this one counts alone.
+    """
+    num_merges = vocab_size - 256 - len(special_tokens)
+    with ProcessPoolExecutor(workers) if workers else nullcontext() as executor:
+        counts = count_pretokens(input_path, special_tokens, executor)
+        return train_incremental(counts, num_merges)
 
 
 def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:

@@ -26,7 +26,6 @@ SPANS_PER_TASK = 64  # a second or two of compiled work for one of several worke
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
 PIECE = 1 << 12  # characters encoded at a time: most such pieces are ASCII, which is only copied
-COMPILED_FROM = 5 << 20  # bytes: for larger files, starting the compiled engine pays off
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
 # three kinds of UTF-8 sequences are never white space (outside ASCII, that starts with C2, E1 or

@@ -26,7 +26,7 @@ from typing import Self
 import numpy as np
 
 from workbook.files import unchanged
-from workbook.tokenization import gpt2_files
+from workbook.tokenization import engine, gpt2_files
 from workbook.tokenization.pretokens import (
     check_special_tokens,
     lone_surrogate,
@@ -34,7 +34,7 @@ from workbook.tokenization.pretokens import (
     special_pattern,
     whole_pretokens,
 )
-from workbook.tokenization.spans import COMPILED_FROM, cut_points, read_span, task_cuts, text_file
+from workbook.tokenization.spans import cut_points, read_span, task_cuts, text_file
 
 SHORT = 4096  # characters of a text that may be cut at its spaces
 REMEMBERED = 1 << 16  # pre-tokens whose ids a tokenizer keeps from call to call: about 20 MB
@@ -169,7 +169,7 @@ class Tokenizer(Encoder):
 
         Long text goes through the compiled engine.
         """
-        if len(require_text(text)) >= COMPILED_FROM:
+        if engine.pays_off(len(require_text(text))):
             parts = self._encode_long(text)
             if parts is not None:
                 return integers(parts, self.vocab_size)
@@ -186,7 +186,7 @@ class Tokenizer(Encoder):
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
-        if len(require_text(text)) >= COMPILED_FROM:
+        if engine.pays_off(len(require_text(text))):
             parts = self._encode_long(text)
             if parts is not None:
                 return np.concatenate(parts)
@@ -225,7 +225,7 @@ class Tokenizer(Encoder):
 
     def encode_spans(self, path: str | os.PathLike, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which come from `cut_points`."""
-        if Path(path).stat().st_size >= COMPILED_FROM:
+        if engine.pays_off(Path(path).stat().st_size):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     for ids in encoder.encode_file(path, cuts):
@@ -250,8 +250,7 @@ class Tokenizer(Encoder):
             special_ids = {token: ids[0] for token, ids in self._special_ids.items()}
             encoder = compiled.make_encoder(self._id_of, self.merges, special_ids)
         yield encoder
-        if encoder is not None:
-            self._idle_encoders.append(encoder)
+        self._idle_encoders.append(encoder)  # None too: so it is not tried again for each text
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return _ids(self._pretokens, pretokenize(pieces, self.special_tokens))

@@ -106,11 +106,20 @@ INNER_CONFIGS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # fields o
 def varied(base: TrainConfig, **changes) -> TrainConfig:
     """The config with other settings, each given by its name, in whichever config it is.
 
+    A largest learning rate without a smallest one scales both: their ratio stays as it is.
+
     >>> varied(laptop(), norm="post", seed=1).model.norm
     'post'
+    >>> low = varied(laptop(), max_learning_rate=5e-4).optimizer
+    >>> low.max_learning_rate, low.min_learning_rate  # at first 1e-2 and 1e-3
+    (0.0005, 5e-05)
 
     Raises: ValueError for a name that no setting has.
     """
+    if "max_learning_rate" in changes:
+        usual = base.optimizer
+        share = usual.min_learning_rate / (usual.max_learning_rate or 1)
+        changes.setdefault("min_learning_rate", share * changes["max_learning_rate"])
     inner = {}
     for name in INNER_CONFIGS:
         part = getattr(base, name)

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
-from workbook.tokenization.watch import Ancestor, Step, apply_merges, training_steps
-from workbook.views import live
-from workbook.views.live import LINE, Framed, Live, Shown, drawable, escape, plural, visible
+from workbook.tokenization.watch import Step, apply_merges, training_steps
+from workbook.views import live, plots
+from workbook.views.live import LINE, Framed, Live, Shown, escape, plural, visible
 from workbook.views.plots import (
     BLUE,
     COLOURS,
@@ -64,51 +64,14 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def merge_tree(tree: Ancestor, ax: Axes | None = None) -> Axes:
-    """A token above the two it was merged from, down to its bytes, with the merges' numbers."""
-    ax = axes(ax, height=0.6 + 0.6 * _height(tree))
-
-    def draw(node: Ancestor, start: int) -> tuple[float, int]:
-        """Draw a token above its parts, and return its place; byte 0, 1, ... is at x = 0, 1, ..."""
-        x, y, top = start, _height(node), node is tree
-        if node.parts:
-            left, right = node.parts
-            ends = [draw(left, start), draw(right, start + len(left.token))]
-            x = sum(end for end, _ in ends) / 2
-            for end, below in ends:
-                ax.plot([end, end, x], [below, y, y], color=GREY, zorder=1)
-        ax.text(
-            x, y, drawable(visible(node.token)), ha="center", va="center", family="monospace",
-            color="white" if top else INK,
-            bbox={"boxstyle": "round,pad=0.3", "fc": BLUE if top else "white",
-                  "ec": GREY if node.merge else "none"},
-        )  # fmt: skip
-        if node.merge:
-            note(
-                ax, f"merge {node.merge:,}", (x, y), (0, -11), color=BLUE, fontsize=7, ha="center",
-                va="top", bbox={"boxstyle": "square,pad=0", "fc": "white", "ec": "none"},
-            )  # fmt: skip
-        return x, y
-
-    draw(tree, 0)
-    ax.set(xlim=(-0.7, len(tree.token) - 0.3), ylim=(-0.5, _height(tree) + 0.5))
-    ax.set_axis_off()
-    return ax
-
-
-def _height(tree: Ancestor) -> int:
-    """The number of merges on the longest way from a token down to a byte."""
-    return 1 + max(map(_height, tree.parts)) if tree.parts else 0
-
-
-def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
+def profiles(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """The functions in which each profile (columns function, share) spends most time, side by side.
 
     Waiting for a lock or for data is orange: no work is done then.
     """
-    figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 0.9 + 0.3 * top), sharex=True)
+    figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 2.7), sharex=True)
     for ax, (title, table) in zip(panels, tables.items(), strict=True):
-        rows = table.head(top)
+        rows = table.head(6)
         colours = [ORANGE if is_waiting(name) else BLUE for name in rows["function"]]
         bars = ax.barh(rows["function"], rows["share"], color=colours)
         ax.bar_label(bars, [f"{share:.0%}" for share in rows["share"]], padding=3, fontsize=8)
@@ -124,20 +87,6 @@ def profiles(tables: Mapping[str, pd.DataFrame], top: int = 6) -> Figure:
 def is_waiting(function: str) -> bool:
     """Whether a function of a profile only waits: for a lock, a pipe or another process."""
     return function.endswith((".acquire", ".poll", ".select", ".sleep", ".read", ".wait"))
-
-
-def ladder(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
-    """What a job takes at each step of a ladder, the slowest on top, on a log axis."""
-    ax = axes(ax, height=0.9 + 0.32 * len(seconds))
-    slowest_first = sorted(seconds, key=seconds.get, reverse=True)
-    for y, name in enumerate(slowest_first):
-        ax.plot(seconds[name], y, "o", ms=8, color=BLUE)
-        note(ax, f"{seconds[name]:,.3g} s", (seconds[name], y), (9, 0), va="center", color=INK)
-    named_rows(ax, slowest_first)
-    ax.set(xscale="log", xlabel="time (seconds, log scale)")
-    ax.margins(x=0.2, y=0.1)
-    ax.grid(axis="x")
-    return ax
 
 
 def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:
@@ -164,42 +113,6 @@ def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Ax
     ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **centred)
     named_rows(ax, ["documents", "parts", "parent"])
     ax.set_xlabel("position in the file (bytes); dashed: equal parts")
-    return ax
-
-
-def days_for(size: int, rates: Mapping[str, float], ax: Axes | None = None) -> Axes:
-    """The days that `size` bytes take at each of the `rates` (bytes/s), the slowest on top.
-
-    What was measured here, by its name, is blue; what others report is grey.
-    """
-    ax = axes(ax, height=0.9 + 0.32 * len(rates))
-    slowest_first = sorted(rates, key=rates.get)
-    for y, name in enumerate(slowest_first):
-        days, colour = size / rates[name] / DAY, BLUE if "here" in name else GREY
-        duration = f"{days:,.1f} days" if days > 1 else f"{24 * days:.1f} hours"
-        ax.plot(days, y, "o", ms=8, color=colour)
-        note(ax, duration, (days, y), (9, 0), va="center", fontsize=9, color=INK)
-    named_rows(ax, slowest_first)
-    ax.set(xscale="log", xlabel="time (days, log scale)")
-    ax.margins(x=0.2, y=0.1)
-    ax.grid(axis="x")
-    return ax
-
-
-def pair_bars(ranking: Sequence[tuple[Pair, int]], tied: int, ax: Axes | None = None) -> Axes:
-    """A bar for each pair; the first is merged next, and the first `tied` are equally frequent."""
-    ax = axes(ax, height=0.7 + 0.2 * len(ranking))
-    names, counts, colours, labels = [], [], [], []
-    for place, (pair, count) in enumerate(ranking):
-        names.append(drawable(_plus(pair)))
-        counts.append(count)
-        colours.append(GREY if place else BLUE)
-        rank = "next" if place == 0 else "tied" if place < tied else ""
-        labels.append(f"{count:,}  {rank}".rstrip())
-    bars = ax.barh(range(len(names)), counts, color=colours)
-    ax.bar_label(bars, labels, padding=3, fontsize=8)
-    named_rows(ax, names, family="monospace", fontsize=9, parse_math=False)
-    ax.set(xmargin=0.15, xlabel="how often the pair occurs")
     return ax
 
 
@@ -274,7 +187,8 @@ def _stepped(step: Step, text: str) -> Shown:
         size = plt.rcParams["figure.figsize"][0], sum(heights) + 0.2
         figure, (above, below) = plt.subplots(2, 1, figsize=size, height_ratios=heights)
         live.token_lines(lines, above)
-        pair_bars(pairs, len(step.tied), below)
+        counted = pd.DataFrame({"times": {_plus(pair): count for pair, count in pairs}})
+        plots.grouped_bars(counted, "how often the pair occurs", below)
         return figure
 
     return Shown(html, f"{summary} Words: {listed}. Text: {cut}.", picture)

@@ -5,7 +5,6 @@ What a colour says, a marker or a kind of line says too. A cross is a run that d
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from statistics import fmean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,10 +16,10 @@ from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 from workbook.experiments.records import Run
 from workbook.experiments.results import BatchCurve, Comparison
 from workbook.views import plots
-from workbook.views.plots import BLUE, COLOURS, GREEN, GREY, INK, RED, axes, note
+from workbook.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
 
 MARKERS = "osD^vPX*"
-X_AXES = {"steps": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
+X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
@@ -32,7 +31,7 @@ Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one per seed
 def curves(
     groups: Groups, x: str = "tokens", y: str = "validation_loss", ax: Axes | None = None
 ) -> Axes:
-    """One line per group over "steps", "tokens" or "seconds": the mean of its runs and their range.
+    """One line per group over "tokens" or "seconds": the mean of its runs and their range.
 
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
@@ -47,7 +46,7 @@ def curves(
             continue
         table = pd.concat([_losses(run, y) for run in runs], axis=1)
         highest = max(highest, table.max(axis=None))
-        places = along(runs[0], x)[table.index]
+        places = runs[0].log[x][table.index]
         if len(runs) > 1:
             low, high = table.min(axis=1), table.max(axis=1)
             ax.fill_between(places, low, high, color=colour, alpha=0.25, linewidth=0)
@@ -59,7 +58,14 @@ def curves(
     ax.set(xlabel=X_AXES[x], ylabel=LOSS)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.grid()
+    _legend(ax, groups)
     return ax
+
+
+def _legend(ax: Axes, groups: Groups, **look) -> None:
+    """A legend in the picture for a few groups, beside it for many."""
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(groups) > FEW else {}
+    ax.legend(fontsize=8, **beside, **look)
 
 
 def _colours(groups: Collection) -> Sequence:
@@ -70,11 +76,6 @@ def _colours(groups: Collection) -> Sequence:
     if len(groups) <= FEW:
         return COLOURS[: len(groups)]
     return plt.get_cmap("viridis")(np.linspace(0, 0.92, len(groups)))
-
-
-def along(run: Run, x: str) -> pd.Series:
-    """Where the logged steps of a run lie on an axis, by step."""
-    return run.log.assign(steps=run.log.index)[x]
 
 
 def _losses(run: Run, y: str) -> pd.Series:
@@ -89,7 +90,7 @@ def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
     training and ends in a cross.
     """
     losses = _cut(ax, run.log["train_loss"].dropna()) if run.diverged else _losses(run, y)
-    places = along(run, x)[losses.index]
+    places = run.log[x][losses.index]
     known = ax.get_legend_handles_labels()[1]
     look |= {"ms": 2} if run.diverged else {}
     ax.plot(places, losses, label=None if label in known else label, **look)
@@ -116,58 +117,35 @@ def training_curves(
                 ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
     ax.set(xlabel="steps", ylabel="training loss (nats/token)")
     ax.grid()
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="peak learning rate",
-              title_fontsize=8)  # fmt: skip
+    _legend(ax, groups, title="peak learning rate", title_fontsize=8)
     return ax
 
 
-def panels(groups: Groups, xs: Sequence[str] = ("steps", "tokens")) -> Figure:
-    """The same curves over several axes, side by side, with one legend; steps are logarithmic."""
-    figure, row = plt.subplots(1, len(xs), figsize=(WIDE, HEIGHT), sharey=True)
-    for ax, x in zip(row, xs, strict=True):
-        curves(groups, x, ax=ax)
-        ax.set_xscale("linear" if x == "tokens" else "log")
-        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
-        ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.label_outer()
-    plots.legend_outside(figure, row[0])
-    return figure
+def every_run(studied: Mapping[str, Sequence[Run]], ax: Axes | None = None) -> Axes:
+    """One row per experiment: a dot at the final loss of each run, a cross for one that diverged.
 
-
-def everything(studied: Mapping[str, Sequence[Run]]) -> Figure:
-    """One panel per experiment: every run as a thin line over the tokens it has seen.
-
-    A diverged run shows its training losses, up to a cross.
+    Losses above `CEILING` are drawn there.
     """
-    columns = 3
-    lines = -(-len(studied) // columns)
-    size = (WIDE, 1.6 * lines)
-    figure, grid = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False)
-    for ax, (name, runs) in zip(grid.flat, studied.items(), strict=False):
-        for run in runs:  # not antialiased: the file stays small
-            look = {"color": BLUE, "linewidth": 0.6, "antialiased": False}
-            _one_run(ax, run, "tokens", "validation_loss", label=None, **look)
-        ax.set_title(name, fontsize=8)
-        ax.set(xscale="log", ylim=(0, CEILING + 0.3))
-        ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.grid()
-    for ax in grid.flat[len(studied) :]:
-        ax.remove()
-    figure.supxlabel("tokens", fontsize=9)
-    figure.supylabel("loss (nats/token)", fontsize=9)
-    return figure
+    ax = axes(ax, height=0.9 + 0.26 * len(studied))
+    for row, runs in enumerate(studied.values()):
+        ended = [min(run.loss, CEILING) for run in runs if not run.diverged]
+        ax.plot(ended, [row] * len(ended), "o", mec=BLUE, mfc="none", ms=5)
+        lost = len(runs) - len(ended)
+        ax.scatter([CEILING + 0.3] * lost, [row] * lost, **CROSS)
+    plots.named_rows(ax, studied)
+    ax.set_xlabel(f"{FINAL}, none drawn above {CEILING}; crosses: diverged")
+    ax.grid(axis="x")
+    return ax
 
 
 def sweep(
     sweeps: Mapping[str, Mapping[float, Run]],
     marks: Mapping[str, float] | None = None,
-    edge: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
-    A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels; the
-    `edge` between two learning rates is shaded.
+    A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels.
     """
     ax = axes(ax, HEIGHT)
     for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
@@ -181,8 +159,6 @@ def sweep(
         low, high = ax.get_ylim()
         above = high + 0.06 * (high - low)
         ax.scatter(lost, [above] * len(lost), label="diverged: no final loss", **CROSS)
-    if edge is not None:
-        ax.axvspan(*edge, color=RED, alpha=0.2, linewidth=0, label="edge of stability")
     ax.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
     ax.grid()
     return ax
@@ -313,32 +289,10 @@ def steps_by_batch(
     return ax
 
 
-def two_units(groups: Groups, levels: Mapping[str, float]) -> Figure:
-    """The same curves in nats per token and in bits per byte, the unit in which they compare.
-
-    `levels` are known bounds in bits per byte.
-    """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
-    curves(groups, ax=left)
-    curves(groups, y="validation_bits_per_byte", ax=right)
-    right.set_ylabel("validation loss (bits/byte)")
-    for name, level in levels.items():
-        right.axhline(level, color=INK, linestyle="--", linewidth=1, zorder=0)
-        note(
-            right, name, (0.99, level), (0, 3), xycoords=right.get_yaxis_transform(), ha="right",
-            fontsize=8,
-        )  # fmt: skip
-    left.set_ylim(bottom=0)
-    right.set_ylim(bottom=0)
-    plots.legend_outside(figure, left)
-    return figure
-
-
-def in_bits(runs: Mapping[str, Run], ax: Axes | None = None) -> Axes:
-    """The validation losses of some runs over tokens, in the unit that all tokenizers share."""
-    ax = curves({name: [run] for name, run in runs.items()}, y="validation_bits_per_byte", ax=ax)
+def in_bits(groups: Groups, ax: Axes | None = None) -> Axes:
+    """The validation losses over tokens, in the unit that all tokenizers share."""
+    ax = curves(groups, y="validation_bits_per_byte", ax=ax)
     ax.set_ylabel("validation loss (bits/byte)")
-    ax.legend(fontsize=8)
     return ax
 
 
@@ -362,73 +316,12 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.grid()
 
 
-SMOOTH = 5  # logged training losses that are drawn as their mean
-
-
-def standings(
-    entries: Mapping[str, Sequence[float]], helped: Sequence[str], ax: Axes | None = None
-) -> Axes:
-    """One row per entry, the lowest mean on top: its losses as dots, and the range of the first.
-
-    Those that `helped` are diamonds. The first entry, the same once more ("... again") and the last
-    are filled circles, the rest open ones.
-    An entry such as "a + b" is named by what was added last.
-    """
-    ax = axes(ax, height=1.0 + 0.23 * len(entries))
-    names = sorted(entries, key=lambda name: fmean(entries[name]))
-    start, *_, final = entries
-    ax.axvspan(
-        min(entries[start]), max(entries[start]), color=BLUE, alpha=0.15, linewidth=0,
-        label=f"range of “{start}”",
-    )  # fmt: skip
-    ends = (start, f"{start} again", final)
-    for row, name in enumerate(names):
-        colour = BLUE if name in ends else GREEN if name in helped else GREY
-        face = "none" if colour == GREY else colour
-        marker = "D" if colour == GREEN else "o"
-        losses = entries[name]
-        ax.plot(losses, [row] * len(losses), marker, mec=colour, mfc=face, ms=6)
-        ax.plot([fmean(losses)], [row], "|", color=INK, ms=14)
-    ax.plot([], [], "o", color=BLUE, label="start, start again, final")
-    ax.plot([], [], "D", color=GREEN, label="helped")
-    ax.plot([], [], "o", mec=GREY, mfc="none", label="did not")
-    ax.plot([], [], "|", color=INK, ms=12, label="mean")
-    plots.named_rows(ax, map(short, names))
-    ax.set_xlabel(FINAL)
-    ax.grid(axis="x")
-    ax.figure.legend(loc="outside upper center", ncols=5, fontsize=8)
-    return ax
-
-
-def short(name: str) -> str:
-    """The name of an entry; of several changes, only the last.
-
-    >>> short("half the context + SiLU")
-    '... + SiLU'
-    """
-    *before, last = name.split(" + ")
-    return f"... + {last}" if before else last
-
-
 def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
-    """Loss curves against seconds, and the time at which every run has to end.
-
-    Marked lines are validation losses, thin ones training losses, smoothed.
-    """
-    ax = curves({f"{name}: validation": runs for name, runs in groups.items()}, "seconds", ax=ax)
-    for colour, runs in zip(COLOURS, groups.values(), strict=False):
-        for run in runs:
-            losses = run.log["train_loss"].dropna().rolling(SMOOTH).mean()
-            places = along(run, "seconds")[losses.index]
-            ax.plot(places, losses, color=colour, linewidth=0.6, antialiased=False)  # a small file
-    ax.relim()
-    ax.autoscale()
+    """Validation losses against seconds, and the time at which every run has to end."""
+    ax = curves(groups, "seconds", ax=ax)
     ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
     note(
         ax, f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
         ha="right", va="top", rotation=90, fontsize=8,
     )  # fmt: skip
-    ax.set_ylabel("loss (nats/token)")
-    ax.plot([], [], color=INK, linewidth=0.6, label=f"training, mean of {SMOOTH}")
-    ax.legend()
     return ax

@@ -4,14 +4,14 @@ The live view shows what temperature and top-p do to a model's next token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from workbook.views import live
+from workbook.views import live, plots
 from workbook.views.live import Live, Shown, drawable, escape, plural, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, axes, named_rows
+from workbook.views.plots import BLUE, COLOURS, GREY, axes
 
 MOST_TOKENS = 12  # that are listed
 # The least probability for each tone of a token, and its name in the key.
@@ -46,27 +46,6 @@ def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None =
     return ax
 
 
-def step_times(
-    milliseconds: Mapping[str, Sequence[float]], window: int, ax: Axes | None = None
-) -> Axes:
-    """The time that each new token took, one line per way to compute it; at `window` it slides."""
-    ax = axes(ax)
-    for colour, (name, times) in zip(COLOURS, milliseconds.items(), strict=False):
-        runs = np.lib.stride_tricks.sliding_window_view(times, SMOOTH)
-        places = np.arange(len(runs)) + 1 + SMOOTH // 2
-        ax.plot(places, np.median(runs, axis=1), color=colour, label=name)
-    ax.axvline(window, color=GREY, ls="--")
-    ax.text(
-        window, 0.99, " the window is full", va="top", color="#555555",
-        transform=ax.get_xaxis_transform(),
-    )  # fmt: skip
-    ax.set(xlabel="number of the new token", ylabel=f"time per token (ms, median of {SMOOTH})")
-    ax.set_ylim(0, 1.12 * ax.get_ylim()[1])  # room for the note above the curves
-    ax.legend(loc="upper left")
-    ax.grid()
-    return ax
-
-
 def tone(probability: float) -> str:
     """How a token of this probability is marked."""
     return next(name for least, name, _ in LEVELS if probability >= least)
@@ -90,27 +69,6 @@ def judged_text(
         if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:
             lines.append([])
     return live.token_lines([line for line in lines if line], ax)
-
-
-def next_bars(
-    before: Mapping[bytes, float], after: Mapping[bytes, float], ax: Axes | None = None
-) -> Axes:
-    """The likeliest tokens as pairs of bars: as the model says, and as they will be drawn."""
-    names = list(before)[:MOST_TOKENS]
-    ax = axes(ax, height=0.9 + 0.3 * len(names))
-    rows = np.arange(len(names))
-    for offset, colour, label, shares in (
-        (-0.2, GREY, "from the model", before),
-        (0.2, BLUE, "with temperature and top-p", after),
-    ):
-        widths = [shares.get(name, 0.0) for name in names]
-        bars = ax.barh(rows + offset, widths, 0.4, color=colour, label=label)
-        ax.bar_label(bars, [percent(w) if w else "0" for w in widths], padding=3, fontsize=8)
-    shown = [drawable(visible(name)) for name in names]
-    named_rows(ax, shown, family="monospace", parse_math=False)
-    ax.set(xmargin=0.12, xlabel="probability of coming next")
-    ax.legend(loc="lower right")
-    return ax
 
 
 LONGEST = 600  # characters of a text; a model sees only the last few anyway
@@ -164,4 +122,16 @@ def _chances_shown(
     html = f"<p>{escape(summary)}</p>{table}{hidden}"
     shown = "; ".join(listed)
     words = f"{summary} Tokens, by the model and as drawn: {shown}."
-    return Shown(html, words, partial(next_bars, before, after))
+
+    def picture() -> Axes:
+        names = list(before)[:MOST_TOKENS]
+        table = pd.DataFrame(
+            {
+                "from the model": [100 * before[name] for name in names],
+                "with temperature and top-p": [100 * after.get(name, 0.0) for name in names],
+            },
+            index=[drawable(visible(name)) for name in names],
+        )
+        return plots.grouped_bars(table, "probability of coming next (%)")
+
+    return Shown(html, words, picture)

@@ -12,60 +12,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 from workbook.views import live, plots
 from workbook.views.live import Live, Shown, escape
-from workbook.views.plots import BLUE, GREY, INK, ORANGE, PALE, RED, axes, note
+from workbook.views.plots import BLUE, INK, ORANGE, PALE, RED, axes, note
 
 
-def log_curves(
-    table: pd.DataFrame,
-    quantity: str,
-    ax: Axes | None = None,
-    *,
-    exact: pd.DataFrame | None = None,
-    marks: Mapping[str, float] | None = None,
-    lowest: float = 1e-20,
-) -> Axes:
-    """One line per column over the index, on a log axis from `lowest` up, with `exact` dashed.
-
-    A 0 runs off the bottom of the picture. The `marks` name heights.
-    """
-    ax = axes(ax)
-    if exact is not None:
-        dashed = {"color": INK, "linestyle": "--", "linewidth": 1}
-        ax.plot(exact.clip(lower=lowest**2), zorder=3, **dashed)
-        ax.plot([], [], label="closed form", **dashed)
-    ax.plot(table.clip(lower=lowest**2), linewidth=2.5, label=list(table.columns))
-    for name, height in (marks or {}).items():
-        ax.axhline(height, color=GREY, linestyle=":", zorder=0)
-        place = (table.index[-1], height)
-        note(ax, name, place, (0, 3), fontsize=8, ha="right")
-    ax.set(yscale="log", xlabel=table.index.name, ylabel=quantity)
-    ax.set_ylim(bottom=lowest)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid()
-    if exact is not None or len(table.columns) > 1:
-        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return ax
-
-
-def valley(
-    paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.ndarray], reach: float = 5.0
-) -> Figure:
+def valley(paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.ndarray]) -> Figure:
     """One map per path, an array of (places, 2), over the same landscape.
 
-    `height` gives the ground at any places, and `reach` is how far it is drawn. A path begins at
-    the square, and the + is the lowest point.
+    `height` gives the ground at any places. A path begins at the square, and the + is the lowest
+    point.
     """
     rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
     figure, panels = plt.subplots(
         rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
-    across, up = np.linspace(-reach, reach, 121), np.linspace(-reach * 0.72, reach * 0.72, 121)
+    across, up = np.linspace(-5, 5, 121), np.linspace(-3.6, 3.6, 121)
     ground = height(np.stack(np.meshgrid(across, up), axis=-1))
     levels = ground.max() * np.linspace(0.06, 1, 9) ** 2.5
     for ax, (name, path) in zip(panels.flat, paths.items(), strict=False):
@@ -96,7 +61,8 @@ def side_by_side(
         ax.set_xlabel(table.index.name)
         ax.grid()
     panels.flat[0].set_ylabel(quantity)
-    plots.legend_outside(figure, panels.flat[0], "lower center", fontsize=9)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
     return figure
 
 
@@ -173,7 +139,8 @@ def _steps_shown(lr: int) -> Shown:
     def picture() -> Axes:
         table = pd.DataFrame({"loss": losses}).rename_axis(f"step, at learning rate {lr:,}")
         lowest = 10.0**-FACTORS_OF_TEN
-        return log_curves(table, "loss, if it began at 1", marks={"start": 1.0}, lowest=lowest)
+        quantity, start = "loss, if it began at 1", {"start": 1.0}
+        return plots.curves(table, quantity, log_y=True, lowest=lowest, marks=start)
 
     return Shown(html, words, picture)
 

@@ -85,9 +85,10 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
 def png(figure: Figure) -> bytes:
     """The figure as PNG bytes: the same figure gives the same bytes on one machine.
 
-    256 colours are plenty for a map, 32 for lines; they make the file three or four times smaller.
+    256 colours are plenty for a map, 128 for lines and their blurred edges; they make the file
+    about three times smaller. With 32, orange and vermilion became one colour.
     """
-    colours = 256 if any(ax.images for ax in figure.axes) else 32
+    colours = 256 if any(ax.images for ax in figure.axes) else 128
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     image = Image.open(drawn).convert("RGB")
@@ -118,20 +119,19 @@ def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> 
     ax.annotate(text, place, by, textcoords="offset points", **look)
 
 
-def named_rows(ax: Axes, names: Iterable[str], **look) -> None:
+def named_rows(ax: Axes, names: Iterable[str]) -> None:
     """Name the rows at y = 0, 1, 2, ...; the first is on top, as in a table."""
     names = list(names)
-    ax.set_yticks(range(len(names)), names, **look)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
 
 
 def cell(
-    ax: Axes, x: float, y: float, text: object, face: str, edge: str = "white", height: float = 1.0,
-    **look,
-) -> None:  # fmt: skip
+    ax: Axes, x: float, y: float, text: object, face: str, height: float = 1.0, **look
+) -> None:
     """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
-    ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec=edge))
+    ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec="white"))
     centred = {"ha": "center", "va": "center"}
     ax.text(x + 0.5, y + height / 2, text, **centred | look)
 
@@ -142,17 +142,11 @@ def colours_of(names: Collection[str]) -> Sequence[str]:
     return [FIXED[name] for name in names] if known else COLOURS
 
 
-def bare(ax: Axes) -> None:
-    """Take away the frame and the marks of the ticks; labels stay."""
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-
-
-def legend_outside(figure: Figure, ax: Axes, place: str = "upper center", **look) -> None:
-    """One legend for a figure whose panels draw the same lines as `ax`, up to four in a row."""
-    handles, labels = ax.get_legend_handles_labels()
-    columns = min(len(labels), 4)
-    figure.legend(handles, labels, loc=f"outside {place}", ncols=columns, **look)
+def legend_above(ax: Axes) -> None:
+    """A legend on top of the axes, its entries side by side in as few rows as fit."""
+    labels = ax.get_legend_handles_labels()[1]
+    rows = -(-sum(len(label) + 7 for label in labels) // 78)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=-(-len(labels) // rows))
 
 
 def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
@@ -178,39 +172,48 @@ def tens(ax: Axes, powers: Iterable[int]) -> None:
 def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     """One group of bars per row of `table`, one bar per column, its value written at its end.
 
-    `quantity` names what is measured and its unit, for the axis.
+    `quantity` names what is measured and its unit, for the axis. A single column has no legend.
     """
     ax = axes(ax, height=0.9 + 0.2 * table.size)
-    thickness = 0.8 / len(table.columns)
-    rows = np.arange(len(table))
-    for i, column in enumerate(table.columns):
-        places = rows + (i - (len(table.columns) - 1) / 2) * thickness
-        bars = ax.barh(places, table[column], thickness, label=column, color=COLOURS[i])
+    table.plot.barh(ax=ax, width=0.8, color=COLOURS, legend=False)
+    for bars in ax.containers:
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
     named_rows(ax, table.index)
-    ax.set(xlabel=quantity, xmargin=0.1)
+    ax.set(xlabel=quantity, ylabel=None, xmargin=0.1)
     ax.grid(axis="x")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(table.columns))
+    if len(table.columns) > 1:
+        legend_above(ax)
     return ax
 
 
-def share_bars(
-    ax: Axes, table: pd.DataFrame, dark: Collection[str] = DARK, height: float = 0.7
-) -> None:
-    """One bar per row of `table`, cut into its columns' shares; small shares have no number.
-
-    On the `dark` colours, letters are white.
-    """
-    shares = table.div(table.sum(axis=1), axis=0)
-    left = np.zeros(len(table))
-    for colour, name in zip(colours_of(shares.columns), shares.columns, strict=False):
-        bars = ax.barh(range(len(table)), shares[name], height, left=left, color=colour, label=name)
-        texts = [f"{share:.0%}" if share >= 0.045 else "" for share in shares[name]]
-        ink = "white" if colour in dark else INK
+def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
+    """One bar per row of `table`, cut into its columns' shares; small shares have no number."""
+    ax = axes(ax, height=1.2 + 0.42 * len(table))
+    colours = colours_of(table.columns)
+    parts = table.div(table.sum(axis=1), axis=0)
+    parts.plot.barh(ax=ax, stacked=True, width=0.7, color=colours, legend=False)
+    for colour, bars in zip(colours, ax.containers, strict=False):
+        texts = [f"{share:.0%}" if share >= 0.045 else "" for share in bars.datavalues]
+        ink = "white" if colour in DARK else INK
         ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=8)
-        left += shares[name].to_numpy()
+    named_rows(ax, table.index)
     ax.xaxis.set_major_formatter(PercentFormatter(1))
-    ax.set_xlim(0, 1)
+    ax.set(xlim=(0, 1), xlabel=quantity, ylabel=table.index.name)
+    legend_above(ax)
+    return ax
+
+
+def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -> Axes:
+    """One row per value, the largest on top: a point on a log axis, with the value beside it."""
+    ax = axes(ax, height=0.9 + 0.32 * len(values))
+    names = sorted(values, key=values.get, reverse=True)
+    for y, name in enumerate(names):
+        ax.plot(values[name], y, "o", ms=8, color=BLUE)
+        note(ax, f"{values[name]:,.3g}", (values[name], y), (9, 0), va="center", color=INK)
+    named_rows(ax, names)
+    ax.set(xscale="log", xlabel=f"{quantity}, log scale", xmargin=0.2, ymargin=0.1)
+    ax.grid(axis="x")
+    return ax
 
 
 def curves(
@@ -219,38 +222,57 @@ def curves(
     ax: Axes | None = None,
     *,
     log: bool = False,
+    log_y: bool = False,
+    lowest: float | None = None,
+    exact: pd.DataFrame | None = None,
     marks: Mapping[str, float] | None = None,
 ) -> Axes:
     """One line per column of `table` over its index, named at its end; dashed levels at `marks`.
 
     If ends lie too close for names, a legend has them. The name of the index labels the x axis,
-    which is logarithmic with `log`.
+    which is logarithmic with `log`; y is with `log_y`, and may begin at `lowest`, from where a 0
+    runs off the bottom. Where a number is infinite, a line has a gap or its end. `exact` is dashed.
     """
     ax = axes(ax)
-    lines = [table[column].dropna() for column in table.columns]
-    close = 0.06 * (table.max(axis=None) - table.min(axis=None))
-    apart = all(
-        one.index[-1] != other.index[-1] or abs(one.iloc[-1] - other.iloc[-1]) > close
-        for one, other in combinations(lines, 2)
-    )
-    for colour, line in zip(COLOURS, lines, strict=False):
-        ax.plot(line, color=colour, linewidth=2, marker="o" if log else None, ms=4, label=line.name)
-        if apart:
-            note(
-                ax, line.name, (line.index[-1], line.iloc[-1]), (7, 0), color=colour,
-                fontweight="bold", va="center", annotation_clip=False,
-            )  # fmt: skip
-    if not apart:
-        ax.legend(loc="best")
-    for name, height in (marks or {}).items():
-        level(ax, name, height, table.index[0])
+    finite = table.replace([np.inf, -np.inf], np.nan)
+    for colour, name in zip(COLOURS, finite.columns, strict=False):
+        look = {"marker": "o", "ms": 4} if log else {}
+        ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
+    if exact is not None:
+        ax.plot(exact, color=INK, linestyle="--", linewidth=1, zorder=3)
+    if log_y:
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=lowest)
     if log:
         log2_axis(ax, table.index)
     else:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if not _name_ends(ax, [finite[name].dropna() for name in finite.columns]):
+        ax.legend(loc="best")
+    for name, height in (marks or {}).items():
+        level(ax, name, height, table.index[0])
     ax.set(xlabel=table.index.name, ylabel=quantity)
     ax.grid()
     return ax
+
+
+def _name_ends(ax: Axes, lines: Sequence[pd.Series]) -> bool:
+    """Write the name of each line at its end, if all have room there."""
+    ends = [(line.index[-1], line.iloc[-1]) for line in lines]
+    ax.get_ylim()  # settles the limits, on which the next line depends
+    heights = (ax.transScale + ax.transLimits).transform(ends)[:, 1]  # 0 to 1 in the picture
+    close = any(
+        one[0] == other[0] and abs(height - other_height) < 0.06
+        for (one, height), (other, other_height) in combinations(zip(ends, heights, strict=True), 2)
+    )
+    if close or min(heights) < 0:
+        return False
+    for colour, line, end in zip(COLOURS, lines, ends, strict=False):
+        note(
+            ax, line.name, end, (7, 0), color=colour, fontweight="bold", va="center",
+            annotation_clip=False,
+        )  # fmt: skip
+    return True
 
 
 def _short(value: float) -> str:

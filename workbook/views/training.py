@@ -21,7 +21,7 @@ from workbook.training.data import TrainData
 from workbook.training.parts import Parts
 from workbook.training.train import Run, progress_line, run_folder, train
 from workbook.views import plots
-from workbook.views.plots import BLUE, GREY, INK, ORANGE, SKY, axes
+from workbook.views.plots import BLUE, INK, ORANGE, SKY, axes
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
@@ -63,20 +63,6 @@ def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
     ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
-    return ax
-
-
-def step_parts(seconds: Mapping[str, float], ax: Axes | None = None) -> Axes:
-    """The milliseconds of one training step by part, in their order, with their shares."""
-    ax = axes(ax, height=0.8 + 0.32 * len(seconds))
-    total = sum(seconds.values())
-    colours = [GREY if value < 0.02 * total else BLUE for value in seconds.values()]
-    bars = ax.barh(list(seconds), [1e3 * value for value in seconds.values()], color=colours)
-    labels = [f"{1e3 * v:.3g} ms, {v / total:.1%}" for v in seconds.values()]
-    ax.bar_label(bars, labels, padding=3, fontsize=9)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    ax.set(xmargin=0.25, xlabel="time of a step (milliseconds)")
     return ax
 
 

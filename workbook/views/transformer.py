@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from workbook.config import ModelConfig
 from workbook.views import live, plots
 from workbook.views.live import Live, Shown, drawable, escape, plural, visible
-from workbook.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, note
+from workbook.views.plots import BLUE, GREY, INK, PALE, RED, axes
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 # The parts of the model, in tints of the colours that they have in all plots.
@@ -68,39 +67,6 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def by_depth(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
-    """One line per column of `table` over its index, the depth, on a log axis, named at its end.
-
-    A line ends, with a cross, where its numbers are no longer finite.
-    """
-    ax = axes(ax, height=3)
-    ax.set_yscale("log")
-    ends = []
-    for colour, name in zip(COLOURS, table, strict=False):
-        line = table[name].replace([np.inf, -np.inf], np.nan).dropna()
-        ax.plot(line, color=colour, lw=2)
-        ended = len(line) < len(table)
-        if ended:
-            ax.plot(line.index[-1], line.iloc[-1], "X", color=colour, ms=9)
-        words = f"{name}: overflow" if ended else name
-        ends.append((line.iloc[-1], line.index[-1], words, colour))
-    lowest, highest = np.log10(ax.get_ylim())
-    points = 72 * ax.figure.get_figheight() / (highest - lowest)  # on paper, for a factor of ten
-    free = -np.inf  # the height from which on there is room for a name, in points
-    for y, x, words, colour in sorted(ends):
-        height = np.log10(y) * points
-        free = max(free, height)
-        note(
-            ax, words, (x, y), (9, free - height), color=colour, weight="bold", va="center",
-            annotation_clip=False,
-        )  # fmt: skip
-        free += 13
-    ax.set(xlim=(table.index[0], table.index[-1]), xlabel=table.index.name, ylabel=quantity)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.grid()
-    return ax
-
-
 def heat_maps(
     maps: Mapping[str, ArrayLike], tokens: Sequence[str] = (), quantity: str = "weight"
 ) -> Figure:
@@ -128,24 +94,6 @@ def heat_maps(
     return figure
 
 
-def mask(allowed: ArrayLike, tokens: Sequence[str], ax: Axes | None = None) -> Axes:
-    """A row for each query, a column for each key: marked where the query may look at the key."""
-    allowed = np.asarray(allowed)
-    ax = axes(ax, height=0.8 + 0.34 * len(tokens))
-    for row, column in np.ndindex(allowed.shape):
-        sign, face, ink = ("✓", TINTS[0], BLUE) if allowed[row, column] else ("-", "white", GREY)
-        plots.cell(ax, column, row, sign, face, edge=GREY, color=ink)
-    places = np.arange(len(tokens)) + 0.5
-    ax.set_xticks(places, tokens)
-    ax.set_yticks(places, tokens)
-    ax.xaxis.tick_top()
-    ax.xaxis.set_label_position("top")
-    ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-    ax.set(xlabel="key: attended to", ylabel="query: attends")
-    plots.bare(ax)
-    return ax
-
-
 def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
     """The same vector at positions 0, 1, 2 ...: an arrow for each, a circle for each of `pairs`.
 
@@ -154,23 +102,16 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
     vectors = np.asarray(vectors)
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
     for ax, pair in zip(panels[0], pairs, strict=True):
-        both = vectors[:, 2 * pair : 2 * pair + 2]
+        both = vectors[:shown, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
         _ring(ax, f"pair {pair}", 10, radius, 1.4 * radius)
-        both, room = both[:shown], 0.25 * radius  # a number any closer would cover its neighbour
-        labelled = [0]
-        for position in (len(both) - 1, *range(1, len(both) - 1)):
-            if all(np.hypot(*(both[position] - both[other])) > room for other in labelled):
-                labelled.append(position)
+        labelled = both[0] + radius
         for position, (x, y) in enumerate(both):
             colour = RED if position == 0 else BLUE
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
-            if labelled == [0] and position == 0:
-                x, y = both.mean(axis=0)
-                all_of_them = f"0-{len(both) - 1}"
-                ax.text(1.32 * x, 1.32 * y, all_of_them, ha="center", va="center", color=BLUE)
-            elif position in labelled:
+            if np.hypot(*(both[position] - labelled)) > 0.25 * radius:  # or it covers the last one
                 ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
+                labelled = both[position]
     return figure
 
 
@@ -200,40 +141,6 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> F
         ax.set_axis_off()
         ax.set_title(name, fontsize=9)
     return figure
-
-
-def by_position(
-    values: ArrayLike, tokens: Sequence[str], quantity: str, changed: int, ax: Axes | None = None
-) -> Axes:
-    """A bar for each position; an arrow points at the one that was `changed`."""
-    ax = axes(ax, height=2.8)
-    values = np.asarray(values)
-    colours = [RED if place == changed else BLUE for place in range(len(values))]
-    bars = ax.bar(range(len(values)), values, color=colours)
-    ax.bar_label(bars, [f"{value:.2f}" if value else "0" for value in values], fontsize=8)
-    ax.set_xticks(range(len(tokens)), tokens)
-    ax.get_xticklabels()[changed].set(color=RED, weight="bold")
-    ax.tick_params(axis="x", length=0)
-    ax.set(xlabel="position (bold: the token that was changed)", ylabel=quantity, ymargin=0.12)
-    return ax
-
-
-def parameter_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """One bar per row of `table`, cut into its columns' shares and labelled with them.
-
-    A column that is too thin to see in every row is named below the axis.
-    """
-    ax = axes(ax, height=1.1 + 0.55 * len(table))
-    seen = table.div(table.sum(axis=1), axis=0).max() >= 0.002
-    plots.share_bars(ax, table, height=0.8)
-    plots.named_rows(ax, [f"{name}\n{n:,}" for name, n in table.sum(axis=1).items()])
-    thin = "".join(f"; {name}: too few to see" for name in table.columns[~seen])
-    ax.set_xlabel(f"share of the parameters{thin}")
-    handles = [bar for bar, visible in zip(ax.containers, seen, strict=True) if visible]
-    ax.legend(
-        handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(handles), fontsize=9
-    )
-    return ax
 
 
 # RoPE as arrows

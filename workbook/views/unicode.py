@@ -1,6 +1,6 @@
 """Notebook 01: sizes and bits of encoded text as pictures, and the UTF-8 explorer, a live view."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,15 +25,8 @@ def size_steps(
     ax = axes(ax)
     for i, column in enumerate(table.columns):
         # A line that lies on another would hide it: each is wider than the one in front of it.
-        y = table[column]
-        ax.step(
-            table.index, y, where="post", color=COLOURS[i], linewidth=2 + 2.5 * i, zorder=2 - i,
-            solid_capstyle="butt",
-        )  # fmt: skip
-        note(
-            ax, column, (table.index[-1], y.iloc[-1]), (6, 6 - 12 * i), color=COLOURS[i],
-            fontweight="bold", va="center",
-        )  # fmt: skip
+        look = {"color": COLOURS[i], "linewidth": 2 + 2.5 * i, "zorder": 2 - i}
+        ax.step(table.index, table[column], where="post", label=column, **look)
     for name, place in marks.items():
         ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=-len(table.columns))
         note(ax, name, (place, 0.15), (3, 0), fontsize=8, color=INK)
@@ -41,6 +34,7 @@ def size_steps(
     most = table.max(axis=None)
     ax.set(ylim=(0, most + 0.5), yticks=range(most + 1))
     ax.set(xlabel="code point (log scale)", ylabel=quantity)
+    plots.legend_above(ax)
     return ax
 
 
@@ -61,7 +55,8 @@ def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
     widest = max(len(data) for data in rows.values())
     ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75), xticks=[])
     ax.set_yticks(range(len(rows)), rows)
-    plots.bare(ax)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -70,8 +65,8 @@ def byte_pairs(
 ) -> Axes:
     """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
 
-    `kinds[first][second]` names what the pair is. Every kind has a number, which is written in its
-    large regions and in the key, beside the number of pairs of that kind.
+    `kinds[first][second]` names what the pair is. The key beside the map begins with what is valid,
+    and then has the most frequent first.
     """
     names, codes, counts = np.unique(np.array(kinds), return_inverse=True, return_counts=True)
     order = sorted(range(len(names)), key=lambda i: (names[i] not in valid, -counts[i]))
@@ -80,76 +75,16 @@ def byte_pairs(
     colours = PALE[:pale] + COLOURS[: len(names) - pale]
     ax = axes(ax, height=4.1)
     ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
-    _number_regions(rank, ax)
-    for number, which in enumerate(order):
-        y = 40 + 18 * number
-        ax.add_patch(plt.Rectangle((295, y - 5), 10, 10, fc=colours[number], ec=GREY))
-        text = f"{number + 1}  {names[which]}: {counts[which]:,}"
-        ax.text(311, y, text, va="center", fontsize=8)
+    key = [
+        plt.Rectangle((0, 0), 1, 1, fc=colour, ec=GREY, label=f"{names[which]}: {counts[which]:,}")
+        for colour, which in zip(colours, order, strict=True)
+    ]
+    ax.legend(handles=key, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     ticks = range(0, 256, 32)
     ax.set_xticks(ticks, [f"{tick:02X}" for tick in ticks])
     ax.set_yticks(ticks, [f"{tick:02X}" for tick in ticks])
-    ax.set(xlim=(-0.5, 430), ylim=(255.5, -0.5))  # the key is beside the map
-    ax.spines[:].set_visible(False)
-    ax.set_xlabel("second byte (hexadecimal)", loc="left")
-    ax.set_ylabel("first byte (hexadecimal)")
+    ax.set(xlabel="second byte (hexadecimal)", ylabel="first byte (hexadecimal)")
     return ax
-
-
-def _number_regions(rank: np.ndarray, ax: Axes) -> None:
-    """Write 1 + `rank` into each large region, or once beside the map if all are thin."""
-    spots = []
-    for number in range(rank.max() + 1):
-        regions = [region for region in _regions(rank == number) if region.sum() >= 1_000]
-        spots += [(*_middle(region), False, number) for region in regions]
-        if not regions:
-            spots.append((*_rightmost(rank == number), True, number))
-    free = 0  # the height in the margin from which on there is room for a number
-    for y, x, thin, number in sorted(spots):
-        place = (274, max(y, free)) if thin else (x, y)
-        free = place[1] + 17 if thin else free
-        ax.annotate(
-            str(number + 1), (x, y), place, weight="bold", fontsize=9, ha="center", va="center",
-            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": INK},
-            arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.8} if thin else None,
-        )  # fmt: skip
-
-
-def _regions(mask: np.ndarray) -> Iterator[np.ndarray]:
-    """Take `mask` apart into its connected regions."""
-    left = mask.copy()
-    while left.any():
-        region, grown = np.zeros_like(left), np.zeros_like(left)
-        grown.flat[left.argmax()] = True
-        while (grown != region).any():
-            region = grown.copy()
-            grown[1:] |= region[:-1]
-            grown[:-1] |= region[1:]
-            grown[:, 1:] |= region[:, :-1]
-            grown[:, :-1] |= region[:, 1:]
-            grown &= left
-        yield region
-        left &= ~region
-
-
-def _rightmost(mask: np.ndarray) -> tuple[int, int]:
-    """Row and column of the cell of `mask` that lies furthest to the right."""
-    column = np.flatnonzero(mask.any(axis=0))[-1]
-    return int(mask[:, column].argmax()), int(column)
-
-
-def _middle(mask: np.ndarray) -> tuple[int, int]:
-    """Row and column of a cell in the middle of the tallest stretch of `mask`."""
-    row = _longest_run(mask[:, mask.sum(axis=0).argmax()])
-    return row, _longest_run(mask[row])
-
-
-def _longest_run(line: np.ndarray) -> int:
-    """The index in the middle of the longest run of true values."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(int), [0]])))
-    starts, ends = edges[::2], edges[1::2]
-    longest = (ends - starts).argmax()
-    return int(starts[longest] + ends[longest]) // 2
 
 
 def utf8_explorer(text: str = "héllo") -> Live:

@@ -19,16 +19,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 
 import llvmlite
 import numpy as np
-import platformdirs
 from llvmlite import binding as llvm
 
-from workbook.config import DISTRIBUTION, checkout
 from workbook.files import atomic_write, locked, say
+from workbook.tokenization import engine
+from workbook.tokenization.engine import code_folders, sources_digest
 
 # Types of parameters, as numba spells them: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
@@ -144,6 +143,7 @@ def load() -> llvm.ExecutionEngine:
     with _lock:
         if _engine is None:
             _engine = _load()
+            engine.loaded = True
         return _engine
 
 
@@ -162,10 +162,10 @@ def _load() -> llvm.ExecutionEngine:
     )
     file = code_file()
     code = (kept(file) or compile_into(file, machine)) if file else compile_all(machine)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
+    jit = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    jit.add_object_file(llvm.ObjectFileRef.from_data(code))
+    jit.finalize_object()
+    return jit
 
 
 def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
@@ -207,23 +207,13 @@ def code_file() -> Path | None:
     None if neither can be written to; then every process compiles for itself. The name is a hash of
     all that the code depends on.
     """
-    sources = {each.name: each for each in resources.files(__package__).iterdir()}  # or in a zip
-    parts = [sources[name].read_bytes() for name in sorted(sources) if name.endswith(".py")]
     host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    name = sha256(b"".join([*parts, repr((llvmlite.__version__, host)).encode()])).hexdigest()
-    for folder in _folders():
+    compiler = sha256(repr((llvmlite.__version__, host)).encode()).hexdigest()[:12]
+    for folder in code_folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
         if os.access(folder, os.W_OK):
-            return folder / f"kernels-{name[:16]}.o"
+            return folder / f"kernels-{sources_digest()}-{compiler}.o"
     return None
-
-
-def _folders() -> Iterator[Path]:
-    """Where machine code may be kept, the best place first."""
-    if checkout():  # an installed package is not written to
-        yield Path(__file__).parent / "__pycache__"
-    with suppress(RuntimeError):  # a user without a home
-        yield platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)

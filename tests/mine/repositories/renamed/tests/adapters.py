@@ -88,7 +88,8 @@ def run_transformer_lm(
     weights,
     in_indices,
 ):
-    model = lm.MyLM(vocab_size, context_length, num_layers, d_model, num_heads, d_ff, rope_theta)
+    sizes = vocab_size, context_length, num_layers, d_model, num_heads, d_ff, rope_theta
+    model = lm.MyLM(lm.Settings(*sizes))
     model.tok_emb.embeddings.data = weights["token_embeddings.weight"]
     for i, layer in enumerate(model.blocks):
         fill_layer(layer, weights, prefix=f"layers.{i}.")
@@ -116,7 +117,7 @@ def run_softmax(in_features, dim):
 
 
 def run_cross_entropy(inputs, targets):
-    return learn.nll(inputs, targets)
+    return learn.NLL()(inputs, targets)
 
 
 def run_gradient_clipping(parameters, max_l2_norm):
@@ -146,4 +147,4 @@ def get_tokenizer(vocab, merges, special_tokens=None):
 
 
 def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
-    return tok.learn_bpe(input_path, vocab_size, special_tokens)
+    return tok.Trainer(vocab_size, special_tokens).train(input_path)

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+import wandb
+from torch import Tensor, nn
 
 
-def nll(logits: Tensor, targets: Tensor) -> Tensor:
-    shifted = logits - logits.amax(-1, keepdim=True).detach()
-    hit = torch.take_along_dim(shifted, targets.unsqueeze(-1), dim=-1).squeeze(-1)
-    return torch.mean(shifted.exp().sum(-1).log() - hit)
+class NLL(nn.Module):
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        shifted = logits - logits.amax(-1, keepdim=True).detach()
+        hit = torch.take_along_dim(shifted, targets.unsqueeze(-1), dim=-1).squeeze(-1)
+        return torch.mean(shifted.exp().sum(-1).log() - hit)
 
 
 class Adam(torch.optim.Optimizer):
@@ -76,6 +78,7 @@ def sample_windows(ids: npt.NDArray, batch: int, ctx: int, device: str) -> tuple
 
 
 def dump(model, optimizer, iteration, out) -> None:
+    wandb.log({"saved": iteration})
     torch.save({"w": model.state_dict(), "o": optimizer.state_dict(), "i": iteration}, out)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -117,27 +119,28 @@ class Layer(nn.Module):
         return x
 
 
+@dataclass
+class Settings:
+    n_vocab: int
+    n_ctx: int
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    theta: float = 10000.0
+
+
 class MyLM(nn.Module):
-    def __init__(
-        self,
-        n_vocab: int,
-        n_ctx: int,
-        n_layers: int,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        theta: float = 10000.0,
-        device=None,
-    ):
+    def __init__(self, config: Settings):
         super().__init__()
-        self.n_ctx = n_ctx
-        self.tok_emb = TokenTable(n_vocab, d_model, device)
-        rope = RotaryEncoding(theta, d_model // n_heads, n_ctx, device)
+        self.n_ctx, d_model = config.n_ctx, config.d_model
+        self.tok_emb = TokenTable(config.n_vocab, d_model)
+        rope = RotaryEncoding(config.theta, d_model // config.n_heads, config.n_ctx)
         self.blocks = nn.ModuleList(
-            [Layer(d_model, n_heads, d_ff, rope, device) for _ in range(n_layers)]
+            [Layer(d_model, config.n_heads, config.d_ff, rope) for _ in range(config.n_layers)]
         )
-        self.final_norm = Norm(d_model, device=device)
-        self.unembed = Proj(d_model, n_vocab, device)
+        self.final_norm = Norm(d_model)
+        self.unembed = Proj(d_model, config.n_vocab)
 
     def forward(self, idx: Tensor) -> Tensor:
         x = self.tok_emb(idx)

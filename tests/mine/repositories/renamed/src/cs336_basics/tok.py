@@ -24,6 +24,14 @@ def join(symbols, a, b):
     return tuple(done)
 
 
+class Trainer:
+    def __init__(self, vocab_size: int, special_tokens: list[str]):
+        self.vocab_size, self.special_tokens = vocab_size, special_tokens
+
+    def train(self, input_path: str | os.PathLike):
+        return learn_bpe(input_path, self.vocab_size, self.special_tokens)
+
+
 def learn_bpe(input_path: str | os.PathLike, vocab_size: int, special_tokens: list[str]):
     with open(input_path, "rb") as handle:
         text = str(handle.read(), "utf-8", "replace")

@@ -1,4 +1,0 @@
-from .functional import attention, softmax
-from .multihead import CausalMultiHeadAttention
-
-__all__ = ["CausalMultiHeadAttention", "attention", "softmax"]

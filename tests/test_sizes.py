@@ -1,0 +1,67 @@
+"""The count of lines of code, and what holds each room to its cap."""
+
+import runpy
+from collections import Counter
+from pathlib import Path
+
+SIZES = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "sizes.py"))
+
+SOURCE = '''"""A module's docstring
+of two lines."""
+
+# A comment.
+TEXT = """a value
+of two lines"""  # and a comment beside it
+
+
+def double(x):
+    """Its docstring."""
+
+    # why
+    return (
+        2 * x
+    )
+'''
+
+
+def test_comments_docstrings_and_blank_lines_are_free():
+    assert SIZES["lines_of_code"](SOURCE) == 6
+
+
+def test_explaining_costs_nothing():
+    explained = SOURCE.replace("    # why\n", "    # why\n    # at length\n\n")
+    assert SIZES["lines_of_code"](explained) == SIZES["lines_of_code"](SOURCE)
+
+
+def test_a_room_is_held_to_its_cap_from_both_sides():
+    caps = {"workbook/checks": 1_000}
+    for lines, words in (
+        (1_000, []),
+        (1_001, ["1 above its cap"]),
+        (851, []),
+        (850, ["lower its cap of 1,000"]),
+    ):
+        found = SIZES["faults"](Counter({"workbook/checks": lines}), caps)
+        assert len(found) == len(words)
+        assert all(word in fault for word, fault in zip(words, found, strict=True))
+
+
+def test_a_new_room_needs_a_cap():
+    assert "no cap" in SIZES["faults"](Counter({"workbook/attic": 5}), {})[0]
+
+
+def test_files_are_counted_by_room():
+    room = SIZES["room"]
+    assert room(Path("workbook/checks/bpe.py")) == "workbook/checks"
+    assert room(Path("workbook/tokenization/compiled/count.py")) == "workbook/tokenization"
+    assert room(Path("workbook/cli.py")) == "workbook/cli"
+    assert room(Path("workbook/config.py")) == room(Path("workbook/files.py"))
+    assert room(Path("tests/checks/test_bpe.py")) == "tests"
+
+
+def test_rivals_in_benchmarks_are_not_counted(tmp_path):
+    for name in ("tests/benchmarks/rivals.py", "tests/test_it.py", "workbook/config.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    assert SIZES["counted"](tmp_path) == {"tests": 1, "workbook/config, files": 1}

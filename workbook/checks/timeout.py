@@ -1,0 +1,169 @@
+"""A time limit for a learner's code, in processor time: that the machine is busy is not its fault.
+
+It stops code between two lines of Python, so that a verdict can name the line. What does not come
+back to Python, or throws the stop away again and again, is ended with its process (`worker`).
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+PATIENCE = 10  # in wall time a limit is this many times as long
+IDLE_SHARE = 0.01  # of a core: who uses less waits. On a machine with forty others it is 0.05
+LOOK_SECONDS = 0.25  # between two looks at the clock, and between two stops
+SWALLOWED = 4  # stops that the code may throw away: a `finally` of its own may need one
+
+
+class TimedOut(Exception):  # noqa: N818 - read as a fact
+    """The code was stopped, or it swallowed the stop and came back late."""
+
+    def __init__(self, seconds: float):
+        super().__init__(f"stopped after {seconds:g} s")
+        self.seconds = seconds
+
+
+class Stopped(BaseException):
+    """Raised inside the code that ran too long. No `except Exception` catches it."""
+
+
+def processor_seconds(pid: int | None = None) -> float:
+    """The processor time of a process (None: of this one) and of all that it started."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except (psutil.Error, OSError):  # it has ended, or there is no /proc to look into
+        return 0.0 if pid else time.process_time()
+    total = 0.0
+    for member in family:
+        with suppress(psutil.Error):
+            times = member.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+class Stopwatch:
+    """Tells when a process, with all that it started, has had its time.
+
+    That is when it has used `seconds` of processor time; or when it has used next to none for as
+    long, because then it waits for something that does not come; or after ten times as long.
+    """
+
+    def __init__(self, seconds: float, pid: int | None = None):
+        self.seconds, self.pid = seconds, pid
+        self.begun = self.looked = self.last_busy = time.monotonic()
+        self.before = self.used = processor_seconds(pid)
+
+    def is_over(self) -> bool:
+        """Whether the time is up, as of now."""
+        now, used = time.monotonic(), processor_seconds(self.pid)
+        if used - self.used > IDLE_SHARE * (now - self.looked):
+            self.last_busy = now
+        self.looked, self.used = now, used
+        return (
+            used - self.before >= self.seconds
+            or now - self.last_busy >= max(self.seconds, 1.0)
+            or now - self.begun >= PATIENCE * self.seconds
+        )
+
+
+def time_is_up(seconds: float) -> Callable[[], bool]:
+    """A function that tells whether `seconds` have been used, for loops that go on until then."""
+    watch = Stopwatch(seconds)
+    # Looking at processes takes a while, and before that time is up by the wall clock it is not up.
+    return lambda: time.monotonic() - watch.begun >= seconds and watch.is_over()
+
+
+class _Limit:
+    """A call that is being timed."""
+
+    # The calls that are being timed, one inside the other. A single alarm serves all of them.
+    active: list["_Limit"] = []  # noqa: RUF012 - there is one alarm in a process
+    handler: Any = None  # of the alarm before
+    swallowed: Callable[[TimedOut], Any] | None = None
+
+    def __init__(self, seconds: float):
+        self.watch = Stopwatch(seconds)
+        self.process = os.getpid()
+        self.stops = 0  # that were raised so far
+        self.stop = type("Stopped", (Stopped,), {})  # one class per call: calls may be nested
+
+    def begin(self) -> None:
+        if not self.active:
+            _Limit.handler = signal.signal(signal.SIGALRM, _on_alarm)
+        self.active.append(self)
+        _set_alarm()
+
+    def end(self) -> None:
+        if self not in self.active:
+            return
+        self.active.remove(self)
+        if os.getpid() != self.process:  # the code forked: this copy must not do what follows
+            os._exit(0)
+        _set_alarm()
+        if not self.active:
+            signal.signal(signal.SIGALRM, self.handler or signal.SIG_DFL)
+
+
+def _set_alarm(seconds: float | None = None) -> None:
+    """Set the alarm for when the first of the limits may be over; off, if there is none.
+
+    A process cannot use more than a second per second, but for its children: that is why nothing
+    is measured before the wall clock says so.
+    """
+    now = time.monotonic()
+    ends = [limit.watch.begun + limit.watch.seconds - now for limit in _Limit.active]
+    if seconds is None:
+        seconds = max(LOOK_SECONDS, min(ends)) if ends else 0
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _on_alarm(signum: int, frame: Any) -> None:
+    for limit in list(_Limit.active):  # the outermost first
+        if limit.stops or limit.watch.is_over():
+            _set_alarm(LOOK_SECONDS)
+            limit.stops += 1
+            if limit.stops > SWALLOWED and _Limit.swallowed:
+                _Limit.swallowed(TimedOut(limit.watch.seconds))
+            raise limit.stop
+    _set_alarm()
+
+
+def limited(seconds: float, function: Callable[[], Any]) -> Any:
+    """Return what the function returns. Raises: TimedOut, with what it was doing as the cause.
+
+    Where there is no alarm (on Windows, and on other threads than the main one) it runs as long as
+    it likes: there, only the limit of its process holds.
+
+    A stop that breaks into a destructor is thrown away by the interpreter; the next one follows.
+    A child process that the function forked ends where it would return: it is a copy of this
+    process, and would repeat what follows.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and hasattr(signal, "setitimer")):
+        return function()
+    limit = _Limit(seconds)
+    try:
+        limit.begin()
+        try:
+            result = function()
+        finally:
+            limit.end()  # a stop may arrive in here as well
+    except BaseException as error:
+        limit.end()
+        if limit.stops:
+            raise TimedOut(seconds) from error
+        raise
+    if limit.stops:
+        raise TimedOut(seconds)
+    return result
+
+
+def on_swallowed(action: Callable[[TimedOut], Any]) -> None:
+    """Set what is done about code that throws every stop away; it should end the process."""
+    _Limit.swallowed = staticmethod(action)

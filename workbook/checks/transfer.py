@@ -1,0 +1,127 @@
+"""How a learner's functions, classes and values travel into the process that judges them.
+
+What is defined in a notebook goes as a whole (by cloudpickle), with the source of its cells, so
+that a verdict can quote the line. What comes from a file goes by its name, and is imported again.
+"""
+
+import inspect
+import io
+import linecache
+import pickle
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing.pool import Pool
+from types import FunctionType, MethodType
+from typing import Any
+
+import cloudpickle
+
+# What a notebook makes once and its functions share. It cannot be copied, but made again.
+MADE_AGAIN = {
+    ThreadPoolExecutor: lambda pool: (ThreadPoolExecutor, (pool._max_workers,)),
+    ProcessPoolExecutor: lambda pool: (ProcessPoolExecutor, (pool._max_workers,)),
+    Pool: lambda pool: (Pool, (pool._processes,)),
+    type(threading.Lock()): lambda lock: (threading.Lock, ()),
+    type(threading.RLock()): lambda lock: (threading.RLock, ()),
+}
+ROPE = re.compile("rope|rotar", re.IGNORECASE)
+
+
+class PackError(Exception):
+    """An object that cannot be copied into another process; the message names it."""
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Copies what cloudpickle does, and makes pools, locks and the standard output again."""
+
+    def reducer_override(self, value: Any) -> Any:
+        for name in ("stdout", "stderr"):
+            if value is getattr(sys, name):
+                return getattr, (sys, name)
+        again = MADE_AGAIN.get(type(value))
+        return again(value) if again else super().reducer_override(value)
+
+
+def _dumps(value: Any) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
+def pack(arguments: tuple) -> dict[str, Any]:
+    """The arguments as a dict of plain values and bytes, for `unpack`. Raises: PackError."""
+    try:
+        pickled = _dumps((arguments, _ropes()))
+    except Exception as error:
+        raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
+    cells = {name: entry for name, entry in linecache.cache.items() if _is_cell(entry)}
+    return {"pickled": pickled, "cells": cells}
+
+
+def unpack(packed: dict[str, Any]) -> tuple:
+    """The arguments of `pack`, in another process. Raises: whatever an import there raises."""
+    linecache.cache.update(packed["cells"])
+    arguments, ropes = pickle.loads(packed["pickled"])
+    main = vars(sys.modules["__main__"])
+    # The workers of a pool look a notebook's functions up by their names in `__main__`.
+    for function in functions_of([*arguments, *ropes]):
+        if function.__globals__.get("__name__") == "__main__":
+            main.update(function.__globals__)
+    main.update({kind.__name__: kind for kind in ropes})
+    return arguments
+
+
+def _ropes() -> list[type]:
+    """RoPE classes of the notebook: a check of attention hands them in where one is asked for."""
+    main = vars(sys.modules["__main__"])
+    classes = (value for value in list(main.values()) if inspect.isclass(value))
+    return [c for c in classes if c.__module__ == "__main__" and ROPE.search(c.__name__)]
+
+
+def _is_cell(entry: Any) -> bool:
+    """Whether an entry of linecache has no file that it could be read from again."""
+    return isinstance(entry, tuple) and len(entry) == 4 and entry[1] is None
+
+
+def functions_of(value: Any) -> Iterator[FunctionType]:
+    """The Python functions that an attempt consists of, its class's methods included."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from functions_of(item)
+    elif isinstance(value, partial):
+        yield from functions_of(value.func)
+    elif isinstance(value, MethodType):
+        yield value.__func__
+    elif isinstance(value, FunctionType):
+        yield value
+    else:
+        kind = value if inspect.isclass(value) else type(value)
+        members = [member for base in kind.__mro__ for member in vars(base).values()]
+        yield from (member for member in members if isinstance(member, FunctionType))
+
+
+def _culprit(arguments: tuple) -> str:
+    """Name what cannot be copied: a variable that the code uses, or the object itself."""
+    seen, todo = set(), list(functions_of(arguments))
+    while todo:
+        function = todo.pop()
+        seen.add(function)
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, FunctionType):
+                todo += {value} - seen
+            elif value is not None:
+                try:
+                    _dumps(value)
+                except Exception:
+                    return f"`{name}` is {_kind(value)}, which cannot be copied"
+    return f"{_kind(arguments[1] if len(arguments) > 1 else arguments)} cannot be copied"
+
+
+def _kind(value: Any) -> str:
+    kind = value.__name__ if inspect.isclass(value) else type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -1,0 +1,59 @@
+"""When a text goes through the compiled engine, and where its machine code is kept.
+
+    in memory, or kept on disk      from 50 kB      loading it takes 0.1 s
+    to be compiled first            from 5 MiB      that takes about 10 s, once on a machine
+
+Below, plain Python is quicker. The question is asked for every text, so it must be cheap: a short
+text has its answer at once, for others the disk is looked at once in a process, and LLVM is never
+loaded just to find out.
+"""
+
+import glob
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+
+import platformdirs
+
+from workbook.config import DISTRIBUTION, checkout
+
+FROM_IF_READY = 50_000  # bytes
+FROM_IF_NOT = 5 << 20
+
+loaded = False  # set by `compiled.kernels.load`
+
+
+def pays_off(size: int) -> bool:
+    """Whether a text or file of so many bytes goes through the compiled engine."""
+    return size >= FROM_IF_READY and (loaded or size >= FROM_IF_NOT or is_on_disk())
+
+
+@cache
+def is_on_disk() -> bool:
+    """Whether machine code of these sources is kept on this machine.
+
+    It may be of another kind of processor, if machines share a disk. Then the first text of 50 kB
+    waits for the compiler: which kind this one is, only LLVM could say.
+    """
+    pattern = f"kernels-{sources_digest()}-*.o"
+    return any(glob.glob(pattern, root_dir=folder) for folder in code_folders())
+
+
+@cache
+def sources_digest() -> str:
+    """A hash of the sources of the engine, which is part of the name of its machine code."""
+    folder = resources.files(__package__) / "compiled"  # may be in a zip
+    sources = {file.name: file for file in folder.iterdir() if file.name.endswith(".py")}
+    content = b"".join(sources[name].read_bytes() for name in sorted(sources))
+    return sha256(content).hexdigest()[:12]
+
+
+def code_folders() -> Iterator[Path]:
+    """Where machine code may be kept, the best place first."""
+    if checkout():  # an installed package is not written to
+        yield Path(__file__).parent / "compiled" / "__pycache__"
+    with suppress(RuntimeError):  # a user without a home
+        yield platformdirs.user_cache_path(DISTRIBUTION, appauthor=False)
