@@ -116,14 +116,7 @@ def test_the_edition_spells_the_id(bundles, monkeypatch):
 
 
 def test_outside_a_notebook_an_answer_is_printed(capsys):
-    answer(
-        "unicode1",
-        "a",
-        """
-        It is NUL.
-        Nobody sees it.
-    """,
-    )
+    answer("unicode1", "a", "\n    It is NUL.\n    Nobody sees it.\n    ")
     assert capsys.readouterr().out == "unicode1 (a)\n\nIt is NUL.\nNobody sees it.\n"
 
 
@@ -140,9 +133,6 @@ def test_outside_a_notebook_an_answer_is_printed(capsys):
 def test_a_misplaced_answer_is_a_clear_error(arguments, error, named):
     with pytest.raises(error, match=named):
         answer(*arguments)
-
-
-def test_an_unknown_corpus_is_a_clear_error():
     with pytest.raises(ValueError, match="no corpus is called 'wikipedia'"):
         answer("main_experiment", None, "x", corpora=["wikipedia"])
 

@@ -108,13 +108,7 @@ def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added
 def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys, monkeypatch):
     study.make()
     path = folder / "02_bpe.ipynb"
-    change(
-        path,
-        {
-            "train_bpe-try": SOLVED,
-            "unicode2-answer-c": 'answer("unicode2", "c", "My bytes.")',
-        },
-    )
+    change(path, {"train_bpe-try": SOLVED, "unicode2-answer-c": 'answer("unicode2", "c", "Mine.")'})
     before = sources(path)
     update.reset("train_bpe")
     after = sources(path)
@@ -165,14 +159,12 @@ def test_a_study_is_made_solved_checked_and_started_over(folder):
         shown = {c.id: str(c.outputs) for c in done.cells if c.cell_type == "code"}
         assert trainer in shown["train_bpe-check"]
         assert letters in shown["unicode2-check-c"]
-        change(
-            path,
-            {
-                "train_bpe-try": SOLVED,
-                "unicode2-try-c": 'my_bytes = b"\\xc3\\x28"',
-                "unicode2-answer-c": 'answer("unicode2", "c", "Two bytes, one out of place.")',
-            },
-        )
+        written = {
+            "train_bpe-try": SOLVED,
+            "unicode2-try-c": 'my_bytes = b"\\xc3\\x28"',
+            "unicode2-answer-c": 'answer("unicode2", "c", "Two bytes, one out of place.")',
+        }
+        change(path, written)
     record = Progress(folder).read()
     assert SOLVED in record["train_bpe"][""].source and record["train_bpe"][""].best == "almost"
     assert "from workbook.tokenization import bpe\n" in record["train_bpe"][""].source

@@ -121,10 +121,9 @@ def test_an_untouched_stub_leaves_no_trace(study):
 
 
 def test_an_answer_that_was_emptied_no_longer_counts(study):
-    record_answer("unicode2", "a", "Because.")
-    assert study.of("unicode2", "a").answered
-    record_answer("unicode2", "a", " \n")
-    assert not study.of("unicode2", "a").answered
+    for text in ("Because.", " \n"):
+        record_answer("unicode2", "a", text)
+        assert study.of("unicode2", "a").answered == bool(text.strip())
 
 
 def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
@@ -155,12 +154,6 @@ def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
     assert nearest() == tmp_path / "mine"
 
 
-def test_an_installed_package_makes_a_folder_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "checkout", lambda: None)
-    monkeypatch.chdir(tmp_path)
-    assert around() is None and nearest() == tmp_path / "study"
-
-
 def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
     (tmp_path / "study" / ".workbook").mkdir(parents=True)
     checkout = tmp_path / "checkout"
@@ -168,6 +161,9 @@ def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "checkout", lambda: checkout)
     monkeypatch.chdir(checkout / "code")
     assert nearest() == checkout / "study"
+    monkeypatch.setattr(config, "checkout", lambda: None)
+    (tmp_path / "study" / ".workbook").rmdir()
+    assert around() is None and nearest() == checkout / "code" / "study"
 
 
 def test_a_folder_below_the_study_folder_belongs_to_it(study):

@@ -228,26 +228,19 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
 
 def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
     publish(checkout, revised(train_bpe_check="newer", unicode1_check_a="newer"))
-    assert cli.main(["study"]) == 0
-    assert "study/02_bpe.ipynb is older than its original (new or changed cells: 2). `workbook" in (
-        capsys.readouterr().out
-    )
-    assert cli.main(["study", "--update", "02_bpe"]) == 0
-    told = capsys.readouterr().out
-    assert "is up to date now" in told and "is older" not in told
-    assert cli.main(["study", "--update"]) == 0
-    assert "There is nothing to update" in capsys.readouterr().out
-    assert cli.main(["study", "--update", "nothing"]) == 2
-    assert "no notebook 'nothing'" in capsys.readouterr().err
+    for command, status, said in (
+        (["study"], 0, "is older than its original (new or changed cells: 2). `workbook"),
+        (["study", "--update", "02_bpe"], 0, "is up to date now"),
+        (["study", "--update"], 0, "There is nothing to update"),
+        (["study", "--update", "nothing"], 2, "no notebook 'nothing'"),
+    ):
+        assert cli.main(command) == status
+        assert said in "".join(capsys.readouterr())
 
 
 def test_what_cannot_be_updated_is_told_in_a_sentence(checkout, capsys):
-    update.update()
     update.update(["02_bpe"])
-    assert capsys.readouterr().out.splitlines() == [
-        f"There is nothing to update in {checkout / 'study'}.",
-        "study/02_bpe.ipynb is up to date.",
-    ]
+    assert capsys.readouterr().out.endswith("study/02_bpe.ipynb is up to date.\n")
     with pytest.raises(ValueError, match=r"no notebook '02_bqe' in .*; pick from 02_bpe$"):
         update.update(["02_bqe"])
     with pytest.raises(
@@ -312,7 +305,7 @@ originals = st.lists(
     max_size=9,
 )
 KINDS = (
-    *("append", "replace", "delete", "add", "paste", "same-id", "move", "turn", "run"),
+    *("append", "replace", "delete", "add", "paste", "same-id", "move", "turn"),
     *("crlf", "drop-id", "drop-metadata", "drop-note"),  # by other programs
 )
 edits = st.lists(
@@ -380,8 +373,6 @@ def edited(notebook, edits):
             for one in cells:
                 one["metadata"].get("workbook", {}).pop("original", None)
             notebook["metadata"].pop("workbook", None)
-        elif kind == "run" and each["cell_type"] == "code":
-            each["execution_count"] = number
     return notebook
 
 

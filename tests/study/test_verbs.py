@@ -175,17 +175,11 @@ def test_code_in_words_is_marked_without_its_backticks():
 def test_a_partly_written_class_says_what_is_missing(monkeypatch):
     def checker(attempt, part=None):
         call(attempt().encode, "a")
-        try:
-            call(attempt().decode, [0])
-        except NotAttempted:
-            raise NotAttempted("encode passes; decode is not written yet.") from None
+        raise NotAttempted("encode passes; decode is not written yet.")
 
     class Tokenizer:
         def encode(self, text):
             return [0]
-
-        def decode(self, ids):
-            """Return the text."""
 
     check_with(monkeypatch, checker, "tokenizer")
     report = check("tokenizer", Tokenizer)
