@@ -152,11 +152,7 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.get(preset)
     study = Path(study or progress.nearest()).absolute()
-<<<<<<< HEAD
     report = worker.result(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
-=======
-    *_, report = apart.results(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
->>>>>>> mine
     return Report(**{**report, "findings": [Finding(*each) for each in report["findings"]]})
 
 
