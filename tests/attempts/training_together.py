@@ -292,6 +292,8 @@ WRONG = [
     ("cannot resume", [("    state = torch.load(src)\n", '    state = torch.load(src)["all"]\n')],
      "KeyError: 'all'"),
     ("crashes", [(LOOP, "train_data.shuffle()\n    " + LOOP)], "has no attribute 'shuffle'"),
+    ("is not finished", [(LOOP, "raise NotImplementedError\n    " + LOOP)],
+     "`raise NotImplementedError` is still there"),
     ("asks", [(LOOP, "input('Go on?')\n    " + LOOP)], "cannot answer input()"),
     ("nan", [("    return torch.nn.functional.cross",
               "    return float('nan') * torch.nn.functional.cross")], "nan or infinite"),

@@ -78,7 +78,7 @@ class Trainer:
 
     def __init__(self, attempt: Any, folder: Path):
         """Find out which settings it has. Raises: NotAttempted."""
-        if attempt is None or attempt is ... or verdicts.is_stub(attempt):
+        if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
             raise NotAttempted
         self.attempt, self.folder, self.steps, self.told = attempt, folder, 0, " --help"
         self.extra, parameters = [], []
@@ -144,8 +144,6 @@ class Trainer:
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
         if self.steps:
             print(seen.log)  # its beginning is shown beside what is wrong
-        if seen.error == "NotImplementedError":
-            raise NotAttempted
         if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
             advice = INSTALL if "NotFound" in seen.error else CONTRACT
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {advice}")

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from workbook.checks.timeout import Stopped
-from workbook.checks.verdicts import NotAttempted, Wrong, call
+from workbook.checks.verdicts import NotAttempted, Wrong, call, unfinished
 
 SECONDS = 40.0  # for one run
 PATIENCE = 3  # times the steps that were asked for; then the run is stopped
@@ -107,8 +107,8 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
         call(start, seconds=SECONDS, given="", **values)
     except Stopped:
         seen.stopped = True
-    except NotAttempted:
-        seen.error = "NotImplementedError"
+    except NotAttempted as nothing:
+        seen.claim, seen.error = unfinished(nothing).claim, "NotImplementedError"
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
             seen.claim, seen.error = wrong.claim, dict(wrong.rows)["got"]
