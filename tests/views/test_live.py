@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from view_inputs import seen
 
-from workbook.views import accounting, experiments, live, plots, transformer
+from workbook.views import accounting, live, plots, transformer
 from workbook.views.live import NO_INK, character_name, drawable, visible
 
 
-@pytest.mark.parametrize("module", [live, plots, accounting, experiments])
+@pytest.mark.parametrize("module", [live, plots, accounting])
 def test_the_examples_hold(module):
     tried = doctest.testmod(module)
     assert tried.attempted and not tried.failed
