@@ -109,3 +109,22 @@ def test_what_cannot_be_copied_is_named(tmp_path):
         "○ softmax: not attempted\nNothing was checked: `NUMBERS` is a generator"
     )
     assert "hand in a file" in said
+
+
+BY_PATH = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("handed_in_7", {path!r})
+module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(judge("softmax", module.softmax).heading)
+print(judge("softmax", module.wrong))
+"""
+
+
+def test_a_file_that_was_loaded_by_its_path_needs_no_import(tmp_path):
+    file = tmp_path / "elsewhere" / "homework 7.py"
+    file.parent.mkdir()
+    file.write_text(f"import torch\n{SOFTMAX}\ndef wrong(x, dim):\n    return x.no_such()\n")
+    said = printed_by(tmp_path, BY_PATH.format(path=str(file)))
+    assert said.startswith("✓ softmax: correct\n✗ softmax: wrong\n")
+    assert "in wrong: `return x.no_such()`" in said

@@ -1,12 +1,14 @@
 """How a learner's functions, classes and values travel into the process that judges them.
 
 What is defined in a notebook goes as a whole (by cloudpickle), with the source of its cells, so
-that a verdict can quote the line. What comes from a file goes by its name, and is imported again.
+that a verdict can quote the line. What comes from a file goes by its name, and is imported again;
+if an import would not find that file, it goes as a whole, too.
 """
 
 import inspect
 import io
 import linecache
+import os
 import pickle
 import re
 import sys
@@ -14,11 +16,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import cloudpickle
+
+from workbook.checks.verdicts import NOT_THEIRS
 
 # What a notebook makes once and its functions share. It cannot be copied, but made again.
 MADE_AGAIN = {
@@ -54,10 +59,16 @@ def _dumps(value: Any) -> bytes:
 
 def pack(arguments: tuple) -> dict[str, Any]:
     """The arguments as a dict of plain values and bytes, for `unpack`. Raises: PackError."""
+    hidden = list(_not_importable())
+    for module in hidden:
+        cloudpickle.register_pickle_by_value(module)
     try:
         pickled = _dumps((arguments, _ropes()))
     except Exception as error:
         raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
+    finally:
+        for module in hidden:
+            cloudpickle.unregister_pickle_by_value(module)
     cells = {name: entry for name, entry in linecache.cache.items() if _is_cell(entry)}
     return {"pickled": pickled, "cells": cells}
 
@@ -73,6 +84,25 @@ def unpack(packed: dict[str, Any]) -> tuple:
             main.update(function.__globals__)
     main.update({kind.__name__: kind for kind in ropes})
     return arguments
+
+
+def _not_importable() -> Iterator[ModuleType]:
+    """The modules that an import would not find again, such as a file loaded by its path."""
+    found: dict[str, bool] = {}  # by the name of the topmost package
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not isinstance(file, str) or file.startswith(NOT_THEIRS):
+            continue
+        top = name.partition(".")[0]
+        if top not in found:
+            spec = PathFinder.find_spec(top)
+            known = getattr(sys.modules.get(top), "__file__", None)
+            found[top] = bool(spec) and (
+                known is None or os.path.realpath(known) == os.path.realpath(spec.origin or "")
+            )
+        # Under another name than its own it is an alias, which has a real one.
+        if not found[top] and getattr(module, "__name__", None) == name:
+            yield module
 
 
 def _ropes() -> list[type]:
