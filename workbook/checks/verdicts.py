@@ -324,8 +324,10 @@ def fault_of_ours(error: BaseException) -> str | None:
 def _is_theirs(value: Any) -> bool:
     """Whether the learner has written a function, a class, or the class of an object."""
     home = (value if isinstance(value, type | FunctionType) else type(value)).__module__
-    file = getattr(sys.modules.get(home), "__file__", None)
-    return home == "__main__" or bool(file and not file.startswith(NOT_THEIRS))
+    if home == "__main__" or home not in sys.modules:  # it came as a whole (see `transfer`)
+        return True
+    file = getattr(sys.modules[home], "__file__", None)
+    return bool(file and not file.startswith(NOT_THEIRS))
 
 
 def busy_with(stopped: BaseException | None) -> str | None:
