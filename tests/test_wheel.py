@@ -141,7 +141,7 @@ def test_recorded_runs_and_published_claims_come_along(installed):
 
 def test_what_needs_a_checkout_says_so(installed):
     said = installed.workbook("notebooks", status=2)
-    assert said.startswith("workbook: `workbook notebooks` runs the worked notebooks of a checkout")
+    assert said.startswith("workbook: this is an installed package: clone the repository")
     assert said.count("\n") == 1 and "clone the repository" in said
 
 
