@@ -259,9 +259,9 @@ def test_a_week(student):
             FIGURE + 'answer("unicode1", "b", """\nThe repr escapes it, my words.\n""", figure)',
         )
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
-        assert "a ✓ correct · b ✎ read · c ○ open · answered: a, b" in table(student)["unicode1"]
+        assert "a ✓ correct, answered · b ✎ read, answered · c ○ open" in table(student)["unicode1"]
         monday.above(monday.cell("answer", "unicode1", "c"), 'tick("unicode1", "b")')
-        assert "a ✓ correct · b ✓ ticked · c ○ open" in table(student)["unicode1"]
+        assert "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in table(student)["unicode1"]
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.
