@@ -261,7 +261,9 @@ def test_a_week(student):
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
         assert "a ✓ correct, answered · b ✎ read, answered · c ○ open" in table(student)["unicode1"]
         monday.above(monday.cell("answer", "unicode1", "c"), 'tick("unicode1", "b")')
-        assert "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in table(student)["unicode1"]
+        assert (
+            "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in table(student)["unicode1"]
+        )
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.

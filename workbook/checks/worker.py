@@ -42,7 +42,7 @@ import psutil
 
 from workbook import config
 from workbook.checks import transfer
-from workbook.checks.timeout import Stopped, Stopwatch, on_swallowed
+from workbook.checks.timeout import Stopped, Stopwatch, has_children, on_swallowed
 
 CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
@@ -191,16 +191,19 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             "recursion_limit": sys.getrecursionlimit(),
             "log_level": logging.getLogger().level,
         }
-        server, worker, status = _take(), None, None
-        watch = Stopwatch(START_SECONDS, server.process.pid)
+        server, worker, status, watch = _take(), None, None, None
         try:
             server.ask(request)
             while status is None:
                 message = server.next_message()
-                if message is None:
-                    _expect_in_bounds(worker or server.process.pid, watch, printed)
+                if message is None:  # measured only where nothing comes at once
+                    pid, limit = (
+                        (worker, seconds) if worker else (server.process.pid, START_SECONDS)
+                    )
+                    watch = watch or Stopwatch(limit, pid)
+                    _expect_in_bounds(pid, watch, printed)
                     continue
-                kind, value = message
+                (kind, value), watch = message, None
                 if kind == "started":
                     worker = value
                 elif kind == "ended":
@@ -209,7 +212,6 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                     yield value
                 else:
                     raise {"ValueError": ValueError}.get(kind, OSError)(value)
-                watch = Stopwatch(seconds, worker)
             if status:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
@@ -325,7 +327,14 @@ def serve() -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    while request := _read_request(requests):
+    is_warm = False
+    while True:
+        if not is_warm and not select.select([requests], [], [], 0)[0]:  # nobody waits
+            _warm_up()
+            is_warm = True
+        request = _read_request(requests)
+        if request is None:
+            return
         if (worker := os.fork()) == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -348,6 +357,18 @@ def _load() -> None:
     checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
     for name in ("torch", "workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
         import_module(name)
+
+
+def _warm_up() -> None:
+    """Use what torch loads at its first use: else each worker would, for a second or more."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a process with threads of its own should not fork
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    (weight @ weight).cos().sum().backward()
+    torch.optim.SGD([weight]).step()
+    torch.set_num_threads(threads)
 
 
 def _read_request(requests: BinaryIO) -> dict | None:
@@ -407,9 +428,10 @@ def finish(value: Any) -> None:
 
 def _leave(status: int) -> NoReturn:
     """End this worker with all its children; threads that go on end with it."""
-    with suppress(psutil.Error, OSError):  # such as without /proc
-        for child in psutil.Process().children(recursive=True):
-            child.kill()
+    if has_children():
+        with suppress(psutil.Error, OSError):  # such as without /proc
+            for child in psutil.Process().children(recursive=True):
+                child.kill()
     os._exit(status)
 
 
