@@ -209,3 +209,8 @@ def test_an_adapter_that_does_something_else_differs(name):
     assert adapters.differs(ours, name) == ""
     assert "other numbers" in adapters.differs(lambda **given: ours(**given) * 1.01, name)
     assert "raises KeyError" in adapters.differs(lambda **given: {}[name], name)
+
+
+def test_no_hook_of_a_caught_module_is_left_behind():
+    adapters.caught(course_adapters.run_linear, adapters.example("run_linear"))
+    assert not torch.nn.modules.module._has_any_global_hook()  # with one, compiling would warn

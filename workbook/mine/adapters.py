@@ -143,12 +143,15 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
 
     with ExitStack() as stack:
         stack.enter_context(uncompiled())
+        called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
         for handle in (
+            called,
             hooks.register_module_module_registration_hook(note),
             hooks.register_module_parameter_registration_hook(note),
-            hooks.register_module_forward_hook(note_call, with_kwargs=True),
         ):
             stack.callback(handle.remove)
+        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
+        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
         try:
             result = limited(SECONDS, lambda: adapter(**arguments))
         except Exception as error:
