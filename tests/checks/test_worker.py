@@ -57,6 +57,24 @@ def calls_c():
     yield sum(range(10**12))
 
 
+def multiplies_matrices():
+    yield torch.get_num_threads()
+    yield (torch.ones(1000, 1000) @ torch.ones(1000, 1000)).sum().item()
+    yield torch.randn(2_000_000).cos().exp().numel()
+
+
+def test_a_worker_computes_with_as_many_threads_as_torch_would_use(monkeypatch):
+    worker.close()  # a server reads the variable when it starts
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ask = "import torch; print(torch.get_num_threads())"
+    threads = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout
+    try:
+        got = [*results(HERE + "multiplies_matrices", seconds=60)]
+    finally:
+        worker.close()
+    assert got == [int(threads), 1e9, 2_000_000]
+
+
 def test_values_come_back_in_order():
     assert list(results(HERE + "counts", 3, seconds=60)) == [0, 1, 2]
 

@@ -318,9 +318,9 @@ def serve() -> None:
     with open(os.devnull, "r+b") as nowhere:
         for number in (0, 1, 2):
             os.dup2(nowhere.fileno(), number)
-    _load()
+    threads = _load()
     if not CAN_FORK:
-        answer(_read_request(requests), answers)
+        answer(_read_request(requests), answers, threads)
         return
     # SIGCHLD writes to a pipe: `select` then waits for a worker's end and for ours at once.
     ended, wake = os.pipe()
@@ -340,7 +340,7 @@ def serve() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for number in (requests.fileno(), ended, wake):
                 os.close(number)
-            answer(request, answers)
+            answer(request, answers, threads)
         while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             readable, _, _ = select.select([ended, requests], [], [])
             if requests in readable:  # nothing is asked meanwhile: whoever asks has ended
@@ -352,23 +352,29 @@ def serve() -> None:
         _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
 
 
-def _load() -> None:
-    """Import what checks need, before an attempt can get in its way."""
+def _load() -> int:
+    """Import what checks need, before an attempt can get in its way.
+
+    Returns the number of threads that torch would use. In this process it uses one: a fork has
+    none of the others, and OpenMP would wait there for ever for those that it had started here.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    for name in ("torch", "workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
+    for name in ("workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
         import_module(name)
+    return threads
 
 
 def _warm_up() -> None:
     """Use what torch loads at its first use: else each worker would, for a second or more."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a process with threads of its own should not fork
     weight = torch.nn.Parameter(torch.ones(2, 2))
     (weight @ weight).cos().sum().backward()
     torch.optim.SGD([weight]).step()
-    torch.set_num_threads(threads)
 
 
 def _read_request(requests: BinaryIO) -> dict | None:
@@ -435,8 +441,14 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def answer(request: dict, answers: BinaryIO) -> None:
-    """Call the function of a request, send each value that it yields, and end the process."""
+def answer(request: dict, answers: BinaryIO, threads: int) -> None:
+    """Call the function of a request, send each value that it yields, and end the process.
+
+    torch may use as many threads there as it is told.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
     _move_in(request)
     global _answers, is_inside
     _answers, is_inside = answers, True
