@@ -20,8 +20,9 @@ def bundles(monkeypatch):
     """What is displayed, as in a notebook."""
     shown = []
     InteractiveShell.instance()
-    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
     monkeypatch.setattr("workbook.views.plots.display", lambda bundle, **_: shown.append(bundle))
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
     yield shown
     InteractiveShell.clear_instance()
 
