@@ -158,9 +158,9 @@ def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path):
-    works = WORKS.replace("input()", "print(os.fork(), flush=True), input()").replace(
-        "sys", "os, sys", 1
-    )
+    # Both write their line at once: two calls of print may mix theirs.
+    forks = "os.write(1, b'%d\\n' % os.fork()), input()"
+    works = WORKS.replace("input()", forks).replace("sys", "os, sys", 1)
     work = [sys.executable, "-c", works, str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(work, text=True, **pipes) as first:

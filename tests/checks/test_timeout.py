@@ -46,6 +46,30 @@ def test_an_attempt_that_hangs_is_stopped(attempt):
     assert caught.value.timed_out
 
 
+LOSES_AN_ALARM = """
+import signal, threading
+from workbook.checks.timeout import TimedOut, limited
+
+def loses_one():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    signal.sigwait({signal.SIGALRM})  # it has come, and Python never hears of it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    threading.Event().wait(60)
+
+try:
+    print(limited(0.3, loses_one))
+except TimedOut as error:
+    print(error)
+"""
+
+
+def test_a_lost_alarm_is_followed_by_another():
+    # In a process without other threads: one of them might take the alarm instead.
+    run = [sys.executable, "-c", LOSES_AN_ALARM]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout == "stopped after 0.3 s\n", done
+
+
 def test_what_ends_in_time_is_left_alone():
     assert limited(30, lambda: time.sleep(0.1) or "done") == "done"
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

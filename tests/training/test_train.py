@@ -652,7 +652,11 @@ def test_a_closed_terminal_and_a_clusters_warning_save_the_step_in_hand(
     tmp_path, monkeypatch, name
 ):
     number = getattr(signal, name)
-    stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+    before = signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup
+    try:
+        stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+    finally:
+        signal.signal(number, before)
     assert "stopped after step 7, which is saved" in str(stop)
 
 

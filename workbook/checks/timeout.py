@@ -135,13 +135,14 @@ def _set_alarm(seconds: float | None = None) -> None:
     """Set the alarm for when the first of the limits may be over; off, if there is none.
 
     A process cannot use more than a second per second, but for its children: that is why nothing
-    is measured before the wall clock says so.
+    is measured before the wall clock says so. The alarm repeats, because one may be lost: if it
+    comes right before the main thread begins to wait for a lock, Python handles it after that wait.
     """
     now = time.monotonic()
     ends = [limit.watch.begun + limit.watch.seconds - now for limit in _Limit.active]
     if seconds is None:
         seconds = max(LOOK_SECONDS, min(ends)) if ends else 0
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, LOOK_SECONDS)  # 0 seconds: off
 
 
 def _on_alarm(signum: int, frame: Any) -> None:
