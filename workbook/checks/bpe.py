@@ -40,6 +40,7 @@ from workbook.checks.verdicts import (
     Words,
     Wrong,
     expect_function,
+    first_difference,
     kind_of,
     shown,
     slow,
@@ -477,12 +478,6 @@ def _among(tokens: list[bytes]) -> str:
 # What to say about wrong merges, from the state in which they went wrong.
 
 
-def first_difference(one: list, other: list) -> int:
-    """The first index at which two lists differ; if one begins the other, the shorter length."""
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
 def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
     at = first_difference(right, got)
@@ -667,7 +662,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
         else:
             _expect_no_memory(learner)
         found = judge(exercise, learner)
-        if not found or found.found[0].weight != "use":
+        if not found.in_use:
             with found("use"):
                 _expect_long_texts(learner)
         _name_corners(found)

@@ -352,14 +352,15 @@ def meaning(name: str, names: Collection[str]) -> str | None:
 
 
 def _is(name: str, meant: str) -> bool:
-    return _plain(name) == _plain(meant)
+    return plain(name) == plain(meant)
 
 
 def _is_synonym(name: str, meant: str) -> bool:
-    return _plain(name) in SYNONYMS.get(meant, ())
+    return plain(name) in SYNONYMS.get(meant, ())
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name as names are compared: in lower case, without underscores."""
     return name.lower().replace("_", "")
 
 
@@ -400,24 +401,24 @@ def switches_rope(parameter: inspect.Parameter) -> bool:
 
 def _says_how(parameter: inspect.Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
-    plain = _plain(parameter.name)
+    name = plain(parameter.name)
     return (
-        plain in HOW
+        name in HOW
         or is_switch(parameter)
         or bool(SHARE.fullmatch(parameter.name))
-        or plain in SYNONYMS["rope"]
-        or plain in SYNONYMS["device"]
+        or name in SYNONYMS["rope"]
+        or name in SYNONYMS["device"]
     )
 
 
 def _how(name: str) -> Any:
     """The value for a parameter that says how and has no default."""
-    return HOW.get(_plain(name), not OFF.match(name))
+    return HOW.get(plain(name), not OFF.match(name))
 
 
 def is_config(parameter: inspect.Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
-    return is_config_class(parameter) or _plain(parameter.name) in CONFIGS
+    return is_config_class(parameter) or plain(parameter.name) in CONFIGS
 
 
 def is_config_class(parameter: inspect.Parameter) -> bool:
@@ -444,7 +445,7 @@ class _Config:
     def __getattr__(self, name: str) -> Any:
         if meant := meaning(name, self._values):
             return self._values[meant]
-        if SWITCH.fullmatch(name) or _plain(name) in HOW:
+        if SWITCH.fullmatch(name) or plain(name) in HOW:
             turned = "rope" in name.lower() and self._rope is not None
             return self._rope != bool(OFF.match(name)) if turned else _how(name)
         if meaning(name, SYNONYMS):

@@ -25,6 +25,7 @@ from workbook.checks.calling import (
     is_config,
     meaning,
     parameters_of,
+    plain,
 )
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
@@ -350,10 +351,10 @@ class Letters:
 
     def __getattr__(self, name: str) -> Any:
         """What else learners' tokenizers have: the end token, an inverted vocabulary."""
-        plain = name.lower().replace("_", "")
-        if re.search("eo[st]|end", plain):
-            return self.ids[END_OF_TEXT] if "id" in plain else END_OF_TEXT
-        if re.search("special|id|inv|rev|2i", plain):
+        asked = plain(name)
+        if re.search("eo[st]|end", asked):
+            return self.ids[END_OF_TEXT] if "id" in asked else END_OF_TEXT
+        if re.search("special|id|inv|rev|2i", asked):
             return self.ids
         raise AttributeError(f"the check's tokenizer has no {name}")
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import regex
 
-from workbook.checks.bpe import first_difference
 from workbook.checks.calling import bind
 from workbook.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
 from workbook.checks.from_scratch import expect_from_scratch
@@ -46,6 +45,7 @@ from workbook.checks.verdicts import (
     Wrong,
     call,
     expect_class,
+    first_difference,
     is_untouched,
     kind_of,
     meant,
@@ -930,18 +930,13 @@ def remarks_on_encode(learner: Learner) -> Iterator[str]:
         yield f"`encode` returns {kind}: the problem asks for a list of ints."
 
 
-def goes_wrong(found: Findings) -> bool:
-    """Whether something goes wrong in ordinary use."""
-    return any(wrong.weight == "use" for wrong in found.found)
-
-
 def check_encode(learner: Learner) -> Findings:
     """What is wrong with `encode`."""
     found = Findings()
     with found("use"):
         expect_no_memory(learner, *BOTH)
     found = found or judge(ENCODE, learner)
-    if not goes_wrong(found):
+    if not found.in_use:
         with found("use"):
             expect_quick(learner, "encode", MANY_LINES)
             expect_quick(learner, "encode", ONE_WORD)
@@ -951,7 +946,7 @@ def check_encode(learner: Learner) -> Findings:
 def check_stream(learner: Learner) -> Findings:
     """What is wrong with `encode_iterable`."""
     found = judge(STREAM, learner)
-    if not goes_wrong(found):
+    if not found.in_use:
         with found("use"):
             expect_quick(learner, "encode_iterable", MANY_LINES)
             expect_no_memory(learner, *STREAMS[:1] * 2)
@@ -979,7 +974,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         raise NotAttempted("`__init__` is still missing.")
     learner, found, right, missing = Learner(attempt), Findings(), [], {}
     for name, check in CHECKS.items():
-        if name not in ("encode", "decode") and goes_wrong(found):
+        if name not in ("encode", "decode") and found.in_use:
             break  # the others rest on these two
         try:
             if not hasattr(attempt, name):
@@ -1005,7 +1000,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         with found("corner"):  # the other three are what the course's tests call
             raise Wrong(missing.pop("from_files"))
     found.passes += dict.fromkeys(missing.values())
-    if missing and not goes_wrong(found):
+    if missing and not found.in_use:
         raise NotAttempted(" ".join([*found.passes, *(wrong.claim for wrong in found.found)]))
     if not found:
         learner.remarks += remarks_on_encode(learner)

@@ -212,7 +212,7 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
     """Show both values as short literals; cut two long sequences to where they begin to differ."""
     kinds = (list, tuple, str, bytes)
     if type(expected) is type(got) in kinds and max(len(expected), len(got)) > 16:
-        start = max(0, _first_difference(expected, got) - 4)
+        start = max(0, first_difference(expected, got) - 4)
         if start:
             note = f"(from position {start} of {{}}) {{}}"
             cut = slice(start, start + 16)
@@ -220,8 +220,11 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
     return shown(expected), shown(got)
 
 
-def _first_difference(expected: Any, got: Any) -> int:
-    """Find where two sequences begin to differ; items that cannot be compared differ."""
+def first_difference(expected: Any, got: Any) -> int:
+    """Find where two sequences begin to differ: an index; where one begins the other, its length.
+
+    Items that cannot be compared differ.
+    """
     for i, (a, b) in enumerate(zip(expected, got, strict=False)):
         try:
             if a != b:

@@ -211,12 +211,8 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     recorded = Progress(folder).read()
     attempts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
     attempts = {**saved.checks, **attempts}
-    for id in PROBLEMS:
-        path = folder / solutions.FOLDER / f"{id}.py"
-        source = path.read_text("utf-8", errors="replace") if path.is_file() else ""
-        status = solutions.status_of(source, id)
-        if status:  # otherwise it is a file of the learner's own
-            part = attempts.setdefault((id, ""), Part(best=status))
-            if source != part.source:
-                part.source, part.trouble = source, None
+    for id, (source, status) in solutions.kept(folder).items():
+        part = attempts.setdefault((id, ""), Part(best=status))
+        if source != part.source:
+            part.source, part.trouble = source, None
     return attempts

@@ -34,7 +34,7 @@ from workbook.checks.timeout import TimedOut, limited
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
 from workbook.mine import course_adapters
-from workbook.mine.adopt import CODE, FUNCTIONS, MissingPackage
+from workbook.mine.adopt import FUNCTIONS, MissingPackage
 from workbook.study import solutions, verbs
 from workbook.study.problems import PROBLEMS
 
@@ -328,7 +328,14 @@ def export(study: Path, to: Path) -> list[str]:
     under another name. Returns what was written, what was not and how to run the course's tests,
     line by line. Raises: ValueError if nothing is kept; OSError.
     """
-    kept = _kept(study)
+    found = solutions.kept(study)
+    if not found:
+        raise ValueError(
+            f"nothing that passed its check is kept in {study / solutions.FOLDER}; check a solution"
+            " in a notebook of your study folder first, or name that folder:"
+            " `workbook export study --adapters ...`"
+        )
+    kept = {problem: source for problem, (source, _) in found.items()}
     files = {f"{PACKAGE}/{problem}.py": source for problem, source in kept.items()}
     problem_of = {name: problem for problem, names in FUNCTIONS.items() for name in names}
     problem_of["run_silu"] = "positionwise_feedforward"  # where it is most often a helper
@@ -346,9 +353,9 @@ def export(study: Path, to: Path) -> list[str]:
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
     lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
     lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
-    status = {name: solutions.status_of(source, name) for name, source in kept.items()}
+    almost = [name for name, (_, status) in found.items() if status == "almost"]
     for title, names in (
-        ("almost right when checked", [name for name in kept if status[name] == "almost"]),
+        ("almost right when checked", almost),
         (
             "import the workbook, which the course does not install",
             [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)],
@@ -360,21 +367,6 @@ def export(study: Path, to: Path) -> list[str]:
     has_tests = any((to / "tests").glob("test_*.py"))
     tests = f"`uv run pytest` in {to}" if has_tests else clone
     return [*lines, *saved, f"The course's tests: {tests}"]
-
-
-def _kept(study: Path) -> dict[str, str]:
-    """The sources of what passed a check, by problem."""
-    folder, kept = study / solutions.FOLDER, {}
-    for path in sorted(folder.glob("*.py")):
-        source = path.read_text("utf-8", errors="replace")
-        if path.stem in CODE and solutions.status_of(source, path.stem):
-            kept[path.stem] = source
-    if not kept:
-        raise ValueError(
-            f"nothing that passed its check is kept in {folder}; check a solution in a notebook of"
-            " your study folder first, or name that folder: `workbook export study --adapters ...`"
-        )
-    return kept
 
 
 def _split(name: str) -> tuple[str, str]:

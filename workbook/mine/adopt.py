@@ -34,7 +34,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from workbook.checks import worker
-from workbook.checks.calling import meaning
+from workbook.checks.calling import meaning, plain
 from workbook.checks.timeout import TimedOut, limited
 from workbook.files import atomic_write, locked
 from workbook.study import problems, solutions
@@ -424,7 +424,7 @@ class _Search:
         others = NAMES.keys() - self.found - {problem}
         form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
         for place, (where, value) in enumerate(uses.items()):
-            own = _plain(re.split("[:.]", where)[-1])
+            own = plain(re.split("[:.]", where)[-1])
             is_named = bool(re.search(NAMES[problem], own))
             is_others = any(re.search(NAMES[other], own) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
@@ -455,7 +455,7 @@ class _Search:
                 rest = (is_aside, len(path), f"{module}:{prefix}{node.name}")
                 arguments = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
                 known = {meaning(each, GENERATES) for each in arguments} - {None}
-                name = _plain(node.name)
+                name = plain(node.name)
                 if DECODES.search(name) and len(known) > 1 and "token" not in prefix.lower():
                     ranked["decoding"].append((-len(known), *rest))
                 if trains and not prefix and TRAINS.fullmatch(name) and "train" in path + name:
@@ -484,10 +484,6 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
                 lines = (ast.unparse(line) for line in each.body)
                 if not all(line.startswith(OF_STUBS) for line in lines):
                     yield f"{node.name}." * is_class, each
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
 
 
 def _path(node: ast.AST) -> list[str]:

@@ -29,7 +29,7 @@ from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from workbook.files import atomic_write
-from workbook.study.problems import Problem
+from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, SIGNS, Part
 
 FOLDER = "mine"
@@ -50,6 +50,20 @@ def status_of(source: str, problem: str) -> str | None:
     """Read from a kept file's first line what the check said; None if it is not such a file."""
     first = source.partition("\n")[0]
     return next((each for each in SIGNS if first == KEPT.format(problem, each)), None)
+
+
+def kept(study: Path) -> dict[str, tuple[str, str]]:
+    """What checks kept in a study folder: by problem, its source and what the check said.
+
+    A file of the learner's own, or one whose first line they changed, is none of these.
+    """
+    found = {}
+    for path in sorted((study / FOLDER).glob("*.py")):
+        if path.stem in PROBLEMS and path.is_file():
+            source = path.read_text("utf-8", errors="replace")
+            if status := status_of(source, path.stem):
+                found[path.stem] = source, status
+    return found
 
 
 def why_not_alone(source: str, name: str) -> str | None:

@@ -21,7 +21,6 @@ LEVELS = (
     (0.01, "tone1", "1-10%"),
     (0.0, "strong", "<1%"),
 )
-SMOOTH = 9  # tokens: a busy machine makes single times jump
 
 
 def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
