@@ -54,6 +54,7 @@ WHERE = ("01_unicode", "02_bpe")  # unicode2 is worked in one, train_bpe in the 
 def folder(tmp_path, monkeypatch):
     """The study folder of a checkout in which both problems stand in both notebooks."""
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)  # the real checkout may hold a study folder, which would be nearer
     (tmp_path / "notebooks").mkdir()
     for name in WHERE:
         worked = notebooks.normalise(new_notebook(cells=deepcopy(WORKED)))

@@ -67,6 +67,7 @@ def server(checkout):
     private["PATH"] = os.pathsep.join([str(node.parent), os.environ.get("PATH", os.defpath)])
     process = subprocess.Popen(
         [sys.executable, "-c", START, str(checkout)],
+        cwd=checkout,  # the real one may hold a study folder, which would be nearer
         env=os.environ | private,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
