@@ -382,13 +382,6 @@ def test_notebooks_are_run_by_name(monkeypatch):
     assert runs == [["02_bpe"]]
 
 
-@pytest.mark.parametrize("subject", ["tokenizer", "train", "generate", "scaling"])
-def test_a_bench_of_no_rounds_is_refused(subject, capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["bench", subject, "--rounds", "0"])
-    assert "'0' is not a number from 1 to" in capsys.readouterr().err
-
-
 def test_a_wrong_precision_is_refused_by_every_command(monkeypatch, capsys):
     monkeypatch.setenv("WORKBOOK_PRECISION", "float64")
     assert cli.main(["data", "list"]) == 2

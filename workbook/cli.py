@@ -25,7 +25,6 @@ COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, 
 GROUPS = {
     "data": "list, make or download the corpora",
     "experiments": "sweeps and ablations: run what is missing, show the results",
-    "bench": "time our code beside that of other libraries",
 }
 
 
@@ -114,11 +113,6 @@ SCALE = argument(
     "--scale",
     metavar="SCALE",
     help=f"{', '.join(settings.PROFILES)}; default: the profile (WORKBOOK_PROFILE)",
-)
-RECORD = argument(
-    "--record",
-    action="store_true",
-    help="write the figures to data/bench/, which is in git; default: to data/timings/",
 )
 
 
@@ -678,73 +672,6 @@ def run_export(options: argparse.Namespace) -> None:
         to=options.to,
     )
     print(*lines, sep="\n")
-
-
-@command(
-    "bench tokenizer",
-    "tokenizers: training and encoding, on one core, taking turns",
-    argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts"),
-    argument("--size", default="100MB", metavar="100MB", help="of the default texts"),
-    argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-    RECORD,
-)
-def run_bench_tokenizer(options: argparse.Namespace) -> None:
-    from workbook.bench import measure, tokenizers
-    from workbook.corpora import corpora
-
-    if options.file and options.record:
-        raise ValueError(
-            "--record is for the default texts: a text of yours is not part of the repository."
-            " Leave out one of the two"
-        )
-    folder = measure.records_folder(options.record)
-    size = corpora.parse_size(options.size)
-    print(tokenizers.run(size, options.rounds, folder, options.file, options.vocab_size))
-
-
-@command(
-    "bench train",
-    "our trainer beside other training loops, taking turns",
-    argument("shapes", metavar="PRESET", nargs="*", help="default: laptop full"),
-    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
-    argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
-    argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu"),
-    RECORD,
-)
-def run_bench_train(options: argparse.Namespace) -> None:
-    from workbook.bench import measure
-    from workbook.bench import training as train_bench
-
-    folder = measure.records_folder(options.record)
-    print(train_bench.run(options.rounds, options.steps, folder, options.shapes, options.device))
-
-
-@command(
-    "bench generate",
-    "generating text with a model, on one thread",
-    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
-    RECORD,
-)
-def run_bench_generate(options: argparse.Namespace) -> None:
-    from workbook.bench import generation, measure
-
-    print(generation.run(options.rounds, measure.records_folder(options.record)))
-
-
-@command(
-    "bench scaling",
-    "two workers beside one, and memory on more text",
-    argument("--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-    RECORD,
-)
-def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook.bench import measure, tokenizers
-    from workbook.corpora import corpora
-
-    folder = measure.records_folder(options.record)
-    print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds, folder))
 
 
 @command(
