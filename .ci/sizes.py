@@ -31,7 +31,7 @@ CAPS = {
     "workbook/study": 2_550,
     "workbook/mine": 1_730,
     "workbook/export": 1_010,
-    "workbook/cli": 560,
+    "workbook/cli": 480,
     "tests": 25_570,
 }
 FREE = {
