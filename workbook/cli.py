@@ -433,7 +433,7 @@ def run_twin(options: argparse.Namespace) -> int:
 @command(
     "generate",
     "generate text with a trained model",
-    argument("folder", "of a run, or of an exported model", metavar="FOLDER"),
+    argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
     argument("prompt", "default: none", metavar="PROMPT", nargs="?", default=""),
     argument("--tokens", "default: 256", type=int, default=256, metavar="N"),
     argument("--temperature", "0: greedy; default: 0.8", type=float, default=0.8, metavar="X"),
@@ -454,8 +454,6 @@ def run_generate(options: argparse.Namespace) -> None:
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
         model, tokenizer = formats.open_model(options.folder)
-    if tokenizer is None:
-        raise ValueError(f"{options.folder} has no tokenizer.json, so no text can go in or out")
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     print(options.prompt, end="", flush=True)
