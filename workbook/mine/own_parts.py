@@ -492,7 +492,7 @@ def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
             f"{folder} was made by another version of your code, so its weights may not fit your"
             " model; restore that version, or train again"
         )
-    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
+    return run.model(), run.parts.prepare(run.config).tokenizer, run.parts.decode
 
 
 def now_yours(*names: str) -> Callable:
