@@ -26,13 +26,13 @@ class WholeText(Plain):
 
 
 # The form of the result.
-@mistake("swapped")
+@mistake("the vocabulary first")
 class Swapped(Plain):
     def result(self, merges):
         return merges, self.vocab
 
 
-@mistake("wrong way round")
+@mistake("a dict from ids to bytes")
 class Inverted(Plain):
     def result(self, merges):
         return {token: i for i, token in self.vocab.items()}, merges

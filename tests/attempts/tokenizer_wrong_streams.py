@@ -166,14 +166,6 @@ class TailLost(Quick):
             kept = kept[at:]
 
 
-@corner("is kept")
-class KeepsAll(Quick):
-    def encode_iterable(self, iterable):
-        self.read = []
-        pieces = (self.read.append(piece + ".") or piece for piece in iterable)
-        return super().encode_iterable(pieces)
-
-
 @mistake("encode again all that it has read")
 class Again(Quick):
     def encode_iterable(self, iterable):
