@@ -95,7 +95,7 @@ def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts():
             return max(counts, key=lambda pair: (counts[pair], self.key(pair)))
 
     report = check("train_bpe", Odd())
-    assert "both have the count 1" in report.likely and "then a count is not" in report.likely
+    assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
 
 
 def test_two_mistakes_are_told_together():

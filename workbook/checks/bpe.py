@@ -12,24 +12,11 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbook.checks import pretokens as shared
 from workbook.checks.calling import call_part, meaning
 from workbook.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.pretokens import (
-    CUTTING,
-    END,
-    KEPT,
-    LIKE_TEXT,
-    PLACES,
-    READING,
-    SPECIALS,
-    cut_specials,
-    decode,
-    expect_right_and_quick,
-    mistakes,
-    one_for_each_cause,
-    pretokens,
-)
+from workbook.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
 from workbook.checks.timeout import processor_seconds
 from workbook.checks.verdicts import (
     Findings,
@@ -88,6 +75,7 @@ def train(case: Case) -> list[Pair]:
         tied = [pair for pair, count in pairs.items() if count == most]
         best = max(tied)
         merges.append(best)
+        # Only words that hold the pair change: their old pairs are taken out, the new ones counted.
         for place, (word, n) in enumerate(words):
             merged = merge_pair(word, best) if best[0] in word else word
             if merged != word:
@@ -176,7 +164,7 @@ TIES = tuple(
 )  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
-    mistake(f"{LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
+    mistake(f"{shared.LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
             "if not special]", "if True]"),
     *(mistake(f"The special tokens were {how}: they are hard boundaries that no pre-token and "
               "no pair crosses.",
@@ -196,8 +184,10 @@ OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 NEAR = "near(pairs, word, best, n, {})".format
 STALE = (  # the words, then what the counts are mended by
     ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
-    ("after a merge, subtract the pairs that it broke up.", "pass", NEW),
-    ("after a merge, count the pairs of the new token with its neighbours.", OLD, "pass"),
+    *(("after a merge, subtract the pairs that it broke up.", "pass", mended)
+      for mended in ("pairs.update(new - old)", NEW)),
+    *(("after a merge, count the pairs of the new token with its neighbours.", mended, "pass")
+      for mended in ("pairs.subtract(old - new)", OLD)),
     *((f"{what} on the {side} of a merge was forgotten.", NEAR(f"{side}={times}"), "pass")
       for side in ("left", "right")
       for what, times in (("the neighbour", (0, 0)), ("the new pair with the neighbour", (1, 0)),
@@ -318,9 +308,8 @@ THROUGH_ALL = (
     "with its count, and update only the counts that a merge changes."
 )
 CUT = (
-    "Probably the file is read in parts whose boundaries fall inside words, or inside the bytes of "
-    "a character. Move each boundary to a special token, or hold back the end of a part until the "
-    "next one is read."
+    "Probably the file is read in parts whose boundaries fall inside words, or characters. Move "
+    "each boundary to a special token, or hold back the end of a part until the next is read."
 )
 AT_SIZE = (
     "All short texts were right, so this shows only on long ones: counts that drift from merge to "
@@ -409,11 +398,12 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> 
     else:
         return
     last, size = max(got, default="none"), wanted.total()
+    odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
     raise Wrong(
         "The merges are right, but the vocabulary is not.",
         given=described(case),
-        expected=Words(f"{size} entries, ids up to {size - 1}, among them {missing[:4]}"),
-        got=Words(f"{having.total()} entries, ids up to {last}, among them {extra[:4]}"),
+        expected=Words(f"{size} entries, ids up to {size - 1}"),
+        got=Words(f"{having.total()} entries, ids up to {last}; {odd}"),
         mistake=likely,
     )
 
@@ -454,17 +444,13 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
             f"{pair} no longer occurs, and its count is stale; or it never occurred inside one "
             "pre-token: merges cross neither special tokens nor the cuts of GPT-2's pattern."
         )
+    why = f"The count of {pair} is {counts[pair]}, that of {wanted} is {counts[wanted]}. "
     if counts[pair] == counts[wanted]:
-        return (
-            f"{TIE}{pair} and {wanted} both have the count {counts[pair]}. If your rule for ties "
-            "is right, then a count is not, or a word is not cut where GPT-2's pattern cuts it. "
-            "With a heap, compare each count from the heap with the current one, and push a new "
-            "entry whenever a count changes."
-        )
-    return (
-        f"The count of {pair} is {counts[pair]}, that of {wanted} is {counts[wanted]}. Look at how "
-        "often each pre-token is counted, and at the last pair of each word. A merge also "
-        "subtracts the pairs that it breaks up, and adds the new token's with its neighbours."
+        why = f"{TIE}{pair} and {wanted} have the same count, {counts[pair]}. "
+        why += "If your rule for ties is right, then a count is not. "
+    return why + (
+        "A merge also subtracts the pairs that it breaks up, and adds the new token's with its "
+        "neighbours. With a heap, compare each count from the heap with the current one."
     )
 
 
@@ -521,7 +507,7 @@ BPE = Exercise(
     program=Program(
         *(split_bytes, count_pairs, merge_pair, decode, cut_specials, pretokens),
         *(documents, pretoken_counts, train),
-        places=PLACES
+        places=shared.PLACES
         | {
             "while pairs": "when training stops",
             "most =": "how the most frequent pair is found",
@@ -530,7 +516,7 @@ BPE = Exercise(
             "pairs.update": "the counts that a merge adds",
         },
     ),
-    mistakes=(*TIES, *SPECIALS, *SPLITTING, *COUNTS, *CUTTING, *READING),
+    mistakes=(*TIES, *SPLITTING, *COUNTS, *shared.MISTAKES),
     cases=(*SMALL, EVERYTHING),
     corners=CORNERS,
     run=merges_of,
@@ -551,38 +537,18 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
         learner, found, exercise = Learner(attempt, folder), Findings(), BPE
         before = processor_seconds()
         with found("use"):
-            _expect_no_memory(learner)
-        if processor_seconds() - before > 4 * SLOW:
+            shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
+        if processor_seconds() - before > len(TINY) * SLOW:
             exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
         found = found or judge(exercise, learner)
         if not found.in_use:
             with found("use"):
                 _expect_long_texts(learner)
-        found.found = one_for_each_cause(found.found)
+        found.found = shared.one_for_each_cause(found.found)
         if not found:
             with found("style"):
                 expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
     return found.verdict("Merges and vocabulary agree with the reference on every text.")
-
-
-def _expect_no_memory(learner: Learner) -> None:
-    """Raise `Wrong` if a call differs because of an earlier one."""
-    cases = TINY * 2
-    rights = [BPE.expected(case) for case in cases]
-    try:
-        results = [learner(case)[1] for case in cases]
-    except Wrong as failure:
-        if failure.timed_out:
-            raise
-        return  # what is wrong from the start is left to the exercise
-    if results[0] == rights[0] and results != rights:
-        at = first_difference(rights, results)
-        wrong = beside(cases[at], rights[at], results[at])
-        wrong.claim, wrong.mistake = (
-            "The result depends on an earlier call, or chance.",
-            FRESH_START,
-        )
-        raise wrong
 
 
 @lru_cache
@@ -608,4 +574,4 @@ def _expect_long_texts(learner: Learner) -> None:
 
     for case, right, held, likely in _long_texts():
         given, run = Words(f"{called(case)}; the file holds {held}"), partial(merges, case)
-        expect_right_and_quick("Training", run, right, given, LONG, (likely, THROUGH_ALL))
+        shared.expect_right_and_quick("Training", run, right, given, LONG, (likely, THROUGH_ALL))

@@ -7,10 +7,11 @@
 import re
 import unicodedata  # noqa: F401 - for an edit
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import regex
 
-from workbook.checks.engine import Mistake, mistake
+from workbook.checks.engine import Exercise, Mistake, mistake
 from workbook.checks.timeout import processor_seconds
 from workbook.checks.verdicts import Words, Wrong, first_difference, slow
 from workbook.tokenization.pretokens import PATTERN
@@ -197,6 +198,7 @@ CUTTING = mistakes(FOUND,
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip
+MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
 
 
 def expect_right_and_quick(
@@ -222,7 +224,7 @@ def expect_right_and_quick(
         result = run(seconds=STOPPED * seconds, given=given)
     except Wrong as failure:
         if failure.timed_out:
-            failure.claim = f"{name} is far too slow: {failure.claim[len('It was ') :]}"
+            failure.claim = f"{name} is far too slow. {failure.claim}"
             failure.mistake = mistakes[1]
         raise
     used, at = processor_seconds() - before, first_difference(right, result)
@@ -232,6 +234,24 @@ def expect_right_and_quick(
         raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
     if used > seconds:
         raise slow(f"{name} is right", used, seconds, given, mistakes[1])
+
+
+def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:
+    """Raise `Wrong` if only the last result is wrong, because of what earlier calls left behind.
+
+    `likely` is the mistake that is told.
+    """
+    try:
+        results = [exercise.run(attempt, case) for case in cases]
+    except Wrong as failure:
+        if failure.timed_out:
+            raise
+        return  # what is wrong from the start is found by the exercise, with its cause
+    rights, last = [exercise.expected(case) for case in cases], len(cases) - 1
+    if results != rights and first_difference(rights, results) == last:
+        wrong = exercise.report(cases[last], rights[last], results[last])
+        wrong.claim, wrong.mistake = "The result depends on earlier calls.", likely
+        raise wrong
 
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
