@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-from attempts import bpe_right, bpe_wrong, bpe_wrong_results, bpe_wrong_words
+from attempts import bpe_right, bpe_wrong
 
 from workbook.checks import bpe, pretokens
 from workbook.checks.verdicts import NotAttempted, Wrong
@@ -18,7 +18,7 @@ def name(value):
     return getattr(value, "__name__", type(value).__name__) if callable(value) else ""
 
 
-WRONG = [*bpe_wrong.WRONG, *bpe_wrong_words.WRONG, *bpe_wrong_results.WRONG]
+WRONG = bpe_wrong.WRONG
 ALMOST = [*bpe_right.ALMOST, *((wrong(), words) for wrong, words in bpe_wrong.ALMOST)]
 
 

@@ -1,7 +1,7 @@
 """The check of `Tokenizer`: right classes pass, and each usual mistake is called by its name."""
 
 import pytest
-from attempts import tokenizer_right, tokenizer_wrong, tokenizer_wrong_streams
+from attempts import tokenizer_right, tokenizer_wrong
 from attempts.ours import copied
 
 from workbook.checks import pretokens
@@ -12,15 +12,13 @@ from workbook.study.verbs import check
 from workbook.tokenization.tokenizer import Tokenizer
 
 Right = tokenizer_wrong.Quick
-ATTEMPTS = tokenizer_wrong, tokenizer_wrong_streams
 
 
 def name(value):
     return getattr(value, "__name__", "")
 
 
-def listed(kind):
-    entries = [entry for module in ATTEMPTS for entry in getattr(module, kind)]
+def listed(entries):
     return [pytest.param(one, words, id=f"{name(one)}: {words}") for one, words in entries]
 
 
@@ -48,20 +46,20 @@ def test_a_right_class_is_accepted(solution):
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), listed("WRONG"))
+@pytest.mark.parametrize(("wrong", "words"), listed(tokenizer_wrong.WRONG))
 def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
     report = check("tokenizer", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
-@pytest.mark.parametrize(("attempt", "words"), listed("ALMOST"))
+@pytest.mark.parametrize(("attempt", "words"), listed(tokenizer_wrong.ALMOST))
 def test_what_leaves_a_corner_open_is_almost_right(attempt, words, impatient):
     report = check("tokenizer", attempt)
     assert report.status == "almost" and words in report.message, report
 
 
 def test_what_passes_is_said_before_the_corners():
-    report = check("tokenizer", tokenizer_wrong_streams.EachPieceAndNotAppended)
+    report = check("tokenizer", tokenizer_wrong.EachPieceAndNotAppended)
     assert "2 corner cases fail. `decode` is right. `encode_iterable` is right " in report.message
     assert report.message.count("Each piece was encoded by itself") == 1
 
@@ -76,7 +74,7 @@ def test_what_is_wrong_with_encode_and_with_decode_is_told_at_once():
 
 
 def test_lines_of_a_file_are_told_before_cuts_in_a_word():
-    report = check("tokenizer", tokenizer_wrong_streams.EachPiece)
+    report = check("tokenizer", tokenizer_wrong.EachPiece)
     assert r"encode_iterable(['the\n', '\n']) of a tokenizer" in dict(report.rows)["input"]
 
 

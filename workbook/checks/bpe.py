@@ -276,7 +276,7 @@ SMALL = (
     Case("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
 )
 EVERYTHING = Case(END.join(case.text for case in SMALL), 160)
-TINY = SMALL[0], Case("vw vw", 1)  # they share no letter
+TINY = SMALL[0], Case("vw vw vw", 1)  # they share no letter
 STR_PATH = "a path that is a str"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
 SEVERAL = "several special tokens"
