@@ -17,7 +17,6 @@ import torch
 
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, log, textbook
-from workbook.training import data as training_data
 from workbook.training import train as trainer
 from workbook.training.train import (
     CHECKPOINTS,
