@@ -160,6 +160,14 @@ class Blocks(Quick):
         yield from self.encode(kept)
 
 
+@corner("is kept")
+class KeepsAll(Quick):
+    def encode_iterable(self, iterable):
+        self.read = []
+        pieces = (self.read.append(piece + ".") or piece for piece in iterable)
+        return super().encode_iterable(pieces)
+
+
 @corner("not lazy")
 class Joined(Quick):
     def encode_iterable(self, iterable):

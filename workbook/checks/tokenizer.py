@@ -4,11 +4,13 @@ Ordinary use is what nearly every text needs. The corners are an empty list of s
 special token that the vocabulary lacks, ids in no order, and a stream that is cut inside a token.
 """
 
+import gc
 import inspect
 import json
 import operator
 import random
 import tempfile
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -652,11 +654,13 @@ def expect_quick(learner: Learner, method: str) -> None:
 
 
 READ_AHEAD = 1_500_000  # characters that may be read before the first id comes
+FEW, MANY = 8_000, 40_000  # characters after which the memory that is held is compared
+BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is not a leak
 
 
 def expect_lazy(learner: Learner) -> None:
-    """Raise `Wrong` if no id comes before the stream has been read to its end."""
-    given, read = Words("`encode_iterable(lines)`, with endless lines"), 0
+    """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
+    given, read, held = Words("`encode_iterable(lines)`, with endless lines"), 0, []
 
     def lines() -> Iterator[str]:
         nonlocal read
@@ -666,10 +670,25 @@ def expect_lazy(learner: Learner) -> None:
             read += len(line)
             yield line
 
+    def run() -> None:
+        ids = iter(learner.make(PLAIN).encode_iterable(lines()))
+        held.append(next(ids))
+        tracemalloc.start(1)
+        try:
+            for many in (FEW, MANY) if read < BUFFER else ():
+                while read < many:
+                    next(ids)
+                gc.collect()  # a recursive function may leave cycles behind
+                held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+
     try:
-        call(lambda: next(iter(learner.make(PLAIN).encode_iterable(lines()))), given=given)
+        call(run, seconds=LONG, given=given)
     except Wrong as wrong:
-        if wrong.error and not isinstance(wrong.error, EOFError):
+        if held and wrong.timed_out:
+            return  # tracing memory takes time: that is not the tokenizer's fault
+        if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
         claim, got = "`encode_iterable` is not lazy.", Words(f"no id after {read:,} characters")
         why = (
@@ -677,6 +696,11 @@ def expect_lazy(learner: Learner) -> None:
             "certain. Joining the pieces, or making a list, needs memory for all of the text."
         )
         raise Wrong(claim, given=given, got=got, mistake=why) from None
+    if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
+        claim = "`encode_iterable` needs more memory the more it reads."
+        got = Words(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
+        why = "The text that was read, or its ids, is kept: drop both once the ids are out."
+        raise Wrong(claim, given=given, got=got, mistake=why)
 
 
 FROM_FILES = Words("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
