@@ -251,12 +251,14 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
     if way := next(filter(handed.agrees, alike), None):
-        said = f"It is: {way.quantity}. Are keys or sizes mixed up?"
-        return Wrong("That is the right number for something else.", got=got, mistake=said)
+        cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
+        return Wrong("That is the right number for something else.", got=got, mistake=cause)
     if ways:
         few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
-        said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
-        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=said)
+        cause = (
+            f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
+        )
+        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
     value = handed.amount.value
     nearest = min(right, key=lambda one: max(one / value, value / one))

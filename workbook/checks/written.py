@@ -65,8 +65,8 @@ def _character(attempt: Any) -> str:
     if not code_point:
         raise Unreadable(attempt)
     code = int(code_point[1], 16) if code_point[1] else ord(attempt)
-    said = f"That is {chr(code)!r}: chr({code})." if code < 0x110000 else None
-    expect(code == 0, "That is a different character.", said, given="ord(chr(0))", got=code)
+    meant = f"That is {chr(code)!r}: chr({code})." if code < 0x110000 else None
+    expect(code == 0, "That is a different character.", meant, given="ord(chr(0))", got=code)
     return "U+0000: a control character, called NUL. It is a str of length 1."
 
 
@@ -123,9 +123,9 @@ def _sizes(attempt: Any) -> str:
 
 def _not_ascii(attempt: Any) -> str:
     """Judge bytes: they must be UTF-8, and decoding them byte by byte must fail."""
-    if found := flaw(attempt):
+    if broken := flaw(attempt):
         claim = "Those bytes are not UTF-8, so a correct decoder refuses them too."
-        raise Wrong(claim, got=attempt, mistake=f"{found.sentence} Encode some text instead.")
+        raise Wrong(claim, got=attempt, mistake=f"{broken.sentence} Encode some text instead.")
     expect(not attempt.isascii(), "Decoding it byte by byte works.", ASCII, got=attempt)
     wide = next(character for character in attempt.decode() if not character.isascii())
     return f"{wide!r} takes {len(wide.encode())} bytes, none of them a character by itself."
@@ -134,8 +134,8 @@ def _not_ascii(attempt: Any) -> str:
 def _two_bytes(attempt: Any) -> str:
     """Judge two bytes, which must not be UTF-8, and say which rule they break."""
     expect(len(attempt) == 2, "Exactly two bytes were asked for.", got=attempt)
-    if found := flaw(attempt):
-        return found.sentence
+    if broken := flaw(attempt):
+        return broken.sentence
     claim, got = "Those two bytes can be decoded.", attempt.decode()
     raise Wrong(claim, given=repr(attempt), got=got, mistake=PAIRS)
 
