@@ -163,8 +163,8 @@ LOADER = """windows = Windows(train_data, batch_size, context_length)
 RIGHT = {
     "a function": function(),
     "keyword arguments": function(name="mine", parts=PARTS + TRAIN + MINE),
-    "bare numbers": function(("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16')),
-    "by logging": function(
+    "bare numbers, by logging": function(
+        ("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16'),
         (PRINTED, 'logging.info("Iter %d loss=%.3f", step, loss)'),
         (PRINTED_VALID, 'logging.info("[Eval] Iter=%d Val_loss=%.3f", step, valid_loss)'),
         ("import argparse\n", "import argparse, logging\nlogging.getLogger().setLevel(20)\n"),
@@ -175,17 +175,17 @@ RIGHT = {
         (LOOP, f'log = open("log.jsonl", "a", buffering=1)\n    {LOOP}'),
         ("import argparse\n", "import argparse, json\n"),
     ),
-    "both losses in one line": function(
+    "both losses in one line, gradients accumulated": function(
         (PRINTED, "pass"),
         (PRINTED_VALID, 'print(f"{step}: loss {loss.item():7.3f}, val loss {valid_loss:.3f}")'),
+        (BATCH + UPDATE, ACCUMULATED),
     ),
-    "gradients accumulated": function((BATCH + UPDATE, ACCUMULATED)),
     "a loader with workers": function(
         ("\ndef train(", WINDOWS), (LOOP, LOADER + LOOP),
         ("get_batch(train_data, batch_size, context_length)", "next(batches)"),
     ),
-    "compiled": function(("    optimizer =", "    model = torch.compile(model)\n    optimizer =")),
-    "a progress bar": function(
+    "compiled, with a progress bar": function(
+        ("    optimizer =", "    model = torch.compile(model)\n    optimizer ="),
         (PRINTED, "bar.set_postfix(loss=loss.item())"), (LOOP, "for step in bar:"),
         ("    for step in bar", "    from tqdm import tqdm\n"
          "    bar = tqdm(range(start, steps))\n    for step in bar"),
@@ -196,11 +196,6 @@ RIGHT = {
          "    two = torch.optim.SGD([first], lr=lr)\n"
          "    optimizer = torch.optim.AdamW(others, lr=lr)"),
         ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
-    ),
-    "blocks beside other modules": function(
-        ("return TransformerLM(", "lm = TransformerLM("),
-        ("d_ff, 1e4)", "d_ff, 1e4)\n    return torch.nn.Sequential("
-         "lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head)"),
     ),
     "a main that reads the command line": function(
         ('if __name__ == "__main__":', "def main():"), name="main", parts=PARTS + TRAIN + MAIN
@@ -251,17 +246,13 @@ FIXED = "model = build(vocab_size, context_length, d_model, num_layers, num_head
 WRONG = [
     ("steps are not obeyed", [("range(start, steps)", "range(start, 10_000)")],
      "It took 60 steps, but was told to take 20"),
-    ("fewer steps", [("range(start, steps)", "range(start, steps // 2)")], "10 steps"),
     ("no step", [("range(start, steps)", "range(start, 0)")], "took no step"),
-    ("d_model", [(FIXED, FIXED.replace("d_model", "48"))], "`d_model` is not applied"),
     ("num_layers", [(FIXED, FIXED.replace("num_layers", "3"))], "`num_layers` is not applied"),
     ("vocab_size", [(FIXED, FIXED.replace("vocab_size", "99"))], "`vocab_size` is not applied"),
-    ("rate 0", [("lr=lr)", "lr=0.0)")], "learning rate is never above 0;"),
     ("rate too small", [("lr=lr)", "lr=lr * 1e-3)")], "never above 1e-05"),
     ("no step of the optimizer", [("        optimizer.step()\n", "")],
      "`optimizer.step()` is never called"),
     ("no backward", [("        loss.backward()\n", "")], "`loss.backward()` is never called"),
-    ("uphill", [("loss.backward()", "(-loss).backward()")], "The loss does not fall"),
     ("another model", [("AdamW(model.parameters()", f"AdamW({FIXED[8:]}.parameters()")],
      "another model's"),
     ("targets not shifted", [("data[i + 1 : i + 1 + context_length]",
@@ -287,14 +278,10 @@ WRONG = [
      "does not hold the optimizer's state"),
     ("no weights", [('"model": model.state_dict(), ', "")], "does not hold the model's weights"),
     ("resumes nothing", [(LOAD, "20 if resume else 0")], "starts over"),
-    ("resumes another model", [(LOAD, LOAD.replace("model,", FIXED[8:] + ","))],
-     "into another model"),
     ("cannot resume", [("    state = torch.load(src)\n", '    state = torch.load(src)["all"]\n')],
      "KeyError: 'all'"),
-    ("crashes", [(LOOP, "train_data.shuffle()\n    " + LOOP)], "has no attribute 'shuffle'"),
     ("is not finished", [(LOOP, "raise NotImplementedError\n    " + LOOP)],
      "`raise NotImplementedError` is still there"),
-    ("asks", [(LOOP, "input('Go on?')\n    " + LOOP)], "cannot answer input()"),
     ("nan", [("    return torch.nn.functional.cross",
               "    return float('nan') * torch.nn.functional.cross")], "nan or infinite"),
     ("wrong type of numbers", [('np.load(train_path, mmap_mode="r")',
@@ -302,7 +289,6 @@ WRONG = [
     ("far too large numbers", [('np.load(train_path, mmap_mode="r")',
                                 "np.memmap(train_path, np.int32, 'r')"),
       ("cross_entropy(model(x)", "cross_entropy(model(x.clamp(0, 60))")], "uint16"),
-    ("ends Python", [(LOOP, "os._exit(3)\n    " + LOOP)], "ended Python"),
 ]  # fmt: skip
 ALMOST = [
     ("cannot resume", [(LOAD, "0"), ("resume=None, ", "")], "cannot be set from outside: resume"),

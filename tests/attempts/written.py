@@ -103,16 +103,13 @@ WRONG = {
     (USE, "b"): [(0.31, "upside down"), (4.54, "which text is it")],
     (USE, "c"): [
         ((1e6, 246.07), "GB and GiB"), ((1e6, 218.55), "MB and MiB"),
-        ((1e6, 229.17 * 8), "bits and bytes"), ((1e6, 229.17 / 8), "bits and bytes"),
-        ((1e6, 0.22917), "GB, MB and kB"), ((1e6, 9.55), "hours and days"),
+        ((1e6, 229.17 / 8), "bits and bytes"), ((1e6, 9.55), "hours and days"),
         ((1e6, 825000.0), "hours and seconds"), ((1e6, 13750.0), "minutes and hours"),
         ((1.0, 229.17), "MB and bytes"), ((1e6, 100.0), "take 229.17 hours"),
         ((-1, 100.0), "must be positive")],
     (USE, "d"): [
         (65_536, "how many values there are"), (2, "the number of bytes"),
-        (32_767, "beginning at 0"), (255, "beginning at 0"), (2**32 - 1, "beginning at 0"),
-        (32_000, "where does uint16 end"), (31_999, "where does uint16 end"),
-        (12, "beginning at 0")],
+        (32_767, "beginning at 0"), (32_000, "where does uint16 end")],
     (TOY, None): [
         ({10: run(100)}, "These are the losses for a learning rate of 100"),
         ({100: losses(100, 10, 2400.0, lambda t: 1 - 200 / math.sqrt(t + 1))}, "is yours a sum"),

@@ -63,7 +63,6 @@ OPEN: dict[str, dict[str, tuple]] = {
 }
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"seconds": 5e-3, "bytes per sequence": 1e-2, "factor": 1e-2}
-UNIT_MISSING = 'In billions, or in which unit? Write two digits at least: 1.2e8, "0.52 GB".'
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
 HINTS = {  # where no assumption gives a number
     (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
@@ -178,8 +177,9 @@ def _amount(key: str, value: Any) -> Amount:
     if amount is None or not 0 < amount.value < 1e300 or amount.kind != _measured(key):
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     # No model here is so small: a number such as 2.13 was meant in billions.
-    if amount.kind in ("count", "bytes", "flops") and (amount.value < 1e6 or amount.digits < 2):
-        raise NotAttempted(UNIT_MISSING)
+    small = amount.kind != "seconds" and amount.value < 1e6
+    if amount.kind in ("count", "bytes", "flops", "seconds") and (small or amount.digits < 2):
+        raise NotAttempted('In billions? Write it with two digits at least: 1.2e8, "0.52 GB".')
     return amount
 
 
@@ -255,9 +255,7 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
         return Wrong("That is the right number for something else.", got=got, mistake=cause)
     if ways:
         few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
-        cause = (
-            f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
-        )
+        cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
         return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
     value = handed.amount.value
