@@ -67,7 +67,7 @@ WRONG = {
         (3.02e12, "scores and weighted sums (T × T) are left out and the head"),
         (4348654387200, "the head is left out"), (2256668262400, "counted as one FLOP"),
         (4513313484800, "is it a slip in a sum?"), (13540009574400, "backward pass is counted in"),
-        (4.6e12, "% less")],
+        (4.6e12, "times that")],
     (MODEL, "c"): [
         ("scores", "grow with the square of the context"), ("attention", "four matmuls of d × d"),
         ("projections", "They are d × d"), ("head", "there is only one of it"),
@@ -80,7 +80,7 @@ WRONG = {
         (by_size("ffn", 45), "")],
     (MODEL, "e"): [
         (133.42e12, "two matrices (no W3)"),
-        ({"flops": 149.8e12, "growth": 33.2}, "% less"),
+        ({"flops": 149.8e12, "growth": 33.2}, "times that"),
         ({"growth": 16}, "(T × T) are left out"),
         ({"growth": 256}, "256 times as many"), (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores")],
@@ -100,7 +100,7 @@ WRONG = {
     (ADAMW, "d"): [
         ("5115 hours", "days are called hours"), (4.6, "a factor of 1,000 is lost"),
         ("5.1 days", "a factor of 1,000 is lost"), (2558, "reaches its whole peak"),
-        (2188, "% more"),
+        (2188, "times that"),
         (4645, "scores and weighted sums (T × T) are left out")],
 }  # fmt: skip
 

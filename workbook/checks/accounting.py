@@ -260,8 +260,7 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
     value = handed.amount.value
     nearest = min(right, key=lambda one: max(one / value, value / one))
-    off = f"{100 * abs(nearest / value - 1):.3g} %"
-    expected = Words(f"{off} {'more' if nearest > value else 'less'}")
+    expected = Words(f"{nearest / value:.6g} times that")
     claim = "No assumption known here gives this number: is it a slip in a sum?"
     return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
 

@@ -113,11 +113,10 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
 
 
 def _run_script(path: Path) -> None:
-    """Run a script as `python -m` does, so that it may import what lies beside it, and `.model`."""
-    # A repository is seldom installed: its packages lie beside its `pyproject.toml`.
-    tops = [p for p in path.parents if (p / "pyproject.toml").is_file() or (p / ".git").exists()]
-    top = tops[0] if tops else path.parent
-    sys.path[:0] = [str(path.parent), str(top)]
+    """Run a script as `python path` does, or as `python -m` if it is part of a package."""
+    top = next(folder for folder in path.parents if not (folder / "__init__.py").is_file())
+    # A repository is seldom installed: its packages lie in a folder above the script.
+    sys.path[:] = [str(path.parent), *sys.path, *map(str, path.parents)]
     name = ".".join(path.relative_to(top).with_suffix("").parts)
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 

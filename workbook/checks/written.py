@@ -248,7 +248,7 @@ def _pile(attempt: Any) -> str:
     rate, hours = map(_number, _pair(attempt, NUMBER, NUMBER))
     expect(min(rate, hours) > 0, "Speed and time must be positive.", got=attempt)
     right = 825e9 / rate / 3_600
-    rounded = right >= 5 and hours in (math.floor(right), math.ceil(right))
+    rounded = right >= 5 and float(hours).is_integer() and abs(hours - right) < 1
     ratio = max(hours / right, right / hours)
     slip = next((words for by, words in SLIPS.items() if abs(ratio / by - 1) <= EXACT), "two units")
     claim = f"825e9 bytes at {rate:,.10g} bytes per second take {right:,.5g} hours."
