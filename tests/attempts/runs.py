@@ -120,14 +120,12 @@ WRONG = {
         (sweep({1e-2: 1.41, 3e-3: NAN}), "are two of them swapped"),
         (sweep({0.0: 1.5, 3e-3: 1.4}), "A learning rate is positive"),
         (SWEEP, "0.003: they go up to 0.01"),
-        (sweep(LOSSES | {1e-4: NAN}), "are two of them swapped"),
-        (sweep(LOSSES | {10.0: NAN}), "between 0.01, which converges, and 10")],
+        (sweep(LOSSES | {1e-4: NAN}), "are two of them swapped")],
     (BATCH, None): [
         (table("batch_size loss", (32, 1.5), (64, 1.5)), "batch size of 1, 128"),
         (table(*SIZES, steps=1000), "compare at equal tokens"),
         (table("batch_size loss tokens", (1, 1.5, 9e5), (64, 1.5, 5e5), (128, 1.5, 8e5)),
-         "These runs saw different numbers of tokens"),
-        (table("batch_size loss", (1, 1.9), (64, 0.2), (128, 1.6)), "lower than any model")],
+         "These runs saw different numbers of tokens")],
     (NORMS, None): [
         (table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-2, NAN)),
          "the old best one, and a lower one"),
@@ -146,12 +144,10 @@ WRONG = {
         (table("ffn d_ff loss", ("swiglu", 384, 1.9), ("silu", 384, 2.0)), "a third smaller")],
     (WEB, None): [
         (table("corpus loss", ("tinystories", 3.9), ("owt", 2.4)), "not easier than stories"),
-        (table("corpus loss", ("tinystories", 0.5), ("owt", 3.9)), "can get on tinystories"),
         (table("corpus loss", ("tinystories", 1.4), ("owt", 0.521)), "can get on owt"),
         (table("corpus loss bits_per_byte", ("stories", 1.9, 2.1), ("docstrings", 4.9, 1.9)),
          "1.9 against 2.1"),
-        (table("corpus loss", ("owt", 49.0)), "ln 32,000"),
-        (table("corpus loss", ("docstrings", 1.1)), "lower than any model can get on docstrings")],
+        (table("corpus loss", ("owt", 49.0)), "ln 32,000")],
     (BOARD, None): [
         (table("name loss", ("base", NAN), ("tied", NAN)), "No run finished"),
         ([{"loss": 3.3, "seconds": 91 * 60}], "edition 2025 allows 90"),
@@ -162,10 +158,8 @@ WRONG = {
         ([ROW, ROW | {"tokens": 102_400}], "Is the batch size or"),
         ([ROW, ROW | {"tokens": 1_000_000}], "819,200"),
         ([ROW, ROW | {"perplexity": 3.9}], "2 ** loss is for bits"),
-        ([ROW, ROW | {"perplexity": 9.1}], "exp(loss) = 7.099"),
         ([ROW, ROW | {"bits_per_byte": 2.83}], "loss / ln 2 / bytes_per_token = 0.83"),
         ([ROW, ROW | {"bits_per_byte": 0.48, "bytes_per_token": 4.1}], "a division left out"),
-        ([ROW, ROW | {"bits_per_byte": 2, "bytes_per_token": 4.1}], "loss / ln 2 / bytes"),
         (SWEEP, "How long did they take")],
 }  # fmt: skip
 
